@@ -1,0 +1,51 @@
+# Two commands are all a newcomer needs: `make setup` and `make test`.
+PYTHON         ?= python3
+VENV           := .venv
+BIN            := $(VENV)/bin
+STAMP          := $(VENV)/.setup-done
+PYTEST_WORKERS ?= 2
+PYTEST_ARGS    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format demo bench lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## a .venv with the locked versions and this project in it
+
+$(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
+	@$(PYTHON) tools/check_python.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+check: $(STAMP) ## formatting, lint and types, without running anything
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/python tools/link_tree.py
+	$(BIN)/mypy
+
+test: check ## everything CI runs
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+format: $(STAMP) ## put the formatting right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: $(STAMP) ## the main job on a sample repository, offline
+	$(BIN)/irontree demo
+
+bench: $(STAMP) ## compare with the baselines; writes build/bench.json
+	@mkdir -p build
+	$(BIN)/python -m benchmarks
+
+lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
+	$(BIN)/python -m pip install --quiet --upgrade --target build/uv uv
+	build/uv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev --quiet \
+	  --no-header --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements.lock
+
+clean: ## remove everything that can be made again
+	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

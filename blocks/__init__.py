@@ -1,0 +1,5 @@
+"""Prefect blocks: credentials and the place of a repository, turned into ports."""
+
+from irontree.blocks.repository import IrontreeRepository
+
+__all__ = ["IrontreeRepository"]

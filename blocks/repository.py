@@ -1,0 +1,49 @@
+"""Where a repository is: the one thing a worker has to be told (ruling R21)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from prefect.blocks.core import Block
+from pydantic import Field
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
+from irontree.errors import ConfigRefused
+from irontree.ports import Cancellation, Progress
+
+
+class IrontreeRepository(Block):
+    """A repository that Iron Tree works on, by the path of its main worktree on its home machine."""
+
+    _block_type_name = "Iron Tree Repository"
+    _block_type_slug = "irontree-repository"
+
+    path: str = Field(description="Absolute path of the repository's main worktree on the machine that works on it.")
+
+
+def app_of(
+    repository: str,
+    *,
+    origin: Origin,
+    cancel: Cancellation | None = None,
+    progress: Progress | None = None,
+) -> App:
+    """The ports of *repository*: an absolute path, or the name of an `irontree-repository` block.
+
+    Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
+    """
+    path = Path(repository)
+    return open_app(path if path.is_absolute() else _place(repository), origin=origin, cancel=cancel, progress=progress)
+
+
+def _place(name: str) -> Path:
+    try:
+        block = cast("IrontreeRepository", IrontreeRepository.load(name, _sync=True))  # type: ignore[call-arg]
+    except ValueError as error:
+        raise ConfigRefused(
+            f"there is no repository block named {name}",
+            remedy="give an absolute path, or save a block of type Iron Tree Repository under that name",
+        ) from error
+    return Path(block.path)

@@ -1,0 +1,1 @@
+"""Prefect flows: they read like the protocol's prose and decide nothing themselves."""

@@ -1,0 +1,64 @@
+"""Starts our own Python programs beside this process: the private server, and the one that serves deployments."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+LOG_LIMIT = 1_000_000
+TAIL = 20
+
+
+def start(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    home: Path,
+    log: Path,
+    talk: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Run `python -m module` in a session of its own, with *home* as its working folder and its output in *log*.
+
+    A Ctrl-C in our terminal does not reach it, and its process group is its pid. With *talk* its stdin and stdout
+    are pipes to us; stdin then also tells it, by its end, that we are gone.
+    """
+    _start_anew_if_long(log)
+    pipe = subprocess.PIPE if talk else None
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
+            env=environment,
+            cwd=home,
+            stdin=pipe or subprocess.DEVNULL,
+            stdout=pipe or output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def reap(program: subprocess.Popen[bytes]) -> None:
+    """Let *program* outlive this process, and take note of its end if it comes earlier."""
+    threading.Thread(target=program.wait, daemon=True).start()
+
+
+def tail(log: Path, *, start: int = 0) -> str:
+    """The last lines of *log* behind byte *start*; empty if there is none."""
+    if not log.exists():
+        return ""
+    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    return "\n".join(lines[-TAIL:])
+
+
+def size(log: Path) -> int:
+    """The length of *log* in bytes; 0 if there is none."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def _start_anew_if_long(log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if size(log) > LOG_LIMIT:
+        log.replace(log.with_suffix(".old.log"))

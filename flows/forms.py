@@ -1,0 +1,35 @@
+"""Forms for questions, made from the domain's table of choices (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+from prefect.input import RunInput
+from pydantic import Field, create_model
+
+Need = Literal["count", "revision"]
+
+NEEDS: dict[Need, tuple[Any, Any]] = {
+    "count": (int, Field(1, ge=1, le=50, title="How many", description="Attempts, or transitions of the loop.")),
+    "revision": (
+        str,
+        Field("", pattern="^([0-9a-f]{8})?$", title="Revision", description="The revision you approve, 8 characters."),
+    ),
+}
+
+
+def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -> type[RunInput]:
+    """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
+
+    Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
+    decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).
+    """
+    fields: dict[str, Any] = {
+        "decision": (Literal[tuple(choices)], Field(title="Decision")),
+        "approver": (str, Field(min_length=2, title="Your name", description="Goes into the record of the decision.")),
+        "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
+    }
+    fields |= {need: NEEDS[need] for need in NEEDS if need in needs}
+    form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
+    return form

@@ -1,0 +1,68 @@
+"""`intake`: a document's approval as a form, for those who do not approve on a terminal (protocol, phases 1 and 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from irontree.app import App
+from irontree.errors import ApprovalRefused
+from irontree.flows.forms import make_form
+from irontree.flows.gate import ask
+from irontree.flows.living import living
+from irontree.flows.starting import start_loop
+from irontree.services.approve import Proposal, propose
+from irontree.services.forms import approval_text
+from irontree.services.intake import authorise
+from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
+
+APPROVE = "approve this revision and start the loop"
+DECLINE = "do not approve"
+
+
+@flow(name="intake", flow_run_name="intake {document}", retries=0, persist_result=False)
+async def intake(repository: str, document: str) -> State[None]:
+    """Show what *document* (relative to the repository) would become, and wait for a person's approval of it.
+
+    A plan that was approved with exactly this content is continued without asking (ruling R6).
+    """
+    app = open_here(repository, channel="form")
+    with living(app):
+        proposal = await asyncio.to_thread(propose, app, _document(app, document))
+        approver = proposal.approved.approval.by if proposal.approved else await _approval(app, proposal)
+        if approver is None:
+            return Completed(name="Declined", message=f"revision {proposal.revision} was not approved")
+        return await asyncio.to_thread(_start, app, proposal, approver)
+
+
+async def _approval(app: App, proposal: Proposal) -> str | None:
+    """Who approved; None if the person declined. A revision that does not fit is asked for again."""
+    text = await asyncio.to_thread(approval_text, app, proposal, loop_mode=True, answer="answer in this form")
+    form = make_form("Intake", [APPROVE, DECLINE], ["revision"])
+    refusal, asking = "", 1
+    while True:
+        given, _ = await ask(form, key=f"intake-{proposal.revision}-{asking}", description=refusal + text)
+        values = given.model_dump()
+        if values["decision"] == DECLINE:
+            return None
+        if values["revision"] == proposal.revision:
+            return str(values["approver"])
+        refusal, asking = f"**Not taken:** type the revision you approve, `{proposal.revision}`.\n\n", asking + 1
+
+
+def _start(app: App, proposal: Proposal, approver: str) -> State[None]:
+    with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_FOR_DRIVER):
+        loop = authorise(app, proposal, proposal.revision, approver)
+    start_loop(app, loop.id)
+    return Completed(name="Approved", message=f"loop {loop.id} drives {len(loop.keys)} tasks")
+
+
+def _document(app: App, document: str) -> Path:
+    path = app.repository.root / document
+    if not path.is_file():
+        raise ApprovalRefused(f"{document} is not a file in {app.repository.root}", remedy="give a path inside it")
+    return path

@@ -1,0 +1,26 @@
+"""`janitor`: notices runs whose process died and questions nobody asks, and starts them again from the log."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
+from prefect.runtime import flow_run
+from prefect.states import Completed
+
+from irontree.flows.living import living
+from irontree.flows.taking_up import mark_dead_runs, start_what_waits
+from irontree.tasks.stages import open_here
+
+
+@flow(name="janitor", retries=0, persist_result=False)
+async def janitor(repository: str) -> State[None]:
+    """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
+    app = open_here(repository)
+    with living(app):
+        dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
+        started = await asyncio.to_thread(start_what_waits, app)
+    for line in (*dead, *started):
+        get_run_logger().info(line)
+    return Completed(message=f"{len(dead)} dead runs, {len(started)} started")

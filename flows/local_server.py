@@ -1,0 +1,127 @@
+"""Starts, finds and keeps the private Prefect server: one per user and Prefect version, on loopback (design §6).
+
+This module does not import Prefect: the server starts while the command line shows the plan.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from importlib.metadata import requires, version
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from irontree.errors import ServerUnavailable
+from irontree.flows import background
+from irontree.flows.server_state import Address, ServerState
+from irontree.flows.settings import strip
+
+LINGER = 60.0
+LOOK_EVERY = 0.05
+
+
+class LocalServer:
+    """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
+
+    Everything in *home* is disposable. A server that died is started again, on the same port, by the next
+    `wait_ready`; clients that know its address go on.
+    """
+
+    def __init__(self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER) -> None:
+        self._state = ServerState(home)
+        self._environment = strip(environ)
+        self._linger = linger
+        self._program: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+        self._membership: int | None = None
+
+    def start(self) -> Self:
+        """Join the server's clients and start it if there is none; returns at once."""
+        if self._membership is None:
+            self._membership = self._state.join()
+        if not self._state.lives() and not self._starting():
+            self._launch()
+        return self
+
+    def wait_ready(self, timeout: float = 60) -> str:
+        """Wait until the server answers and return its API address; starts it again if it died since.
+
+        Raises ServerUnavailable after *timeout* seconds, or when the server dies at its start.
+        """
+        self.start()
+        deadline = time.monotonic() + timeout
+        while not (address := self._answering()):
+            self._relaunch_if_gone()
+            if time.monotonic() > deadline:
+                raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
+            time.sleep(LOOK_EVERY)
+        return address.api_url
+
+    def close(self) -> None:
+        """Leave the server to its other clients; the last one's leaving ends it after a while."""
+        if self._membership is not None:
+            os.close(self._membership)
+            self._membership = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _launch(self) -> None:
+        self._log_start = background.size(self._state.log)
+        self._program = background.start(
+            "irontree.flows.server",
+            ["--serve", "--home", str(self._state.home), "--linger", str(self._linger)],
+            environment=self._environment,
+            home=self._state.home,
+            log=self._state.log,
+        )
+        background.reap(self._program)
+
+    def _starting(self) -> bool:
+        return self._program is not None and self._program.poll() is None
+
+    def _relaunch_if_gone(self) -> None:
+        """Exit code 0 says that another process was the server; it may be gone again by now."""
+        if self._program and self._program.poll():
+            raise self._unavailable("The private Prefect server died at its start")
+        if not self._state.lives() and not self._starting():
+            self._launch()
+
+    def _answering(self) -> Address | None:
+        address = self._state.address()
+        return address if address and answers(address.port) else None
+
+    def _unavailable(self, what: str) -> ServerUnavailable:
+        output = background.tail(self._state.log, start=self._log_start)
+        return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
+
+
+def answers(port: int) -> bool:
+    """Whether Prefect's health check on that port of 127.0.0.1 says yes; proxies play no part."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/health")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _remedy(output: str, state: ServerState) -> str:
+    database = state.home / "prefect.db"
+    if "locate revision" in output or "malformed" in output or "not a database" in output:
+        return (
+            f"{database} is damaged or of another Prefect version. Delete it: it holds nothing that is not in .mino/."
+        )
+    if "TypeError" in output and "fastapi" in output:
+        needed = next(line for line in requires("irontree") or () if line.startswith("fastapi"))
+        return f"fastapi {version('fastapi')} does not fit Prefect {version('prefect')}: pip install '{needed}'."
+    return f"The whole output is in {state.log}."

@@ -1,0 +1,125 @@
+"""`loop`: starts one issue's run after the other until the goal is reached or a person is needed (Loop Mode)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from irontree.app import App
+from irontree.domain.decide import Halt, Step
+from irontree.domain.evolve import replay
+from irontree.domain.halt import RULE, halt_of
+from irontree.domain.state import TaskState
+from irontree.errors import AnswerRefused
+from irontree.flows import runs
+from irontree.flows.asking import ask_person
+from irontree.flows.lifeline import finish_asked
+from irontree.flows.living import living
+from irontree.flows.runs import Run
+from irontree.flows.starting import start_issue
+from irontree.flows.waiting import wait_for
+from irontree.services import loop as loops
+from irontree.services.answers import answer_loop
+from irontree.services.steps import Question, question_of_loop
+from irontree.services.world import read_world
+from irontree.tasks.mirror import emit
+from irontree.tasks.stages import open_here
+
+ENDS_WITHOUT_PROGRESS = 3
+"""How often an issue's run may end without a new event before the loop gives up on it."""
+
+
+@flow(name="loop", flow_run_name="loop {loop_id}", retries=0, persist_result=False)
+async def loop(repository: str, loop_id: str) -> State[None]:
+    """Drive the loop under its lease: the issue in progress first, then the next (protocol, Decision Function).
+
+    At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions.
+    """
+    app = open_here(repository)
+    with living(app):
+        while True:
+            question = await asyncio.to_thread(question_of_loop, app, loop_id)
+            if question:
+                await _ask(app, loop_id, question)
+            if (status := loops.read_loop(app, loop_id).entity.status) in ("completed", "cancelled"):
+                return Completed(name=status.title())
+            with app.lease.hold(loop_id):
+                ending = await _drive(app, loop_id)
+            if ending:
+                return ending
+
+
+async def _ask(app: App, loop_id: str, question: Question) -> None:
+    """Suspend for a question of the loop itself; the lease is free meanwhile."""
+    refusal, asking = "", 1
+    while True:
+        answer = await ask_person(app, question, asking, refusal)
+        try:
+            return await asyncio.to_thread(answer_loop, app, loop_id, answer)
+        except AnswerRefused as error:
+            refusal, asking = f"{error.message}. {error.remedy or ''}", asking + 1
+
+
+async def _drive(app: App, loop_id: str) -> State[None] | None:
+    """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
+    idle_ends = 0
+    while True:
+        decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
+        if isinstance(decision, Halt):
+            return await asyncio.to_thread(_halt, app, loop_id, decision)
+        if finish_asked():
+            return Completed(name="Stopped", message="stopped after a finished step")
+        await asyncio.to_thread(loops.resume, app, loop_id)
+        stopped_short = await _drive_issue(app, loop_id, decision)
+        idle_ends = idle_ends + 1 if stopped_short else 0
+        if stopped_short and idle_ends >= ENDS_WITHOUT_PROGRESS:
+            said = stopped_short.message or stopped_short.state_name
+            return Failed(message=f"The run of {decision.task_key} keeps ending without progress: {said}")
+
+
+async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:
+    """Have the issue's run bring it to its end or to a halt; the run itself if it ended without any progress."""
+    before = read_world(app).states[step.task_key]
+    run = await asyncio.to_thread(_set_going, app, loop_id, before)
+    found = await wait_for(lambda: _settled(app, before.issue_number), run.id)
+    return found if isinstance(found, Run) and _sequence(app, before.issue_number) == before.sequence else None
+
+
+def _set_going(app: App, loop_id: str, state: TaskState) -> Run:
+    """Start the issue's run; one that is suspended though its question was answered elsewhere starts again."""
+    run = start_issue(app, state, loop_id)
+    if run.state != "PAUSED":
+        return run
+    with runs.connect() as client:
+        return runs.reschedule(client, run.id)
+
+
+def _settled(app: App, issue_number: int) -> bool | None:
+    """True once the issue is done or waits for a person."""
+    state = replay(app.log.read(issue_number).records).state
+    return True if state and (state.done or halt_of(state)) else None
+
+
+def _sequence(app: App, issue_number: int) -> int:
+    state = replay(app.log.read(issue_number).records).state
+    return state.sequence if state else 0
+
+
+def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
+    """Record why the loop stops; an issue's question is then asked by its own run, the loop's by this one."""
+    if decision.reason == "goal_reached":
+        loops.complete(app, loop_id)
+        emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
+        app.repository.back_up()
+        return Completed(name="Goal reached", message="every task in scope is done")
+    loops.halt(app, loop_id, decision)
+    emit("loop_halted", workspace_id=app.repository.id, payload={"loop_id": loop_id, "reason": decision.reason})
+    app.repository.back_up()
+    if decision.task_key is None:
+        return None
+    run = start_issue(app, read_world(app).states[decision.task_key], loop_id)
+    title = RULE[decision.reason].title
+    return Completed(name="Halted", message=f"{title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")

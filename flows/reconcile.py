@@ -1,0 +1,31 @@
+"""`reconcile`: compare the log with itself and with the forge, on a schedule or by hand (protocol, phase 6)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+
+from irontree.app import App
+from irontree.flows.living import living
+from irontree.services.reconcile import Reconciliation
+from irontree.services.reconcile import reconcile as compare
+from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
+
+
+@flow(name="reconcile", retries=0, persist_result=False)
+async def reconcile(repository: str) -> State[None]:
+    """Record gaps and closings from outside, deliver what is due, make the briefs again."""
+    app = open_here(repository)
+    with living(app):
+        found = await asyncio.to_thread(_compare, app)
+    for line in (*found.problems, *found.undelivered):
+        get_run_logger().warning(line)
+    return Completed(message=f"{len(found.open_questions)} questions open, {len(found.problems)} problems")
+
+
+def _compare(app: App) -> Reconciliation:
+    with app.driver.hold("reconcile", wait_seconds=WAIT_FOR_DRIVER):
+        return compare(app)

@@ -1,0 +1,184 @@
+"""Flow runs as a client sees them: made once per idempotency key, rescheduled, cancelled, looked at.
+
+Synchronous, for the command line and threads; a flow calls them through `asyncio.to_thread`. Prefect's client
+itself tries again on 503 (SQLite under two writers) and on broken connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterIdempotencyKey,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.settings import get_current_settings
+from prefect.states import Cancelling, Crashed, Scheduled
+
+from irontree.errors import ServerUnavailable
+
+TAKEN_UP = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+"""A process has the run, or died with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A flow run at the moment it was read; `state` is Prefect's type (`RUNNING`), `state_name` what the UI shows."""
+
+    id: UUID
+    name: str
+    state: str
+    state_name: str
+    message: str
+    parameters: Mapping[str, Any]
+    since: datetime | None
+    """When it got into its state, UTC."""
+
+    @property
+    def final(self) -> bool:
+        """Whether it ended, well or badly; a suspended run has not."""
+        return self.state in {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+    @property
+    def taken_up(self) -> bool:
+        """Whether a process has it, or had it when it died."""
+        return self.state in {kind.value for kind in TAKEN_UP}
+
+
+@contextmanager
+def connect() -> Iterator[SyncPrefectClient]:
+    """Open a client of the server that the settings name; maps what it raises to ServerUnavailable."""
+    try:
+        with get_client(sync_client=True) as client:
+            yield client
+    except httpx.TransportError as error:
+        raise ServerUnavailable(
+            f"The Prefect server at {get_current_settings().api.url} cannot be reached: {error!r}.",
+            remedy="See whether it runs; what is recorded in .mino/ goes on as soon as it does.",
+        ) from error
+    except PrefectHTTPStatusError as error:
+        raise ServerUnavailable(
+            f"The Prefect server at {get_current_settings().api.url} refused a request: {error}.",
+            remedy="If it is a server of your own, compare its version with `irontree doctor`.",
+        ) from error
+
+
+def ensure_run(
+    client: SyncPrefectClient,
+    deployment: str,
+    *,
+    key: str,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    tags: Sequence[str] = (),
+) -> Run:
+    """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
+
+    There is one such run for life (design §6): the first call makes it, a later one finds it and, if it has ended,
+    schedules the same run again with *parameters*. Raises ServerUnavailable if nobody serves the deployment.
+    """
+    run = client.create_flow_run_from_deployment(
+        _deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
+    )
+    if run.state and run.state.is_final():
+        client.update_flow_run(run.id, parameters=dict(parameters))
+        return reschedule(client, run.id)
+    return _run(run)
+
+
+def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
+    try:
+        return client.read_deployment_by_name(deployment).id
+    except ObjectNotFound as error:
+        raise ServerUnavailable(
+            f"The Prefect server has no deployment {deployment}.",
+            remedy="Serve it (`irontree serve`), or deploy it to your server (`prefect deploy --all`).",
+        ) from error
+
+
+def reschedule(client: SyncPrefectClient, run_id: UUID) -> Run:
+    """Let the same run start again from the top: one that ended, or one that is suspended, answered elsewhere.
+
+    A run that a process has taken up, or that is scheduled already, is left as it is.
+    """
+    run = state(client, run_id)
+    if run.taken_up or run.state == "SCHEDULED":
+        return run
+    client.set_flow_run_state(run_id, Scheduled(name="Rescheduled"))
+    return state(client, run_id)
+
+
+def cancel(client: SyncPrefectClient, run_id: UUID) -> Run:
+    """Ask for the run's end: at once if it waits or is suspended, through its runner (3 to 5 s) if it works."""
+    client.set_flow_run_state(run_id, Cancelling())
+    return state(client, run_id)
+
+
+def state(client: SyncPrefectClient, run_id: UUID) -> Run:
+    """The run as it is now."""
+    return _run(client.read_flow_run(run_id))
+
+
+def find_run(client: SyncPrefectClient, key: str) -> Run | None:
+    """The run with that idempotency key; None if there is none (the server's database may have been deleted)."""
+    runs = client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=[key])), limit=1
+    )
+    return _run(runs[0]) if runs else None
+
+
+def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
+    """Runs of the deployments named *workspace_id* that a process has taken up and not brought to an end."""
+    runs = client.read_flow_runs(
+        deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id])),
+        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(TAKEN_UP)))),
+    )
+    return tuple(_run(run) for run in runs)
+
+
+def mark_lost(client: SyncPrefectClient, workspace_id: str, reason: str) -> tuple[Run, ...]:
+    """Say of all runs of *workspace_id* that were taken up that they crashed; returns them.
+
+    Only for who knows that none of their processes lives: after `Serving.stop`, or with the driver lock and the
+    loop's lease in hand (ruling R3). Prefect itself would show them as running for ever.
+    """
+    lost = taken_up(client, workspace_id)
+    for run in lost:
+        mark_crashed(client, run, reason)
+    return lost
+
+
+def mark_crashed(client: SyncPrefectClient, run: Run, reason: str) -> None:
+    """Say of one run, whose process is known to be gone, that it crashed."""
+    client.set_flow_run_state(run.id, Crashed(message=reason), force=True)
+
+
+def url_for(run_id: UUID) -> str:
+    """The run's page, in the version of the UI that has the Resume button in sight."""
+    settings = get_current_settings()
+    return f"{settings.ui_url}/runs/flow-run/{run_id}"
+
+
+def _run(run: FlowRun) -> Run:
+    return Run(
+        id=run.id,
+        name=run.name,
+        state=run.state_type.value if run.state_type else "",
+        state_name=run.state_name or "",
+        message=(run.state.message if run.state else None) or "",
+        parameters=run.parameters,
+        since=run.state.timestamp if run.state else None,
+    )

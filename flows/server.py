@@ -1,0 +1,113 @@
+"""The private Prefect server's own process (`--serve`), and the building of its database template (`--build-template`).
+
+The other side, which starts it and finds it, is `irontree.flows.local_server`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.flows import server_database
+from irontree.flows.server_state import Address, ServerState
+from irontree.flows.settings import local_environment, state_folder
+
+if TYPE_CHECKING:
+    import uvicorn
+
+FIRST_PORT = 4280
+PORTS = 200
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code: 0 also when another process is the server already."""
+    parser = argparse.ArgumentParser(prog="python -m irontree.flows.server", description=__doc__)
+    parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
+    parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--serve", action="store_true", help="be the server until no client is left")
+    action.add_argument("--build-template", action="store_true", help="make the database template if there is none")
+    options = parser.parse_args(arguments)
+    try:
+        if options.build_template:
+            server_database.build_template(options.home)
+        else:
+            _serve(ServerState(options.home), options.linger)
+    except IrontreeError as error:
+        sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
+        return 1
+    return 0
+
+
+def _serve(state: ServerState, linger: float) -> None:
+    if not state.become_the_server():
+        return
+    last_port = state.come_alive()
+    server_database.ensure(state.home)
+    with _listen(last_port) as listener:
+        address = Address(port=listener.getsockname()[1], pid=os.getpid())
+        os.environ.update(local_environment(os.environ, state.home, address.api_url))
+        server = _prefect_server()
+        server.config.callback_notify = _Attendant(server, state, address, linger).look
+        server.run(sockets=[listener])
+    if not server.started:
+        raise ServerUnavailable("Prefect's server ended before it answered.")
+
+
+def _listen(last_port: int | None) -> socket.socket:
+    """Bind the last server's port if it is free, so that its clients find this one; else the first free one."""
+    for port in [*([last_port] if last_port else []), *range(FIRST_PORT, FIRST_PORT + PORTS)]:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
+        except OSError:
+            listener.close()
+        else:
+            return listener
+    raise ServerUnavailable(
+        f"Ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 are all taken by other programs.",
+        remedy="End one of them, or use a server of your own: set PREFECT_API_URL.",
+    )
+
+
+def _prefect_server() -> uvicorn.Server:
+    import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
+    from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
+
+    config = uvicorn.Config(
+        create_app(final=True), lifespan="on", log_level="warning", timeout_graceful_shutdown=5, timeout_notify=0
+    )
+    return uvicorn.Server(config)
+
+
+class _Attendant:
+    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client."""
+
+    def __init__(self, server: uvicorn.Server, state: ServerState, address: Address, linger: float) -> None:
+        self._server = server
+        self._state = state
+        self._address: Address | None = address
+        self._linger = linger
+        self._last_used = time.monotonic()
+
+    async def look(self) -> None:
+        """Called by uvicorn: as soon as it answers, and then every second."""
+        if self._address:
+            self._state.publish(self._address)
+            self._address = None
+        if self._state.in_use():
+            self._last_used = time.monotonic()
+        elif time.monotonic() - self._last_used >= self._linger:
+            self._server.should_exit = self._state.shut_out()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

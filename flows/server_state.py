@@ -1,0 +1,105 @@
+"""The files by which the private Prefect server and its clients find each other."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the server answers; `pid` is for people."""
+
+    port: int
+    pid: int
+
+    @property
+    def api_url(self) -> str:
+        """The value of PREFECT_API_URL."""
+        return f"http://127.0.0.1:{self.port}/api"
+
+
+class ServerState:
+    """The state folder *home*. Liveness is the kernel's: what holds a lock lives, whatever the files say.
+
+    `start.lock` is held by the one server, so that two starts give one; `alive.lock` is held by it too, and asked
+    for by its clients; `clients.lock` is shared by the clients, and held alone by a server that is about to end.
+    A lock ends with the process that holds it.
+    """
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home = home
+        self.log = home / "server.log"
+        self._address = home / "server.json"
+
+    # --- the server's side ---
+
+    def become_the_server(self) -> bool:
+        """Be the one server until this process ends; False if another process is."""
+        return _lock(self.home / "start.lock", fcntl.LOCK_EX | fcntl.LOCK_NB) is not None
+
+    def come_alive(self) -> int | None:
+        """Let clients see that there is a server; returns the port of the one before: clients may still know it."""
+        last = self._read()
+        self._address.unlink(missing_ok=True)  # before the lock: who finds it held may trust the address
+        _lock(self.home / "alive.lock", fcntl.LOCK_EX)
+        return last.port if last else None
+
+    def publish(self, address: Address) -> None:
+        """Say where the server answers, now that it does."""
+        draft = self._address.with_suffix(".tmp")
+        draft.write_text(json.dumps(asdict(address)))
+        draft.replace(self._address)
+
+    def in_use(self) -> bool:
+        """Whether there is any client."""
+        descriptor = _lock(self.home / "clients.lock", fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def shut_out(self) -> bool:
+        """Let no client in until this process has ended; False if there is one after all."""
+        if _lock(self.home / "clients.lock", fcntl.LOCK_EX | fcntl.LOCK_NB) is None:
+            return False
+        self._address.unlink(missing_ok=True)
+        return True
+
+    # --- the clients' side ---
+
+    def join(self) -> int:
+        """Be a client until the descriptor is closed; waits for a server that is just ending."""
+        descriptor = os.open(self.home / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        return descriptor
+
+    def lives(self) -> bool:
+        """Whether there is a server, answering or still on its way."""
+        descriptor = _lock(self.home / "alive.lock", fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def address(self) -> Address | None:
+        """Where the living server answers; None if there is none, or if it does not answer yet."""
+        return self._read() if self.lives() else None
+
+    def _read(self) -> Address | None:
+        try:
+            return Address(**json.loads(self._address.read_text()))
+        except FileNotFoundError:
+            return None
+
+
+def _lock(path: Path, operation: int) -> int | None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

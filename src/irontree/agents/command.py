@@ -1,0 +1,133 @@
+"""Any program as a coding agent: prompt on stdin and as a file, work in the current folder.
+
+What the program gets, beside a scrubbed environment and the variables that the plan allows by name:
+
+=========================  ==========================================================================
+``IRONTREE_PROMPT_FILE``   the prompt as a file, outside the workspace; also ``{prompt_file}`` in the command
+``IRONTREE_SUMMARY_FILE``  where it may leave its last words
+``IRONTREE_WORKSPACE``     the workspace, its current folder
+``IRONTREE_TASK_KEY``      also ``{task_key}``
+``IRONTREE_ISSUE``         also ``{issue}``
+``IRONTREE_ATTEMPT``       also ``{attempt}``
+=========================  ==========================================================================
+
+Its exit code is noted and decides nothing: agent programs exit 0 on a refused log-in (product claim 1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO
+
+from irontree.domain.plan import AgentSpec
+from irontree.errors import ConfigRefused
+from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
+from irontree.processes import Children, Completed, Limits, scrubbed_environment
+
+PROMPT_FILE = "prompt.md"
+OUTPUT_FILE = "output.log"
+SUMMARY_FILE = "summary.txt"
+RESULT_FILE = "result.json"
+TAIL_LINES = 20
+SUMMARY_CHARACTERS = 500
+# Shorter values are as likely words as secrets.
+SECRET_BYTES = 8
+_HIDDEN = b"***"
+
+
+class CommandAgent:
+    """The port `CodingAgent` for a command line."""
+
+    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+        """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
+        if not spec.command:
+            raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
+        self._spec = spec
+        self._children = children
+        self._environment = environment
+
+    def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
+        """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
+
+        Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
+        """
+        task.transcript.mkdir(parents=True, exist_ok=True)
+        prompt_file = task.transcript / PROMPT_FILE
+        prompt_file.write_text(task.prompt, encoding="utf-8")
+        with (task.transcript / OUTPUT_FILE).open("wb") as log:
+            done = self._children.run(
+                _filled(self._spec.command, task, prompt_file),
+                cwd=task.workspace,
+                environment=self._variables(task, prompt_file),
+                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
+                stdin=task.prompt.encode(),
+                on_line=self._listener(log, progress),
+            )
+        result = self._observed(done, task)
+        text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False)
+        (task.transcript / RESULT_FILE).write_text(f"{text}\n", encoding="utf-8")
+        return result
+
+    def _variables(self, task: AgentTask, prompt_file: Path) -> dict[str, str]:
+        return {
+            **scrubbed_environment(self._environment, self._spec.environment),
+            **task.variables,
+            "IRONTREE_PROMPT_FILE": str(prompt_file),
+            "IRONTREE_SUMMARY_FILE": str(task.transcript / SUMMARY_FILE),
+            "IRONTREE_WORKSPACE": str(task.workspace),
+            "IRONTREE_TASK_KEY": task.task_key,
+            "IRONTREE_ISSUE": str(task.issue_number),
+            "IRONTREE_ATTEMPT": str(task.attempt),
+        }
+
+    def _listener(self, log: BinaryIO, progress: Progress) -> Callable[[bytes], None]:
+        def hear(line: bytes) -> None:
+            clean = self._without_secrets(line)
+            log.write(clean)
+            text = clean.decode("utf-8", "replace").rstrip()
+            if text:
+                progress.note(text)
+
+        return hear
+
+    def _without_secrets(self, text: bytes) -> bytes:
+        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
+        for name in self._spec.environment:
+            value = self._environment.get(name, "").encode()
+            if len(value) >= SECRET_BYTES:
+                text = text.replace(value, _HIDDEN)
+        return text
+
+    def _observed(self, done: Completed, task: AgentTask) -> AgentResult:
+        output = self._without_secrets(done.output.encode()).decode()
+        return AgentResult(
+            ended=done.ended,
+            exit_code=done.exit_code,
+            seconds=round(done.seconds, 3),
+            output_tail="\n".join(output.splitlines()[-TAIL_LINES:]),
+            summary=_summary(task.transcript / SUMMARY_FILE),
+        )
+
+
+def _filled(command: tuple[str, ...], task: AgentTask, prompt_file: Path) -> list[str]:
+    """The words with our placeholders filled in; other braces are the program's own."""
+    values = {
+        "{prompt_file}": str(prompt_file),
+        "{task_key}": task.task_key,
+        "{issue}": str(task.issue_number),
+        "{attempt}": str(task.attempt),
+    }
+    words = list(command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    return words
+
+
+def _summary(path: Path) -> str | None:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace").strip()[:SUMMARY_CHARACTERS] or None
+    return None

@@ -1,0 +1,99 @@
+"""`App`: everything a service may use, as one frozen value. `bootstrap` builds it; tests build it from doubles."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from irontree.domain.plan import AgentSpec, ExecutionPolicy
+from irontree.ports import (
+    Cancellation,
+    CheckRunner,
+    Children,
+    Clock,
+    CodingAgent,
+    Deliveries,
+    EventLog,
+    Forge,
+    Lock,
+    LoopLog,
+    PlanStore,
+    Progress,
+    Projections,
+    Renderer,
+    Replays,
+    Repository,
+    ResultStore,
+    RunLock,
+)
+
+
+class Silence:
+    """The progress of nobody watching."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Settings that change how we talk, not what is executed; they need no approval."""
+
+    close_on_done: Literal["auto", "manual"] | None = None
+    """None: bug -> manual, everything else -> auto (contract)."""
+    loop_budget: int | None = None
+    """None: max(50, 10 * tasks) (ruling R17)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """On whose behalf events are written; goes into their `meta:`."""
+
+    actor: str
+    channel: str = "command"
+    flow_run: str | None = None
+
+    def meta(self) -> dict[str, Any]:
+        """The keys for `meta:`."""
+        known = {"actor": self.actor, "channel": self.channel, "flow_run": self.flow_run}
+        return {key: value for key, value in known.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """The ports of one repository, its settings, and who is asking.
+
+    What needs the configuration is called: commands that only read the log do not pay for reading it.
+    """
+
+    repository: Repository
+    log: EventLog
+    replays: Replays
+    loops: LoopLog
+    plans: PlanStore
+    results: ResultStore
+    projections: Projections
+    deliveries: Deliveries
+    driver: Lock
+    lease: Lock
+    alive: Callable[[str], Lock]
+    """The lock that a flow run holds as long as its process lives, by the run's id (ruling R3)."""
+    run_lock: RunLock
+    children: Children
+    forge: Callable[[], Forge]
+    agent: Callable[[AgentSpec], CodingAgent]
+    checks: CheckRunner
+    clock: Clock
+    renderer: Renderer
+    policy: Callable[[], ExecutionPolicy]
+    """What the configuration says today; compared with what was approved (ruling R6)."""
+    preferences: Callable[[], Preferences]
+    origin: Origin
+    progress: Progress = field(default_factory=Silence)
+    cancel: Cancellation = field(default_factory=threading.Event)
+
+    def stamp(self) -> str:
+        """Now, ISO 8601, UTC, to the second."""
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,173 @@
+"""The composition root: from a folder and its configuration to an `App`, the frozen set of ports."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from irontree.agents import open_agent
+from irontree.app import App, Origin, Preferences, Silence
+from irontree.checks.shell import ShellCheckRunner
+from irontree.clock import SystemClock
+from irontree.config import Config, load_config
+from irontree.domain.plan import ExecutionPolicy
+from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
+from irontree.forges import ForgeSettings, connect
+from irontree.ports import Cancellation, Child, Forge, Progress, Renderer
+from irontree.processes import Children
+from irontree.repository import GitRepository, open_repository
+from irontree.store.codec import read_mapping, write_mapping
+from irontree.store.deliveries import FileDeliveries
+from irontree.store.event_log import FileEventLog
+from irontree.store.layout import Layout
+from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.locks import FileLock
+from irontree.store.loops import FileLoopLog
+from irontree.store.plans import FilePlanStore
+from irontree.store.projections import FileProjections
+from irontree.store.replays import CachedReplays
+from irontree.store.results import FileResultStore
+
+
+def open_app(
+    start: Path,
+    *,
+    origin: Origin,
+    cancel: Cancellation | None = None,
+    progress: Progress | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> App:
+    """The ports of the repository that *start* is in.
+
+    Raises NotARepository outside one or before `irontree init`, ConfigRefused for a wrong configuration,
+    EnvironmentRefused away from the repository's home (ruling R21), LogDamaged when its log was deleted.
+    """
+    clock, host = SystemClock(), socket.gethostname()
+    registry = _ChildRegistry()
+    children = Children(registry)
+    repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
+    layout = Layout(repository.root)
+    _require_home(repository, layout, host)
+    run_lock = registry.file = RunLockFile(layout.run_lock, clock, host)
+    config = cache(lambda: load_config(layout.config))
+    log = FileEventLog(repository.root, clock)
+    return App(
+        repository=repository,
+        log=log,
+        replays=CachedReplays(log, layout.events, layout.cache, clock),
+        loops=FileLoopLog(repository.root, clock),
+        plans=FilePlanStore(repository.root),
+        results=FileResultStore(repository.root),
+        projections=FileProjections(repository.root),
+        deliveries=FileDeliveries(repository.root),
+        driver=FileLock(layout.driver_lock, clock, host),
+        lease=LoopLease(FileLock(layout.lease_lock, clock, host), LoopLeaseFile(layout.active_lock, clock, host)),
+        alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
+        run_lock=run_lock,
+        children=children,
+        forge=cache(lambda: _forge(config(), layout, repository)),
+        agent=lambda spec: open_agent(spec, children, environment),
+        checks=ShellCheckRunner(children, environment),
+        clock=clock,
+        renderer=_LazyRenderer(),
+        policy=lambda: policy_of(load_config(layout.config), repository),
+        preferences=lambda: _preferences(config()),
+        origin=origin,
+        progress=progress or Silence(),
+        cancel=cancel or threading.Event(),
+    )
+
+
+def policy_of(config: Config, repository: GitRepository) -> ExecutionPolicy:
+    """What the configuration says today about everything that a person approves (ruling R6).
+
+    Raises EnvironmentRefused on a detached HEAD, where no branch could be meant.
+    """
+    remotes = repository.remotes()
+    remote = config.publish.remote or _default_remote(remotes)
+    branch = config.publish.target_branch or repository.current_branch()
+    if branch is None:
+        raise EnvironmentRefused(
+            f"{repository.root} is on no branch, so there is none to publish to",
+            remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
+        )
+    return config.policy(remote, branch)
+
+
+def _default_remote(remotes: tuple[str, ...]) -> str | None:
+    """`origin` if there is one, else the only or first one."""
+    return "origin" if "origin" in remotes else next(iter(remotes), None)
+
+
+def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
+    """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
+    if not layout.state.is_dir() or repository.home is None:
+        raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")
+    if repository.home != f"{host}:{repository.root}":
+        raise EnvironmentRefused(
+            f"the home of this repository is {repository.home}, but this is {host}:{repository.root}",
+            remedy="work there; if it has moved here for good, `irontree init` makes this its home",
+        )
+    if repository.has_history() and not layout.events.is_dir():
+        raise LogDamaged(
+            f"{layout.events} was deleted; without it nothing is known of the issues here",
+            remedy=f"restore it: git -C {repository.root} archive refs/irontree/log | tar -x -C {repository.root}",
+        )
+
+
+def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
+    settings = ForgeSettings(
+        folder=layout.state / "forge",
+        account=repository.user_name() or "irontree",
+        clock=SystemClock(),
+        read_mapping=read_mapping,
+        write_mapping=write_mapping,
+    )
+    return connect(config.forge.adapter, settings)
+
+
+def _preferences(config: Config) -> Preferences:
+    return Preferences(close_on_done=config.issue.close_on_done, loop_budget=config.loop.max_transitions)
+
+
+class _LazyRenderer:
+    """Imports the template engine with the first text: most commands render none."""
+
+    def render(self, template: str, **values: object) -> str:
+        """Render with the real one."""
+        return _renderer().render(template, **values)
+
+
+@cache
+def _renderer() -> Renderer:
+    from irontree.rendering import JinjaRenderer  # noqa: PLC0415  (see _LazyRenderer)
+
+    return JinjaRenderer()
+
+
+@dataclass
+class _ChildRegistry:
+    """Children are recorded in the run lock, whose place is known only once the repository is."""
+
+    file: RunLockFile | None = None
+
+    def record(self, child: Child) -> None:
+        """Note the child; when this returns, another process can read it."""
+        if self.file:
+            self.file.record(child)
+
+    def forget(self, pid: int) -> None:
+        """Drop the child."""
+        if self.file:
+            self.file.forget(pid)
+
+    def recorded(self) -> tuple[Child, ...]:
+        """The children noted and not dropped."""
+        return self.file.recorded() if self.file else ()

@@ -1,0 +1,1 @@
+"""Runners of the repository's own checks: adapters of the port `CheckRunner`."""

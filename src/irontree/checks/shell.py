@@ -1,0 +1,75 @@
+"""The repository's own checks, run by the shell in a workspace."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from irontree.checks.foreign import foreign_sources
+from irontree.domain.results import CheckResult, truncate
+from irontree.ports import Cancellation, Progress
+from irontree.processes import SHELL, Children, Limits, scrubbed_environment
+
+
+class ShellCheckRunner:
+    """The port `CheckRunner` for shell commands; *environment* is the caller's."""
+
+    def __init__(self, children: Children, environment: Mapping[str, str]) -> None:
+        self._children = children
+        self._environment = environment
+
+    def run(
+        self,
+        name: str,
+        command: str,
+        *,
+        workspace: Path,
+        seconds: int,
+        variables: Mapping[str, str],
+        cancel: Cancellation,
+        progress: Progress,
+    ) -> CheckResult:
+        """Run *command* by `sh -c` to its end or limit; all its processes are gone when this returns.
+
+        Its environment is scrubbed (no PYTHONPATH, no GIT_*), and has *variables* and what keeps side effects of
+        one workspace apart from another's.
+        """
+        done = self._children.run(
+            [SHELL, "-c", command],
+            cwd=workspace,
+            environment={**self._scrubbed(), **variables, **_apart(workspace)},
+            limits=Limits(seconds, cancel=cancel),
+            on_line=_listener(progress),
+        )
+        return CheckResult(
+            name=name,
+            command=command,
+            ended="timeout" if done.ended == "stalled" else done.ended,
+            exit_code=done.exit_code,
+            seconds=round(done.seconds, 3),
+            output=truncate(done.output),
+            output_digest=done.output_digest,
+        )
+
+    def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
+        """Signs that checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""
+        return foreign_sources(workspace, user_root, self._scrubbed())
+
+    def _scrubbed(self) -> dict[str, str]:
+        return scrubbed_environment(self._environment)
+
+
+def _apart(workspace: Path) -> dict[str, str]:
+    """Names by which checks keep containers, ports and databases of two workspaces apart."""
+    digest = hashlib.sha256(str(workspace).encode()).hexdigest()[:12]
+    return {"IRONTREE_WORKSPACE": str(workspace), "COMPOSE_PROJECT_NAME": f"irontree-{digest}"}
+
+
+def _listener(progress: Progress) -> Callable[[bytes], None]:
+    def hear(line: bytes) -> None:
+        text = line.decode("utf-8", "replace").rstrip()
+        if text:
+            progress.note(text)
+
+    return hear

@@ -1,0 +1,1 @@
+"""The command line: one module per verb, one error boundary in main.py."""

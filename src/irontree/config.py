@@ -1,0 +1,381 @@
+"""`.mino/config.yml`: every setting, its default and what it means, as one frozen model.
+
+The only module that imports ruamel.yaml (YAML 1.2, comments survive), and only when it reads or writes:
+loading it takes as long as everything else that a read-only verb needs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from irontree.domain.detection import DETECTION
+from irontree.domain.plan import AgentSpec, CheckCommand, ExecutionPolicy, PublishPolicy, WorkspacePolicy
+from irontree.errors import ConfigRefused, EnvironmentRefused
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+
+def _words(value: object) -> object:
+    """A command as one string is split as a shell would; a list is taken as it is."""
+    return tuple(shlex.split(value)) if isinstance(value, str) else value
+
+
+def _checks(value: object) -> object:
+    """A check as one string is named by its command."""
+    if not isinstance(value, (list, tuple)):
+        return value
+    return tuple({"name": item, "run": item} if isinstance(item, str) else item for item in value)
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_CHECK = {
+    "type": "object",
+    "required": ["name", "run"],
+    "properties": {"name": {"type": "string"}, "run": {"type": "string"}},
+}
+Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
+Checks = Annotated[
+    tuple[CheckCommand, ...],
+    BeforeValidator(_checks),
+    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, _CHECK]}}),
+]
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+Positive = Annotated[int, Field(strict=True, gt=0)]
+
+
+class Section(BaseModel):
+    """A group of keys; unknown ones are refused, with a guess at what was meant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, data: object) -> object:
+        """`verify:` with nothing, or only comments, below it says nothing."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys as they are written in the file."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())
+
+
+class Verify(Section):
+    """How the repository's own checks are run."""
+
+    commands: Checks = Field(
+        default=(),
+        description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
+    )
+    seconds: Positive = Field(default=1800, description="Limit of each command.")
+    detection: Flag = Field(
+        default=True, description="Whether files such as package.json may say what to run where nothing else does."
+    )
+
+    @field_validator("commands")
+    @classmethod
+    def _names_differ(cls, commands: tuple[CheckCommand, ...]) -> tuple[CheckCommand, ...]:
+        names = [check.name for check in commands]
+        if repeated := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two checks have the name {', '.join(sorted(repeated))}")
+        return commands
+
+
+class Issue(Section):
+    """What happens to issues."""
+
+    close_on_done: Literal["auto", "manual"] | None = Field(
+        default=None,
+        description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
+    )
+
+
+class Report(Section):
+    """Verification reports."""
+
+    promotion: Literal["auto", "never", "always"] = Field(
+        default="auto", description="Whether integration notes from a report are committed to the documentation."
+    )
+    docs_path: str = Field(default="docs/integrations/", description="Folder of those notes.")
+
+
+class Comment(Section):
+    """What is said on issues."""
+
+    reply: Literal["auto", "always", "never"] = Field(
+        default="auto", description="Whether the author gets an answer when an issue is done."
+    )
+
+
+class Agent(Section):
+    """The program that changes the code."""
+
+    adapter: str = Field(default="command", description="Which adapter drives it.")
+    command: Words = Field(default=(), description="Its command line, as one string or as a list of words.")
+    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
+    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
+    environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
+
+
+class Workspace(Section):
+    """The private workspaces in which work is done."""
+
+    setup: tuple[str, ...] = Field(
+        default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
+    )
+    copy_files: tuple[str, ...] = Field(
+        default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
+    )
+    pristine: Flag = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
+    kind: Literal["clone", "none"] = Field(
+        default="clone",
+        description="`none` works in the user's checkout, for repositories that cannot be cloned: a weaker promise.",
+    )
+
+
+class Publish(Section):
+    """Where verified code goes."""
+
+    mode: Literal["direct", "pull_request"] = Field(
+        default="direct", description="Push to the target branch, or open a request to merge into it."
+    )
+    remote: str | None = Field(
+        default=None,
+        description="Unset: the one that the target branch follows; without any, publication is local.",
+    )
+    target_branch: str | None = Field(default=None, description="Unset: the branch that is checked out at approval.")
+
+
+class Forge(Section):
+    """Where issues live."""
+
+    adapter: str = Field(default="local", description="`local` keeps them as Markdown files under `.mino/forge/`.")
+
+
+class Loop(Section):
+    """Limits of a loop."""
+
+    max_transitions: Positive | None = Field(default=None, description="Unset: max(50, 10 * tasks).")
+    lease_stale_hours: Positive = Field(
+        default=6, description="After how long another tool's `active.lock` is no longer believed."
+    )
+
+
+class Run(Section):
+    """Limits of runs."""
+
+    max_retry_count: Count = Field(
+        default=3, description="How often a failed task is tried again: one more attempt than this in all."
+    )
+    lock_stale_hours: Positive = Field(
+        default=2, description="After how long another tool's `run.lock` is no longer believed."
+    )
+
+
+class Backup(Section):
+    """The backup of the log in `refs/irontree/log`."""
+
+    push: Flag = Field(default=False, description="Whether that ref is pushed to the remote.")
+
+
+class Prefect(Section):
+    """Where flows run."""
+
+    api_url: str | None = Field(
+        default=None, description="Unset: `PREFECT_API_URL` of the environment, else a private server on this machine."
+    )
+
+
+class Config(Section):
+    """Everything that `.mino/config.yml` can say."""
+
+    verify: Verify = Verify()
+    issue: Issue = Issue()
+    report: Report = Report()
+    comment: Comment = Comment()
+    agent: Agent = Agent()
+    workspace: Workspace = Workspace()
+    publish: Publish = Publish()
+    forge: Forge = Forge()
+    loop: Loop = Loop()
+    run: Run = Run()
+    composite_threshold: Count = Field(
+        default=3, description="An adopted issue with more open checkboxes than this has to be broken down first."
+    )
+    backup: Backup = Backup()
+    prefect: Prefect = Prefect()
+
+    def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
+        """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none."""
+        return ExecutionPolicy(
+            agent=AgentSpec(**self.agent.model_dump()),
+            checks=self.verify.commands,
+            detection=DETECTION if self.verify.detection and not self.verify.commands else (),
+            check_seconds=self.verify.seconds,
+            workspace=WorkspacePolicy(**self.workspace.model_dump()),
+            publish=PublishPolicy(
+                mode=self.publish.mode,
+                remote=self.publish.remote or remote,
+                target_branch=self.publish.target_branch or target_branch,
+            ),
+            max_retry_count=self.run.max_retry_count,
+        )
+
+
+def load_config(path: Path) -> Config:
+    """Read the file; without one everything has its default. Raises ConfigRefused naming every key that is wrong."""
+    try:
+        return read_config(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        return Config()
+    except OSError as error:
+        raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the file readable") from error
+
+
+def read_config(data: bytes | str, name: str) -> Config:
+    """Read YAML text; *name* stands for it in messages."""
+    return _validated(_parsed(data, name), name)
+
+
+def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> None:
+    """Set keys (`publish.remote`) in the file, keeping its comments and everything else; create it if need be.
+
+    *comments* say above a key that is new where its value comes from. Raises ConfigRefused before anything is
+    written if the result would not be accepted.
+    """
+    before = path.read_bytes() if path.exists() else b""
+    document = _parsed(before, str(path))
+    for dotted, value in values.items():
+        _set(document, dotted.split("."), value, (comments or {}).get(dotted))
+    _validated(document, str(path))
+    text = io.StringIO()
+    _yaml().dump(document, text)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(text.getvalue(), encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the folder writable") from error
+
+
+def _yaml() -> YAML:
+    from ruamel.yaml import YAML  # noqa: PLC0415  (see the module's docstring)
+
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = 4096
+    return yaml
+
+
+def _parsed(data: bytes | str, name: str) -> Any:
+    """The document with its comments and line numbers; an empty one is an empty mapping."""
+    from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415
+
+    try:
+        document = _yaml().load(data)
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigRefused(f"{name}, line {line}: {error.problem}", remedy="put the YAML right") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ConfigRefused(f"{name}: not readable as YAML text", remedy="save the file as UTF-8") from error
+    if document is None:
+        return CommentedMap()
+    if not isinstance(document, CommentedMap):
+        raise ConfigRefused(f"{name}: expected keys such as `verify:`", remedy="see `irontree config schema`")
+    return document
+
+
+def _validated(document: Any, name: str) -> Config:
+    try:
+        return Config.model_validate(document)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        lines = [f"{name}, line {_line(document, item['loc'])}: {_what(item)}" for item in found]
+        raise ConfigRefused("\n".join(lines), remedy="`irontree config schema` lists every key") from error
+
+
+# What pydantic calls these is Python; the reader of the message writes YAML.
+_EXPECTED = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "model_type": "keys below it",
+    "string_type": "text",
+    "tuple_type": "a list",
+}
+
+
+def _what(item: Mapping[str, Any]) -> str:
+    """One finding of pydantic for the person who wrote the file."""
+    location = tuple(str(part) for part in item["loc"])
+    key = ".".join(location)
+    match item["type"]:
+        case "extra_forbidden":
+            guess = difflib.get_close_matches(location[-1], _known_keys(location[:-1]), n=1)
+            meant = f"; did you mean `{'.'.join((*location[:-1], *guess))}`?" if guess else ""
+            return f"unknown key `{key}`{meant}"
+        case "missing":
+            return f"`{key}` is missing"
+        case "value_error":
+            return f"`{key}`: {item['msg'].removeprefix('Value error, ')}"
+        case kind:
+            expected = _EXPECTED.get(kind) or item["msg"].removeprefix("Input should be ")
+            return f"`{key}`: expected {expected}, got {item['input']!r}"
+
+
+def _known_keys(location: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of the section at *location*."""
+    section: type[Section] = Config
+    for part in location:
+        field = section.model_fields.get(part)
+        if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, Section):
+            return tuple(CheckCommand.model_fields)
+        section = field.annotation
+    return section.known_keys()
+
+
+def _line(document: Any, location: tuple[int | str, ...]) -> int:
+    """The line of the last part of *location* that the file has."""
+    line = 0
+    node = document
+    for part in location:
+        try:
+            line = node.lc.key(part)[0] if isinstance(node, Mapping) else node.lc.item(part)[0]
+            node = node[part]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return int(line) + 1
+
+
+def _set(document: Any, parts: list[str], value: Any, comment: str | None) -> None:
+    from ruamel.yaml.comments import CommentedMap  # noqa: PLC0415
+
+    *sections, key = parts
+    for section in sections:
+        if not isinstance(document.get(section), Mapping):
+            document[section] = CommentedMap()
+        document = document[section]
+    is_new = key not in document
+    document[key] = value
+    if comment and is_new:
+        document.yaml_set_comment_before_after_key(key, before=comment, indent=2 * len(sections))

@@ -1,0 +1,179 @@
+"""Lay the sample project out in a folder: a clone for the user, its remote, and the prepared work."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+from irontree.config import write_config
+from irontree.demo import sample
+from irontree.errors import EnvironmentRefused, GitFailed, Refused
+from irontree.processes import capture
+from irontree.repository.git import git_environment
+from irontree.store.layout import create
+
+BRANCH: Final = "main"
+REMOTE: Final = "origin"
+PACE_SECONDS: Final = 1.0
+GIT_SECONDS: Final = 60
+MARKER: Final = ".irontree-demo"
+_MARKER_TEXT: Final = "`irontree demo` made this folder. When it makes it anew, what it made before goes to earlier/.\n"
+_AUTHOR: Final = {
+    "GIT_AUTHOR_NAME": "Mira Lindqvist",
+    "GIT_AUTHOR_EMAIL": "mira@example.org",
+    "GIT_AUTHOR_DATE": "2025-05-14T08:30:00+02:00",
+    "GIT_COMMITTER_DATE": "2025-05-14T08:30:00+02:00",
+}
+_NO_SETTINGS_OF_OTHERS: Final = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPlace:
+    """Where the sample lies: absolute paths below one folder."""
+
+    folder: Path
+    earlier: Path | None = None
+    """Where the sample that was in the folder before is now."""
+
+    @property
+    def repository(self) -> Path:
+        """The user's clone, on `main`."""
+        return self.folder / sample.PROJECT
+
+    @property
+    def remote(self) -> Path:
+        """The bare repository that verified code is pushed to."""
+        return self.folder / f"{sample.PROJECT}.git"
+
+    @property
+    def document(self) -> Path:
+        """The requirement document, in the clone."""
+        return self.repository / sample.DOCUMENT
+
+    @property
+    def patches(self) -> Path:
+        """What the replay agent applies, `TASK_KEY/ATTEMPT.patch`."""
+        return self.folder / "patches"
+
+
+def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECONDS) -> DemoPlace:
+    """Lay the sample out in *folder*, which must be new, empty, or an earlier demo's.
+
+    What an earlier demo left is moved to `earlier/N` in the folder; nothing is ever deleted. The caller sees to
+    it that no demo is running there. *agent* is the command of another coding agent than the replay program, which
+    takes *pace* seconds for an attempt. The project and its commits are the same each time, whatever the user's git
+    settings are. Raises Refused for any other folder, EnvironmentRefused if it cannot be written.
+    """
+    folder = folder.resolve()
+    try:
+        place = DemoPlace(folder, _make_room(folder))
+        _copy(sample.data("patches"), place.patches)
+        _make_clone(place)
+        write_config(
+            create(place.repository).config,
+            {
+                "verify.commands": [dict(sample.CHECK)],
+                "agent.command": list(agent) or _replay(place, pace),
+                "publish.mode": "direct",
+                "publish.remote": REMOTE,
+                "publish.target_branch": BRANCH,
+            },
+            {} if agent else {"agent.command": "replays prepared patches, calls no model; put your own agent here"},
+        )
+    except OSError as error:
+        raise EnvironmentRefused(
+            f"{error.filename or folder}: {error.strerror}",
+            remedy="name a folder that you may write to: `irontree demo DIR`",
+        ) from error
+    _make_remote(place)
+    return place
+
+
+def _make_room(folder: Path) -> Path | None:
+    """Make the folder ours and empty of an earlier sample; where that is now."""
+    marker = folder / MARKER
+    if folder.exists() and not marker.is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(
+            f"{folder} is neither empty nor the folder of an earlier demo",
+            remedy="name a new or empty folder: `irontree demo DIR`",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    marker.write_text(_MARKER_TEXT, encoding="utf-8")
+    return _move_aside(folder)
+
+
+def _move_aside(folder: Path) -> Path | None:
+    place = DemoPlace(folder)
+    left = [path for path in (place.repository, place.remote, place.patches) if path.exists()]
+    if not left:
+        return None
+    number = 1 + max((int(path.name) for path in folder.glob("earlier/*") if path.name.isdecimal()), default=0)
+    earlier = DemoPlace(folder / "earlier" / str(number))
+    earlier.folder.mkdir(parents=True)
+    for path in left:
+        path.rename(earlier.folder / path.name)
+    settings = earlier.repository / ".git" / "config"
+    if settings.is_file():  # or the earlier clone would go on with the new one's remote
+        _git(earlier.folder, "config", "--file", str(settings), f"remote.{REMOTE}.url", str(earlier.remote))
+    return earlier.folder
+
+
+def _make_clone(place: DemoPlace) -> None:
+    _git(place.folder, "init", "--quiet", "--template=", f"--initial-branch={BRANCH}", str(place.repository))
+    for name, value in _settings(place).items():
+        _git(place.repository, "config", name, value)
+    mailbox = place.repository / ".git" / "history.mbox"
+    mailbox.write_bytes(sample.history())
+    _git(place.repository, "am", "--quiet", "--committer-date-is-author-date", str(mailbox))
+    mailbox.unlink()
+    _copy(sample.data("requirements.md"), place.document)
+    _git(place.repository, "add", sample.DOCUMENT)
+    _git(place.repository, "commit", "--quiet", "--message=Write down what is missing for 1.0", variables=_AUTHOR)
+
+
+def _settings(place: DemoPlace) -> dict[str, str]:
+    """The clone's own settings: who commits, and nothing of a user's that would sign, refuse or change files."""
+    return {
+        "user.name": "Iron Tree Demo",
+        "user.email": "demo@example.org",
+        "commit.gpgSign": "false",
+        "core.autocrlf": "false",
+        "core.hooksPath": str(place.repository / ".git" / "hooks"),
+    }
+
+
+def _make_remote(place: DemoPlace) -> None:
+    _git(place.folder, "init", "--quiet", "--bare", "--template=", f"--initial-branch={BRANCH}", str(place.remote))
+    _git(place.repository, "remote", "add", REMOTE, str(place.remote))
+    _git(place.repository, "push", "--quiet", "--set-upstream", REMOTE, BRANCH)
+
+
+def _replay(place: DemoPlace, pace: float) -> list[str]:
+    return [sys.executable, "-m", "irontree.agents.replay", str(place.patches), "--pace", f"{pace:g}"]
+
+
+def _copy(source: Traversable, target: Path) -> None:
+    """Copy package data, which need not be files on a disk."""
+    if source.is_file():
+        target.write_bytes(source.read_bytes())
+        return
+    target.mkdir()
+    for child in source.iterdir():
+        _copy(child, target / child.name)
+
+
+def _git(folder: Path, *words: str, variables: Mapping[str, str] | None = None) -> None:
+    done = capture(
+        ["git", *words],
+        cwd=folder,
+        environment={**git_environment(os.environ), **_NO_SETTINGS_OF_OTHERS, **(variables or {})},
+        seconds=GIT_SECONDS,
+    )
+    if done.exit_code != 0:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise GitFailed(f"git {words[0]} failed in {folder}: {said}", output=said)

@@ -1,0 +1,42 @@
+"""The digest chain of the log (ruling R10): each event carries the digest of the one before it.
+
+It finds accidents (an edited, lost or swapped file), not attackers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from irontree.domain.events import IssueEvent, LoopEvent, Record
+from irontree.domain.plan import canonical_digest
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBreak:
+    """What the chain says about one event: `unchained` is a warning (another tool wrote it), `mismatch` an error."""
+
+    sequence: int
+    kind: Literal["unchained", "mismatch"]
+
+
+def event_digest(event: IssueEvent | LoopEvent) -> str:
+    """SHA-256 (64 hex) of the canonical JSON of the contract block, without `reply_posted`, which may still be set."""
+    return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
+
+
+def digest_chain(records: Sequence[Record[IssueEvent]]) -> tuple[ChainBreak, ...]:
+    """Breaks in a stream's chain, in sequence order; an event behind a gap has nothing to be compared with."""
+    breaks = []
+    for before, record in pairwise(records):
+        sequence = record.event.sequence
+        if before.event.sequence != sequence - 1:
+            continue
+        claimed = record.meta.get("previous")
+        if claimed is None:
+            breaks.append(ChainBreak(sequence, "unchained"))
+        elif claimed != event_digest(before.event):
+            breaks.append(ChainBreak(sequence, "mismatch"))
+    return tuple(breaks)

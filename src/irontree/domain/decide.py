@@ -1,0 +1,214 @@
+"""`decide(scope) -> Decision`: the next action of a loop, or of one issue (protocol, Decision Function; R11).
+
+It looks at the replayed phase, not at the decision function's literal wording, which misroutes four states.
+Order: an attempt that was cut off, halts, the issue in progress, aggregation, a new run; ties: lowest sequence,
+then lowest issue number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.domain.events import HaltReason
+from irontree.domain.halt import RULES, halt_of
+from irontree.domain.plan import PlanNode
+from irontree.domain.state import Phase, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Recover:
+    """An attempt was cut off: look at the evidence first."""
+
+    task_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Start an attempt."""
+
+    task_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Check the committed change, and publish it."""
+
+    task_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finalize:
+    """Bind the completion evidence."""
+
+    task_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Complete a parent from its children."""
+
+    task_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Hand the next decision to a person; `task_key` is the issue it halted at, if one."""
+
+    reason: HaltReason
+    task_key: str | None = None
+    detail: str = ""
+
+
+Step = Recover | Run | Verify | Finalize | Aggregate
+Decision = Step | Halt
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a loop may touch: its frozen set less the cancelled tasks, with states and nodes by key."""
+
+    nodes: Mapping[str, PlanNode]
+    """Every node of the plans involved, in scope or not: dependencies and children may lie outside."""
+    states: Mapping[str, TaskState]
+    keys: tuple[str, ...]
+    children: Mapping[str, tuple[str, ...]]
+    """Planned children by parent; all that the plan lists, not only those that exist (B11)."""
+    budget_left: int = 1
+
+
+_BY_PHASE: Final[dict[Phase, type[Recover | Verify | Finalize]]] = {
+    Phase.RUNNING: Recover,
+    Phase.COMMITTED: Verify,
+    Phase.VERIFIED: Finalize,
+}
+_CUT_OFF, _IN_PROGRESS, _AGGREGATE, _NEW = range(4)
+_LISTED: Final = 10
+
+
+def decide(scope: Scope) -> Decision:
+    """The next step, or the halt that comes before it.
+
+    A cut-off attempt is recovered before anything else, halt or budget: until then its work is only in the
+    workspace, which publication and the next attempt use too (ruling R11).
+    """
+    states = [scope.states[key] for key in scope.keys if key in scope.states]
+    if states and len(states) == len(scope.keys) and all(state.done for state in states):
+        return Halt("goal_reached")
+    step = _best_step(scope, states)
+    if isinstance(step, Recover):
+        return step
+    halt = _first_halt(states)
+    if halt:
+        return halt
+    if step is None:
+        return Halt("protocol_gap", detail=_what_is_left(scope, states))
+    if scope.budget_left <= 0:
+        return Halt("loop_budget_exhausted")
+    return step
+
+
+def step_for(scope: Scope, state: TaskState) -> Step | None:
+    """The next step of this issue alone; None if it is done, halted, or waits for others."""
+    ranked = _ranked_step(scope, state)
+    return ranked[1] if ranked else None
+
+
+def _first_halt(states: Iterable[TaskState]) -> Halt | None:
+    """The most specific reason wins; within it, the issue that stopped at the lowest sequence and number."""
+    found: dict[HaltReason, TaskState] = {}
+    for state in states:
+        rule = halt_of(state)
+        if rule and (rule.reason not in found or _tie(state) < _tie(found[rule.reason])):
+            found[rule.reason] = state
+    for rule in RULES:
+        if rule.reason in found:
+            state = found[rule.reason]
+            return Halt(rule.reason, state.task_key, state.problem or state.blocking_check or "")
+    return None
+
+
+def _best_step(scope: Scope, states: Iterable[TaskState]) -> Step | None:
+    best: tuple[tuple[int, int, int], Step] | None = None
+    for state in states:
+        ranked = _ranked_step(scope, state)
+        if ranked is None:
+            continue
+        rank = (ranked[0], *_tie(state))
+        if best is None or rank < best[0]:
+            best = (rank, ranked[1])
+    return best[1] if best else None
+
+
+def _tie(state: TaskState) -> tuple[int, int]:
+    return state.sequence, state.issue_number
+
+
+def _ranked_step(scope: Scope, state: TaskState) -> tuple[int, Step] | None:
+    """Nothing for a log that cannot be trusted, nor for a task that no plan approves."""
+    if state.problem or state.task_key not in scope.nodes:
+        return None
+    step = _BY_PHASE.get(state.phase)
+    if step:
+        return _CUT_OFF if step is Recover else _IN_PROGRESS, step(state.task_key)
+    if state.phase is Phase.CONTAINER:
+        return (_AGGREGATE, Aggregate(state.task_key)) if _all_done(scope, _children(scope, state)) else None
+    if state.phase is Phase.READY and may_start(scope, state):
+        return _IN_PROGRESS if state.started else _NEW, Run(state.task_key)
+    return None
+
+
+def may_start(scope: Scope, state: TaskState) -> bool:
+    """Whether an attempt is eligible: the node is executable, and begun already or all it needs is done (DAG rules)."""
+    node = scope.nodes.get(state.task_key)
+    if node is None or node.executability != "executable":
+        return False
+    return state.started or all(_done(scope, key) for key in needs(scope.nodes, node))
+
+
+def needs(nodes: Mapping[str, PlanNode], node: PlanNode) -> tuple[str, ...]:
+    """What must be done before *node* starts: its own dependencies and those of the composites it is part of."""
+    needed = node.depends_on
+    while node.parent and node.parent in nodes:
+        node = nodes[node.parent]
+        needed += node.depends_on
+    return needed
+
+
+def _children(scope: Scope, state: TaskState) -> tuple[str, ...]:
+    return scope.children.get(state.task_key, ())
+
+
+def _all_done(scope: Scope, keys: tuple[str, ...]) -> bool:
+    """True for at least one key, all done: a container without children is never complete (B11)."""
+    return bool(keys) and all(_done(scope, key) for key in keys)
+
+
+def _done(scope: Scope, key: str) -> bool:
+    state = scope.states.get(key)
+    return state is not None and state.done
+
+
+def _what_is_left(scope: Scope, states: Iterable[TaskState]) -> str:
+    unpublished = sorted(key for key in scope.keys if key not in scope.states)
+    waiting = [state.task_key for state in sorted(states, key=_tie) if not state.done]
+    return "; ".join(_waits_for(scope, key) for key in [*unpublished, *waiting][:_LISTED]) or "no task is in scope"
+
+
+def _waits_for(scope: Scope, key: str) -> str:
+    if key not in scope.states:
+        return f"{key} is not published"
+    node = scope.nodes.get(key)
+    if node is None:
+        return f"{key} is in no plan"
+    if node.executability == "container":
+        open_children = [child for child in scope.children.get(key, ()) if not _done(scope, child)]
+        return f"{key} waits for its children {_list(open_children) or '(it has none: break it down)'}"
+    return f"{key} waits for {_list(dep for dep in needs(scope.nodes, node) if not _done(scope, dep))}"
+
+
+def _list(keys: Iterable[str]) -> str:
+    found = list(dict.fromkeys(keys))
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    return ", ".join(found[:_LISTED]) + more

@@ -1,0 +1,260 @@
+"""`evolve(state, record) -> state` and `replay(records)`: what an event makes of a state.
+
+The log is the truth: an event that does not fit (domain/legal.py) raises IllegalTransition in `evolve`; `replay`
+never raises, it stops there and says so (ruling S3 of the crash analysis, R13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any, Final
+
+from irontree.domain.events import (
+    CheckupUnblocked,
+    IssueEvent,
+    Record,
+    SequenceGapDetected,
+    TaskApproved,
+    TaskPublished,
+)
+from irontree.domain.legal import held, require_legal, resumes
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import IllegalTransition
+
+_PHASE_AFTER: Final[dict[str, Phase]] = {
+    "task_adopted": Phase.ADOPTED,
+    "task_re_adopted": Phase.ADOPTED,
+    "task_reapproval_required": Phase.STALE,
+    "run_started": Phase.RUNNING,
+    "run_completed": Phase.COMMITTED,
+    "run_commit_failed": Phase.READY,
+    "run_interrupted": Phase.READY,
+    "verify_passed": Phase.VERIFIED,
+    "verify_failed_retryable": Phase.READY,
+    "verify_failed_terminal": Phase.TERMINAL,
+    "verify_pending_acceptance": Phase.PENDING,
+    "verify_publication_failed": Phase.COMMITTED,
+    "checkup_preflight_blocked": Phase.BLOCKED,
+    "checkup_accept_recorded": Phase.VERIFIED,
+    "checkup_accept_publication_failed": Phase.PENDING,
+    "checkup_aggregate_recorded": Phase.VERIFIED,
+    "checkup_done": Phase.DONE,
+    "checkup_reconcile_external_close_detected": Phase.BLOCKED,
+    "checkup_reconcile_sequence_gap_detected": Phase.BLOCKED,
+}
+"""Not here: task_published is by its entry state, task_approved and checkup_unblocked by what they restore."""
+
+_BLOCKING_CHECK: Final[dict[str, str]] = {
+    "checkup_reconcile_external_close_detected": "closed-outside",
+    "checkup_reconcile_sequence_gap_detected": "sequence-gap",
+}
+_FREE_EVENTS: Final = frozenset({"run_interrupted", "run_commit_failed", "verify_publication_failed"})
+_ENDS_STREAK: Final = frozenset(
+    {
+        "run_completed",
+        "verify_passed",
+        "verify_failed_retryable",
+        "verify_failed_terminal",
+        "verify_pending_acceptance",
+        "checkup_unblocked",
+        "checkup_accept_recorded",
+    }
+)
+_FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
+_UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
+_ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
+_MISSING_LISTED: Final = 1000
+"""One file with a wrong, huge number must not make a list of billions."""
+_MISSING_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a stream amounts to. `missing` are sequences that no gap event has named yet."""
+
+    state: TaskState | None
+    missing: tuple[int, ...] = ()
+    problem: str | None = None
+
+
+def evolve(state: TaskState | None, record: Record[IssueEvent]) -> TaskState:
+    """The state after *record*; raises IllegalTransition if it may not follow *state*.
+
+    Only a gap event may stand behind missing sequences (R13).
+    """
+    event = record.event
+    require_legal(state, event)
+    return _after(state or _blank(event), record)
+
+
+def replay(records: Sequence[Record[IssueEvent]], *, highest_sequence: int = 0) -> Replay:
+    """Fold a stream in sequence order; stops at the first event that does not fit and names it.
+
+    Behind a gap only its own gap event counts, and what follows that one without another gap. Give the stream's
+    *highest_sequence*, so that unreadable files behind the last event count as missing too.
+    """
+    state: TaskState | None = None
+    settled = _settled(records)
+    for record in records:
+        sequence, expected = record.event.sequence, state.sequence + 1 if state else 1
+        names_gap = isinstance(record.event, SequenceGapDetected) and sequence > expected
+        if sequence in settled or (sequence != expected and not names_gap):
+            continue
+        try:
+            state = evolve(state, record)
+        except IllegalTransition as error:
+            return Replay(_with_problem(state, error.message), problem=error.message)
+    missing = _missing(records, highest_sequence)
+    if missing:
+        return Replay(_with_problem(state, _missing_message(missing)), missing=missing)
+    return Replay(state)
+
+
+def _blank(event: IssueEvent) -> TaskState:
+    """The state before a stream's first event."""
+    return TaskState(**_snapshot(event), sequence=0, last_event="", phase=Phase.READY)
+
+
+_SHARED: Final = tuple(
+    field.name for field in fields(TaskState) if field.name in IssueEvent.model_fields and field.name != "sequence"
+)
+
+
+def _snapshot(event: IssueEvent) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in _SHARED}
+
+
+def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
+    event = record.event
+    if resumes(event):
+        return _resumed(held(state), event)
+    phase = _phase_after(event)
+    return replace(
+        state,
+        **_news(event),
+        **_run_facts(state, record),
+        **_streak(state, event),
+        sequence=event.sequence,
+        last_event=event.event,
+        phase=phase,
+        anchor=_anchor_of(event) or state.anchor,
+        report_path=getattr(event, "report_path", None) or state.report_path,
+        failure_sequence=event.sequence if event.event in _FAILURES else state.failure_sequence,
+        blocking_check=getattr(event, "blocking_check", None) or _BLOCKING_CHECK.get(event.event),
+        before=_before(state, phase),
+        problem=None,
+    )
+
+
+def _resumed(before: TaskState, event: IssueEvent) -> TaskState:
+    """The state as it was, its commit, base and another hold included; approved, an adopted issue becomes ready."""
+    approved = isinstance(event, TaskApproved)
+    return replace(
+        before,
+        **_streak(before, event),
+        spec_revision=event.spec_revision,
+        approved_revision=event.approved_revision,
+        approval_state=event.approval_state if approved else before.approval_state,
+        max_retry_count=event.max_retry_count,
+        sequence=event.sequence,
+        last_event=event.event,
+        phase=Phase.READY if approved and before.phase is Phase.ADOPTED else before.phase,
+    )
+
+
+def _phase_after(event: IssueEvent) -> Phase:
+    match event:
+        case TaskPublished():
+            return Phase.CONTAINER if event.workflow_entry_state == "needs_breakdown" else Phase.READY
+        case CheckupUnblocked():
+            return _UNBLOCKED_TO[event.resolution]
+        case _:
+            return _PHASE_AFTER[event.event]
+
+
+def _news(event: IssueEvent) -> dict[str, Any]:
+    """The event's snapshot; a gap event only repeats what could be read, and null is no newer code reference."""
+    if isinstance(event, SequenceGapDetected):
+        return {}
+    snapshot = _snapshot(event)
+    if event.code_ref is None:
+        del snapshot["code_ref"]
+    return snapshot
+
+
+def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
+    event = record.event
+    match event.event:
+        case "run_started":
+            return {
+                "base_sha": record.meta.get("base_sha", state.base_sha),
+                "run_token": record.meta.get("token"),
+                "run_sequence": event.sequence,
+                "runs_started": state.runs_started + 1,
+            }
+        case "run_completed" | "checkup_unblocked":
+            return {"commit": event.code_ref}
+        case "verify_failed_retryable" | "verify_failed_terminal" if "base_sha" in record.meta:
+            # It failed only together with what others published: the next attempt starts from the merge.
+            return {"base_sha": record.meta["base_sha"], "commit": _anchor_of(event)}
+        case "run_interrupted" | "run_commit_failed":
+            return {"given_back": state.given_back + 1}
+        case _:
+            return {}
+
+
+def _anchor_of(event: IssueEvent) -> str | None:
+    """The commit that a verification event speaks about."""
+    return getattr(event, "verify_anchor_sha", None)
+
+
+def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:
+    if event.event in _FREE_EVENTS:
+        return {"free_event": event.event, "free_streak": state.free_streak + 1}
+    if event.event in _ENDS_STREAK:
+        return {"free_event": None, "free_streak": 0}
+    return {}
+
+
+def _before(state: TaskState, phase: Phase) -> TaskState | None:
+    """What a hold goes back to. A block and a missing approval are cleared each by its own answer, in any order."""
+    if phase not in _ON_HOLD:
+        return None
+    if state.phase not in _ON_HOLD:
+        return replace(state, problem=None)
+    if state.phase is phase:
+        return state.before
+    beneath = state.before
+    return replace(state, before=beneath.before) if beneath and beneath.phase is phase else state
+
+
+def _with_problem(state: TaskState | None, problem: str) -> TaskState | None:
+    return replace(state, problem=problem) if state else None
+
+
+def _settled(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
+    """Sequences a person went on without: unblocking is the checkpoint (B13), so files that come back stay out."""
+    events = [record.event for record in records]
+    cleared = max((event.cleared_sequence for event in events if isinstance(event, CheckupUnblocked)), default=0)
+    gaps = (event for event in events if isinstance(event, SequenceGapDetected) and event.sequence <= cleared)
+    return frozenset(sequence for gap in gaps for sequence in gap.missing_sequences)
+
+
+def _missing(records: Iterable[Record[IssueEvent]], highest_sequence: int) -> tuple[int, ...]:
+    """The first sequences that are absent and that no gap event has named."""
+    known: set[int] = set()
+    highest = highest_sequence
+    for record in records:
+        known.add(record.event.sequence)
+        highest = max(highest, record.event.sequence)
+        if isinstance(record.event, SequenceGapDetected):
+            known.update(record.event.missing_sequences)
+    return tuple(islice((n for n in range(1, highest + 1) if n not in known), _MISSING_LISTED))
+
+
+def _missing_message(missing: tuple[int, ...]) -> str:
+    named = ", ".join(map(str, missing[:_MISSING_NAMED]))
+    more = " and more" if len(missing) > _MISSING_NAMED else ""
+    return f"events are missing or cannot be read: sequence {named}{more}"

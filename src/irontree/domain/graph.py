@@ -1,0 +1,223 @@
+"""The work graph: what comes before what, what may start, what a skip takes with it (DAG rules; ruling R17)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.domain.plan import PlanNode
+from irontree.errors import LogDamaged
+
+_NONE: Final[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes of one or more plans; build it with `Graph.of`.
+
+    A node starts after its dependencies and its parent; a composite ends with its last child, and who depends on
+    it starts after that. Dependencies and parents may lie outside the graph.
+    """
+
+    nodes: Mapping[str, PlanNode]
+    """By key, in document order."""
+    order: tuple[str, ...]
+    """All keys, each behind what it starts after; ties in document order, then by key. Nodes on or behind a cycle
+    come last."""
+    cycles: tuple[tuple[str, ...], ...]
+    """Keys that wait for each other, each cycle once; empty for every approved plan."""
+    _children: Mapping[str, tuple[str, ...]]
+    _dependents: Mapping[str, tuple[str, ...]]
+    _position: Mapping[str, int]
+
+    @classmethod
+    def of(cls, nodes: Iterable[PlanNode]) -> Graph:
+        """Build the graph in time linear in nodes and edges, but for the sorting; LogDamaged for two of one key."""
+        by_key = _by_key(nodes)
+        order, cycles = _Precedence(by_key).sort()
+        return cls(
+            nodes=by_key,
+            order=order,
+            cycles=cycles,
+            _children=_grouped((node.parent, key) for key, node in by_key.items() if node.parent),
+            _dependents=_grouped((needed, key) for key, node in by_key.items() for needed in node.depends_on),
+            _position={key: position for position, key in enumerate(order)},
+        )
+
+    def children(self, key: str) -> tuple[str, ...]:
+        """The node's own parts, in document order."""
+        return self._children.get(key, _NONE)
+
+    def descendants(self, key: str) -> tuple[str, ...]:
+        """All parts of the node, at any depth, in graph order."""
+        return self._sorted(_reach(self.children(key), self.children))
+
+    def ancestors(self, key: str) -> tuple[str, ...]:
+        """The composites that the node is part of, innermost first."""
+        found: dict[str, None] = {}
+        outer = self._parent(key)
+        while outer and outer[0] not in found:
+            found[outer[0]] = None
+            outer = self._parent(outer[0])
+        return tuple(found)
+
+    def dependents(self, key: str) -> tuple[str, ...]:
+        """All nodes that name *key* as a dependency, directly or through each other, in graph order."""
+        direct = self._dependents.get(key, _NONE)
+        return self._sorted(_reach(direct, lambda other: self._dependents.get(other, _NONE)))
+
+    def outside(self, key: str) -> tuple[str, ...]:
+        """The node's dependencies that are not in this graph."""
+        return tuple(needed for needed in self.nodes[key].depends_on if needed not in self.nodes)
+
+    def eligible(self, done: AbstractSet[str]) -> tuple[str, ...]:
+        """Executable nodes that are not done and whose dependencies all are, in graph order."""
+        return tuple(
+            key
+            for key in self.order
+            if key not in done
+            and self.nodes[key].executability == "executable"
+            and all(needed in done for needed in self.nodes[key].depends_on)
+        )
+
+    def all_children_done(self, key: str, done: AbstractSet[str]) -> bool:
+        """Whether a composite is complete; never true without children (ruling R11)."""
+        children = self.children(key)
+        return bool(children) and all(child in done for child in children)
+
+    def cascade(self, key: str) -> tuple[str, ...]:
+        """What skipping *key* cancels, itself included, in graph order (ruling R17).
+
+        Its parts; whatever depends on something cancelled, with its parts; and every composite that can no longer
+        be completed. The other parts of such a composite go on.
+        """
+        cancelled: set[str] = set()
+        whole: set[str] = set()
+        queue = [(key, True)]
+        while queue:
+            current, with_parts = queue.pop()
+            if current in whole or (current in cancelled and not with_parts):
+                continue
+            cancelled.add(current)
+            queue += [(dependent, True) for dependent in self._dependents.get(current, _NONE)]
+            queue += [(parent, False) for parent in self._parent(current)]
+            if with_parts:
+                whole.add(current)
+                queue += [(child, True) for child in self.children(current)]
+        return self._sorted(cancelled)
+
+    def _parent(self, key: str) -> tuple[str, ...]:
+        parent = self.nodes[key].parent
+        return (parent,) if parent and parent in self.nodes else _NONE
+
+    def _sorted(self, keys: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted(keys, key=self._position.__getitem__))
+
+
+class _Precedence:
+    """Two vertices for a composite, its end and its start, one for all others: edges stay as few as the plan's.
+
+    Ends are numbered below starts, so that the heap releases them first; both are in document order.
+    """
+
+    def __init__(self, nodes: Mapping[str, PlanNode]) -> None:
+        self._keys = list(nodes)
+        self._starts = {key: vertex for vertex, key in enumerate(nodes, start=len(nodes))}
+        self._after: list[list[int]] = [[] for _ in range(2 * len(nodes))]
+        self._open = [0] * (2 * len(nodes))
+        self._composite = {node.parent for node in nodes.values()}
+        for key, node in nodes.items():
+            self._add(key, node)
+
+    def sort(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """The order of the starts, what cannot be ordered last, and the cycles."""
+        order: list[str] = []
+        ready = [vertex for vertex in self._starts.values() if not self._open[vertex]]
+        while ready:
+            vertex = heapq.heappop(ready)
+            if vertex >= len(self._keys):
+                order.append(self._key(vertex))
+            for later in self._after[vertex]:
+                self._open[later] -= 1
+                if not self._open[later]:
+                    heapq.heappush(ready, later)
+        stuck = [key for key, vertex in self._starts.items() if self._open[vertex]]
+        return (*order, *stuck), self._cycles()
+
+    def _add(self, key: str, node: PlanNode) -> None:
+        start, end = self._starts[key], self._end(key)
+        for needed in node.depends_on:
+            if needed in self._starts:
+                self._edge(self._end(needed), start)
+        if node.parent in self._starts:
+            self._edge(self._starts[node.parent], start)
+            self._edge(end, self._end(node.parent))
+        if start != end:
+            self._edge(start, end)
+
+    def _end(self, key: str) -> int:
+        start = self._starts[key]
+        return start - len(self._keys) if key in self._composite else start
+
+    def _edge(self, before: int, after: int) -> None:
+        self._after[before].append(after)
+        self._open[after] += 1
+
+    def _key(self, vertex: int) -> str:
+        return self._keys[vertex % len(self._keys)]
+
+    def _cycles(self) -> tuple[tuple[str, ...], ...]:
+        """Follow, from each vertex that never became ready, one that it waits for until one comes again."""
+        waits_for = {
+            later: vertex for vertex, followers in enumerate(self._after) if self._open[vertex] for later in followers
+        }
+        found: list[tuple[str, ...]] = []
+        walked: dict[int, int] = {}
+        for start in waits_for:
+            path: list[int] = []
+            vertex = start
+            while vertex not in walked:
+                walked[vertex] = start
+                path.append(vertex)
+                vertex = waits_for[vertex]
+            if walked[vertex] == start and path:
+                found.append(self._named(path[path.index(vertex) :]))
+        return tuple(found)
+
+    def _named(self, vertices: list[int]) -> tuple[str, ...]:
+        keys = list(dict.fromkeys(self._key(vertex) for vertex in vertices))
+        first = min(range(len(keys)), key=lambda index: self._starts[keys[index]])
+        return (*keys[first:], *keys[:first])
+
+
+def _by_key(nodes: Iterable[PlanNode]) -> dict[str, PlanNode]:
+    found: dict[str, PlanNode] = {}
+    for node in sorted(nodes, key=lambda node: (node.line is None, node.line or 0, node.task_key)):
+        if node.task_key in found:
+            raise LogDamaged(
+                f"two tasks have the key {node.task_key}: {found[node.task_key].title!r} and {node.title!r}",
+                remedy="keep one of the two plans under .mino/plans, or give one task another `Key:`",
+            )
+        found[node.task_key] = node
+    return found
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, list[str]] = {}
+    for group, key in pairs:
+        groups.setdefault(group, []).append(key)
+    return {group: tuple(keys) for group, keys in groups.items()}
+
+
+def _reach(start: Iterable[str], onward: Callable[[str], Iterable[str]]) -> set[str]:
+    found: set[str] = set()
+    queue = list(start)
+    while queue:
+        key = queue.pop()
+        if key not in found:
+            found.add(key)
+            queue += onward(key)
+    return found

@@ -1,0 +1,107 @@
+"""The seven halt conditions in their order, and what a person may answer to each (design, section 6).
+
+The table is data: forms, terminal prompts and comment commands are made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from irontree.domain.events import HaltReason
+from irontree.domain.state import Phase, TaskState
+
+AskedOf = Literal["issue", "loop"]
+Need = Literal["note", "count", "revision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One legal answer: its word on the command line and in comments, its label in a form, and what it needs."""
+
+    name: str
+    label: str
+    needs: tuple[Need, ...] = ()
+    loop_only: bool = False
+
+
+_SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True)
+_STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class HaltRule:
+    """A halt reason, the phases of an issue that cause it, who asks, and the choices."""
+
+    reason: HaltReason
+    title: str
+    asked_of: AskedOf | None
+    choices: tuple[Choice, ...]
+    phases: frozenset[Phase] = frozenset()
+
+
+RULES: Final[tuple[HaltRule, ...]] = (
+    HaltRule("goal_reached", "The goal is reached", None, ()),
+    HaltRule(
+        "fail_terminal",
+        "All attempts failed",
+        "issue",
+        (
+            Choice("retry", "allow more attempts", ("count",)),
+            Choice("verify", "verify the same commit again"),
+            _SKIP,
+            _STOP,
+        ),
+        frozenset({Phase.TERMINAL}),
+    ),
+    HaltRule(
+        "pending_acceptance",
+        "Your acceptance is needed",
+        "issue",
+        (
+            Choice("accept", "accept and publish this commit"),
+            Choice("send-back", "send back with a note", ("note",)),
+            _SKIP,
+            _STOP,
+        ),
+        frozenset({Phase.PENDING}),
+    ),
+    HaltRule(
+        "reapproval_required",
+        "What was approved has changed",
+        "issue",
+        (Choice("approve", "approve the new revision", ("revision",)), _SKIP, _STOP),
+        frozenset({Phase.STALE, Phase.ADOPTED}),
+    ),
+    HaltRule(
+        "blocked",
+        "Something is in the way",
+        "issue",
+        (Choice("go-on", "it is put right, go on"), _SKIP, _STOP),
+        frozenset({Phase.BLOCKED}),
+    ),
+    HaltRule(
+        "protocol_gap",
+        "There is work left that nothing can start",
+        "loop",
+        (Choice("go-on", "reviewed, go on"), _STOP),
+    ),
+    HaltRule(
+        "loop_budget_exhausted",
+        "The loop has used its transitions",
+        "loop",
+        (Choice("extend", "allow more transitions", ("count",)), _STOP),
+    ),
+)
+RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
+_BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
+
+
+def halt_of(state: TaskState) -> HaltRule | None:
+    """The rule that halts at this issue; None if it may go on. A damaged log blocks like an event (R13)."""
+    return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
+
+
+def choices(rule: HaltRule, *, in_loop: bool) -> tuple[Choice, ...]:
+    """The choices that are legal now: skipping and stopping need a loop."""
+    return tuple(choice for choice in rule.choices if in_loop or not choice.loop_only)

@@ -1,0 +1,109 @@
+"""Task Keys, Spec Revisions, loop ids and tokens: derived from what they name, never drawn (phase 1; ruling R8)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from anyascii import anyascii
+
+from irontree.domain.plan import PlanNode, canonical_json
+
+MAX_KEY: Final = 64
+_HASH_LENGTH: Final = 6
+_STEM_LENGTH: Final = MAX_KEY - _HASH_LENGTH - 1
+_REVISION_LENGTH: Final = 8
+_ISSUE: Final = re.compile(r"(?:issue-|#)([1-9][0-9]*)", re.IGNORECASE | re.ASCII)
+
+
+def slugify(text: str) -> str:
+    """Lower-case ASCII words joined by single hyphens; empty if nothing of *text* can be written so.
+
+    Non-ASCII letters are transliterated; white space and underscores become hyphens, all else is deleted.
+    """
+    ascii_text = anyascii(unicodedata.normalize("NFC", text)).lower()
+    hyphenated = re.sub(r"[\s_]+", "-", ascii_text)
+    kept = re.sub(r"[^a-z0-9-]", "", hyphenated)
+    return re.sub(r"-+", "-", kept).strip("-")
+
+
+def task_key(path: tuple[str, ...]) -> str:
+    """The Task Key of the node with this path of titles, outermost first (ruling R8).
+
+    It depends on the path alone. If a title has no slug or the key would be longer than 64 characters,
+    it is cut to 57 and gets 6 hex of the path's SHA-256.
+    """
+    slugs = [slugify(title) for title in path]
+    key = "-".join(slug for slug in slugs if slug)
+    if all(slugs) and len(key) <= MAX_KEY:
+        return key
+    titles = [" ".join(unicodedata.normalize("NFC", title).split()) for title in path]
+    digest = _sha256(canonical_json(titles))[:_HASH_LENGTH]
+    return f"{key[:_STEM_LENGTH].rstrip('-')}-{digest}".lstrip("-")
+
+
+def normalize(text: str) -> str:
+    """The text that identity is computed from (ruling R8).
+
+    NFC; CRLF and lone CR are line ends; no white space at the end of a line; no two blank lines in a row, none
+    at either end.
+    """
+    return "\n".join(line for _, line in normalized_lines(text))
+
+
+def normalized_lines(text: str) -> list[tuple[int, str]]:
+    """The lines of `normalize(text)`, each with its number (from 1) in *text*."""
+    unified = unicodedata.normalize("NFC", text).replace("\r\n", "\n").replace("\r", "\n")
+    kept: list[tuple[int, str]] = []
+    for number, line in enumerate(unified.split("\n"), start=1):
+        stripped = line.rstrip()
+        if stripped or (kept and kept[-1][1]):
+            kept.append((number, stripped))
+    if kept and not kept[-1][1]:
+        kept.pop()
+    return kept
+
+
+def spec_revision(source: str, nodes: Iterable[PlanNode]) -> str:
+    """The Spec Revision: 8 hex over the normalised document and its nodes, in order of their keys (ruling R8)."""
+    identities = [_identity(node) for node in sorted(nodes, key=lambda node: node.task_key)]
+    return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")[:_REVISION_LENGTH]
+
+
+def intent_hash(intent: str) -> str:
+    """SHA-256, 64 hex, of what the person asked for, normalised (`loop_started`)."""
+    return _sha256(normalize(intent))
+
+
+def loop_id(moment: datetime, token_hex: str) -> str:
+    """`2026-04-22-1432-a3f8b2`, in UTC; *moment* is aware of its time zone, *token_hex* is 6 random hex digits."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d-%H%M}-{token_hex}"
+
+
+def run_token(issue_number: int, revision: str, sequence: int) -> str:
+    """`12/1a2b3c4d/7`: the attempt that began with that `run_started`; the trailer of its commit (ruling R11)."""
+    return f"{issue_number}/{revision}/{sequence}"
+
+
+def issue_ref(issue_number: int) -> str:
+    """`issue-12`, as the command line and the folders of the log spell it."""
+    return f"issue-{issue_number}"
+
+
+def parse_issue(text: str) -> int | None:
+    """12 for `issue-12` or `#12`; None if *text* names no issue."""
+    match = _ISSUE.fullmatch(text.strip())
+    return int(match[1]) if match else None
+
+
+def _identity(node: PlanNode) -> dict[str, object]:
+    identity = node.model_dump(include={"task_key", "title", "type", "shape", "executability"})
+    return identity | {"depends_on": sorted(node.depends_on)}
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

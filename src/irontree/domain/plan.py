@@ -1,0 +1,153 @@
+"""What a person approved (ruling R6): the tree, its commands and where its code goes, as one frozen value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Literal
+
+from pydantic import Field
+
+from irontree.domain.values import (
+    Executability,
+    ProtocolVersion,
+    Shape,
+    SpecRevision,
+    TaskKey,
+    TaskType,
+    Value,
+)
+
+
+class Criterion(Value):
+    """One acceptance criterion and what it names as its cover (ruling R18).
+
+    `text` is what a person reads, without the marks. `check` names a configured check (`(check: NAME)`),
+    `command` is a trailing `` `$ command` ``, `manual` says that only a person can judge it (`(manual)`).
+    """
+
+    text: str = Field(min_length=1)
+    manual: bool = False
+    check: str | None = None
+    command: str | None = None
+
+
+class PlanNode(Value):
+    """One node of the tree, complete: nothing about it is read from the forge again."""
+
+    task_key: TaskKey
+    title: str = Field(min_length=1)
+    type: TaskType = "feature"
+    shape: Shape = "atomic"
+    executability: Executability = "executable"
+    parent: TaskKey | None = None
+    depends_on: tuple[TaskKey, ...] = ()
+    priority: int | None = None
+    target_files: tuple[str, ...] = ()
+    description: str = ""
+    criteria: tuple[Criterion, ...] = ()
+    verification: tuple[str, ...] = ()
+    line: int | None = None
+
+    @property
+    def digest(self) -> str:
+        """16 hex over everything a person approved about this node (ruling R7); its line is no part of it."""
+        return canonical_digest(self.model_dump(exclude={"line"}))[:16]
+
+
+class CheckCommand(Value):
+    """A check: its name as criteria cite it, and the shell command."""
+
+    name: str = Field(min_length=1)
+    run: str = Field(min_length=1)
+
+
+class DetectionRow(Value):
+    """`if these files are there: run these` for repositories without configured commands."""
+
+    files: tuple[str, ...]
+    commands: tuple[CheckCommand, ...]
+
+
+class AgentSpec(Value):
+    """The coding agent as approved: the adapter's name and the words of its command."""
+
+    adapter: str = "command"
+    command: tuple[str, ...] = ()
+    wall_seconds: int = Field(default=3600, gt=0)
+    stall_seconds: int = Field(default=600, gt=0)
+    environment: tuple[str, ...] = ()
+    """Names of variables of ours that the agent may see (an allow-list)."""
+
+
+class PublishPolicy(Value):
+    """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
+
+    mode: Literal["direct", "pull_request"] = "direct"
+    remote: str | None = None
+    target_branch: str
+
+
+class WorkspacePolicy(Value):
+    """How the two private workspaces are prepared (ruling R4)."""
+
+    setup: tuple[str, ...] = ()
+    copy_files: tuple[str, ...] = ()
+    pristine: bool = False
+    kind: Literal["clone", "none"] = "clone"
+
+
+class ExecutionPolicy(Value):
+    """The part of the configuration that a person approves; a later difference needs approval again."""
+
+    agent: AgentSpec
+    checks: tuple[CheckCommand, ...] = ()
+    detection: tuple[DetectionRow, ...] = ()
+    check_seconds: int = Field(default=1800, gt=0)
+    workspace: WorkspacePolicy = WorkspacePolicy()
+    publish: PublishPolicy
+    max_retry_count: int = Field(default=3, ge=0)
+
+    @property
+    def digest(self) -> str:
+        """64 hex over every approved setting."""
+        return canonical_digest(self.model_dump())
+
+
+class Approval(Value):
+    """Who approved, when (ISO 8601 UTC), and through which channel."""
+
+    by: str = Field(min_length=1)
+    at: str
+    channel: str
+
+
+class Plan(Value):
+    """`.mino/plans/{revision}.yml`: with the events, the truth."""
+
+    version: ProtocolVersion = 1
+    spec_revision: SpecRevision
+    spec_path: str
+    source: str
+    nodes: tuple[PlanNode, ...]
+    policy: ExecutionPolicy
+    loop_mode: bool = True
+    budget_max_transitions: int = Field(gt=0)
+    approval: Approval
+
+    def node(self, task_key: str) -> PlanNode:
+        """The node with that key; KeyError if the plan has none."""
+        for node in self.nodes:
+            if node.task_key == task_key:
+                return node
+        raise KeyError(task_key)
+
+
+def canonical_json(value: object) -> str:
+    """Sorted keys, no white space, not ASCII-escaped (ruling R8)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def canonical_digest(value: object) -> str:
+    """SHA-256 of the canonical JSON, 64 hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

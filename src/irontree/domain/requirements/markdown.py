@@ -1,0 +1,153 @@
+"""Markdown as headings with the blocks under them, each with its lines (CommonMark, read by markdown-it-py).
+
+Lines are indexes from 0 into the normalised text. Headings in quotes, lists, fences and comments are text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
+
+# Inline text is parsed only where it is needed; both parsers are never changed after this.
+_BLOCKS: Final = MarkdownIt("commonmark").disable("inline")
+_INLINE: Final = MarkdownIt("commonmark")
+MAX_TEXT: Final = 4096
+"""Characters of a title, field, criterion or command; reading longer ones is not linear in time for hostile text."""
+_CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a list. *text* is its paragraphs in one line, without the checkbox; *blocks* is what is nested."""
+
+    text: str
+    start: int
+    end: int
+    checkbox: bool
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block; *lines* hold a paragraph's or fence's text, *closed* is False for one that runs into the end."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    lines: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
+    closed: bool = True
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Each line of the text with its place in the document."""
+        return enumerate(self.lines, start=self.start + (self.kind == "fence"))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading (levels 1 to 6, *title* without markup) with the blocks up to the next heading."""
+
+    level: int
+    title: str
+    start: int
+    body: int
+    end: int
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole text: what stands before the first heading, then the sections in their order."""
+
+    preamble: tuple[Block, ...]
+    sections: tuple[Section, ...]
+
+
+def parse(lines: Sequence[str]) -> Document:
+    """The document that *lines* are."""
+    environment: dict[str, object] = {}
+    tokens = _BLOCKS.parse("\n".join(lines), environment)
+    nodes = SyntaxTreeNode(tokens).children
+    cuts = [*(index for index, node in enumerate(nodes) if node.type == "heading"), len(nodes)]
+    sections = tuple(
+        _section(nodes[start], nodes[start + 1 : end], environment, _start(nodes, end, len(lines)))
+        for start, end in pairwise(cuts)
+    )
+    return Document(_blocks(nodes[: cuts[0]]), sections)
+
+
+def plain(text: str, environment: dict[str, object] | None = None) -> str:
+    """Inline Markdown without its markup, in one line; what is no markup stays as it is."""
+    if len(text) > MAX_TEXT:
+        return text
+    tokens = _INLINE.parseInline(text, environment if environment is not None else {})[0].children or []
+    parts = (" " if token.type in ("softbreak", "hardbreak") else token.content for token in tokens)
+    return " ".join("".join(parts).split())
+
+
+def without_front_matter(lines: Sequence[str]) -> list[str]:
+    """The same number of lines; a block of `key: value` between `---` at the very top is blanked."""
+    closing = next((i for i, line in enumerate(lines) if i and line in ("---", "...")), None)
+    if closing and lines[0] == "---" and (closing == 1 or re.match(r"[\w-]+:", lines[1])):
+        return [""] * (closing + 1) + list(lines[closing + 1 :])
+    return list(lines)
+
+
+def _section(
+    heading: SyntaxTreeNode, nodes: Sequence[SyntaxTreeNode], environment: dict[str, object], end: int
+) -> Section:
+    start, body = _lines_of(heading)
+    title = plain(_raw(heading), environment)
+    return Section(int(heading.tag[1:]), title, start, body, end, _blocks(nodes))
+
+
+def _blocks(nodes: Iterable[SyntaxTreeNode]) -> tuple[Block, ...]:
+    return tuple(_block(node) for node in nodes)
+
+
+def _block(node: SyntaxTreeNode) -> Block:
+    start, end = _lines_of(node)
+    match node.type:
+        case "paragraph":
+            return Block("paragraph", start, end, tuple(_raw(node).split("\n")))
+        case "fence":
+            lines = tuple(node.content.removesuffix("\n").split("\n")) if node.content else ()
+            return Block("fence", start, end, lines, closed=end - start == len(lines) + 2)
+        case "bullet_list" | "ordered_list":
+            return Block("list", start, end, items=tuple(_item(child) for child in node.children))
+        case "html_block" if node.content.startswith("<!--"):
+            text = node.content.rstrip()
+            return Block("comment" if text.endswith("-->") else "other", start, end, closed="-->" in text)
+        case _:
+            return Block("other", start, end)
+
+
+def _item(node: SyntaxTreeNode) -> Item:
+    start, end = _lines_of(node)
+    text = " ".join(" ".join(_raw(child).split()) for child in node.children if child.type == "paragraph")
+    box = _CHECKBOX.match(text)
+    nested = _blocks(child for child in node.children if child.type != "paragraph")
+    return Item(text[box.end() :] if box else text, start, end, box is not None, nested)
+
+
+def _raw(node: SyntaxTreeNode) -> str:
+    """The source of a heading's or paragraph's inline text."""
+    return node.children[0].content if node.children else ""
+
+
+def _start(nodes: Sequence[SyntaxTreeNode], index: int, default: int) -> int:
+    return _lines_of(nodes[index])[0] if index < len(nodes) else default
+
+
+def _lines_of(node: SyntaxTreeNode) -> tuple[int, int]:
+    if node.map is None:  # pragma: no cover - every block token has its lines
+        raise ValueError(f"a {node.type} without lines")
+    return node.map

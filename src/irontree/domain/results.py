@@ -1,0 +1,55 @@
+"""What the repository's own checks said at one commit: the evidence behind a verdict."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from irontree.domain.values import CodeRef, Value
+
+HEAD_LINES = 50
+TAIL_LINES = 20
+TRUNCATION_MARKER = "...(truncated)..."
+
+
+class CheckResult(Value):
+    """One check's end. `output` is truncated for people, `output_digest` is over all of it."""
+
+    name: str
+    command: str
+    ended: Literal["exited", "timeout", "cancelled", "not_started"]
+    exit_code: int | None
+    seconds: float
+    output: str
+    output_digest: str
+
+    @property
+    def passed(self) -> bool:
+        """True only for a command that ran to its end with exit code 0."""
+        return self.ended == "exited" and self.exit_code == 0
+
+
+class CheckReport(Value):
+    """Everything that ran at *anchor*; complete when every command of `commands_digest` has its result."""
+
+    issue_number: int
+    anchor: CodeRef
+    commands_digest: str
+    complete: bool
+    results: tuple[CheckResult, ...]
+    versions: dict[str, str] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> CheckResult | None:
+        """The first check that did not pass; None if all passed."""
+        return next((result for result in self.results if not result.passed), None)
+
+
+def truncate(output: str) -> str:
+    """The first 50 lines, a marker line and the last 20 (protocol, phase 5); shorter output unchanged."""
+    lines = output.splitlines()
+    if len(lines) <= HEAD_LINES + TAIL_LINES:
+        return output
+    return "\n".join([*lines[:HEAD_LINES], TRUNCATION_MARKER, *lines[-TAIL_LINES:]])

@@ -1,0 +1,145 @@
+"""Requirement documents: Markdown in, the tree of tasks and its Spec Revision out (protocol, phase 1).
+
+The format is described in docs/requirement-format.md. Nothing in a document is ever executed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from irontree.domain.ids import normalized_lines, spec_revision
+from irontree.domain.plan import PlanNode
+from irontree.domain.requirements.dependencies import refuse_cycles, resolve
+from irontree.domain.requirements.drafts import Draft, make_drafts
+from irontree.domain.requirements.findings import Findings, SpecProblem
+from irontree.domain.requirements.markdown import Document, parse, without_front_matter
+from irontree.domain.requirements.outline import outline
+from irontree.domain.requirements.tasks import read_prose, read_task
+from irontree.errors import RequirementsRefused
+
+__all__ = ["MAX_BYTES", "Requirements", "SpecProblem", "read_requirements"]
+
+MAX_BYTES: Final = 1024 * 1024
+"""Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
+NO_ISSUES: Final[Mapping[int, str]] = MappingProxyType({})
+# They hide text or show it in another order than it is in: what a person approves must be what they see.
+_DECEPTIVE: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """A requirement document that can be approved; all text is normalised."""
+
+    name: str
+    source: str
+    title: str
+    introduction: str
+    nodes: tuple[PlanNode, ...]
+    """In document order, parents before their parts."""
+    revision: str
+    warnings: tuple[SpecProblem, ...] = ()
+
+
+def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str] = NO_ISSUES) -> Requirements:
+    """Read the document *data*, which people know as *name*.
+
+    *known_issues* are the Task Keys of issues that a `#N` may mean. Raises RequirementsRefused with all problems.
+    """
+    text = _decode(data, name)
+    numbered = normalized_lines(text)
+    source = "\n".join(line for _, line in numbered)
+    lines = without_front_matter([line for _, line in numbered])
+    findings = Findings([number for number, _ in numbered], errors=list(_deceptive_characters(text)))
+    document = parse(lines)
+    _refuse_unclosed(document, findings)
+    outlined = outline(document, findings)
+    if not outlined.entries:
+        _refuse_without_tasks(lines, findings)
+    drafts = make_drafts([read_task(entry, lines, findings) for entry in outlined.entries], findings)
+    resolve(drafts, known_issues, findings)
+    nodes = _nodes(drafts, findings)
+    if findings.errors:
+        _refuse(name, *findings.errors)
+    return Requirements(
+        name=name,
+        source=source,
+        title=outlined.title,
+        introduction=read_prose(outlined.introduction, lines),
+        nodes=nodes,
+        revision=spec_revision(source, nodes),
+        warnings=tuple(sorted(set(findings.warnings))),
+    )
+
+
+def _refuse(name: str, *problems: SpecProblem) -> NoReturn:
+    raise RequirementsRefused(tuple(problem.describe(name) for problem in sorted(set(problems))))
+
+
+def _decode(data: bytes, name: str) -> str:
+    if len(data) > MAX_BYTES:
+        what = f"the document has {len(data):,} bytes, more than {MAX_BYTES:,}"
+        _refuse(name, SpecProblem(1, what, "Split it into several documents"))
+    offset = data.find(b"\0")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        offset = error.start
+        text = ""
+    if offset >= 0:
+        line = len(re.findall(rb"\r\n|\r|\n", data[:offset])) + 1
+        what = f"byte 0x{data[offset]:02x} at offset {offset:,} is no UTF-8 text"
+        _refuse(name, SpecProblem(line, what, "Save the document as UTF-8 text"))
+    return text
+
+
+def _deceptive_characters(text: str) -> Iterator[SpecProblem]:
+    for number, line in enumerate(re.split("\r\n|\r|\n", text), start=1):
+        match = _DECEPTIVE.search(line)
+        if match:
+            what = f"the invisible character U+{ord(match[0]):04X} in column {match.start() + 1}"
+            yield SpecProblem(number, what, "Remove it")
+
+
+def _refuse_unclosed(document: Document, findings: Findings) -> None:
+    """A code block or comment without an end swallows the tasks behind it."""
+    blocks = document.sections[-1].blocks if document.sections else document.preamble
+    if blocks and not blocks[-1].closed:
+        findings.refuse(
+            blocks[-1].start,
+            "a code block or comment that begins here never ends, so all that follows is part of it",
+            "Close it with the same fence, or with '-->'",
+        )
+
+
+def _refuse_without_tasks(lines: Sequence[str], findings: Findings) -> None:
+    what = "the document has no headings, so no tasks" if any(lines) else "the document is empty"
+    findings.refuse(0, what, "Write a heading for each task; `irontree example` prints a document to start from")
+
+
+def _nodes(drafts: Sequence[Draft], findings: Findings) -> tuple[PlanNode, ...]:
+    by_key = {draft.key: draft for draft in reversed(drafts)}  # of two with one key, which is refused, the first
+    nodes = tuple(_node(draft, findings) for draft in drafts if by_key[draft.key] is draft)
+    refuse_cycles(nodes, {key: draft.start for key, draft in by_key.items()}, findings)
+    return nodes
+
+
+def _node(draft: Draft, findings: Findings) -> PlanNode:
+    return PlanNode(
+        task_key=draft.key,
+        title=draft.title,
+        type=draft.type,
+        shape="composite" if draft.children else "atomic",
+        executability="container" if draft.children else "executable",
+        parent=draft.parent.key if draft.parent else None,
+        depends_on=tuple(sorted(draft.depends_on)),
+        priority=draft.priority,
+        target_files=draft.target_files,
+        description=draft.text.description,
+        criteria=draft.text.criteria,
+        verification=draft.text.verification,
+        line=findings.line(draft.start),
+    )

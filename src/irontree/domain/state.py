@@ -1,0 +1,99 @@
+"""The replayed state of one issue: the newest event's snapshot, and what recovery and decisions need besides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from irontree.domain.values import (
+    NOT_APPLICABLE,
+    ApprovalState,
+    Basis,
+    EntryState,
+    NextStage,
+    Outcome,
+    PublicationState,
+    Stage,
+)
+
+
+class Phase(StrEnum):
+    """What may happen next to an issue (ruling R11); the protocol's stage fields alone misroute four states."""
+
+    CONTAINER = "waiting for its children"
+    ADOPTED = "adopted, not approved"
+    READY = "ready to run"
+    RUNNING = "running"
+    COMMITTED = "committed, to be verified"
+    PENDING = "waiting for acceptance"
+    TERMINAL = "failed, attempts used up"
+    BLOCKED = "blocked"
+    STALE = "waiting for approval again"
+    VERIFIED = "verified, to be finalized"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """One issue as its log says it is. `sequence` and `last_event` name the newest event that counted."""
+
+    task_key: str
+    issue_number: int
+    spec_revision: str
+    approved_revision: str
+    sequence: int
+    last_event: str
+    phase: Phase
+    current_stage: Stage
+    next_stage: NextStage
+    workflow_entry_state: EntryState
+    approval_state: ApprovalState
+    attempt_count: int
+    max_retry_count: int
+    code_publication_state: PublicationState
+    pass_fail_outcome: Outcome | None = None
+    completion_basis: Basis | None = None
+    code_ref: str | None = None
+    """The newest code reference an event named: a SHA or `not_applicable`."""
+    commit: str | None = None
+    """`code_ref` of the last run_completed: the task's own unpublished or published commit."""
+    anchor: str | None = None
+    """`verify_anchor_sha` of the last verification."""
+    base_sha: str | None = None
+    """The commit the last attempt started from."""
+    run_token: str | None = None
+    run_sequence: int = 0
+    """Sequence of the last run_started; transcripts and refs are keyed by it."""
+    runs_started: int = 0
+    given_back: int = 0
+    free_event: str | None = None
+    free_streak: int = 0
+    """How many transitions in a row cost nothing (ruling R12), and which."""
+    blocking_check: str | None = None
+    failure_sequence: int | None = None
+    """The event whose context the next attempt gets."""
+    report_path: str | None = None
+    before: TaskState | None = None
+    """The state before a block or a re-approval, which may be one on hold for the other reason."""
+    problem: str | None = None
+    """Why the log of this issue cannot be trusted; blocks like an event."""
+
+    @property
+    def done(self) -> bool:
+        """Done by evidence in a log that can be trusted (product claim 1)."""
+        return self.phase is Phase.DONE and self.problem is None
+
+    @property
+    def started(self) -> bool:
+        """Whether work on it has begun: an issue in progress comes first (ruling R11)."""
+        return self.runs_started > 0 and not self.done
+
+    @property
+    def total_attempts(self) -> int:
+        """How many attempts the budget allows: 1 + max_retry_count."""
+        return 1 + self.max_retry_count
+
+    @property
+    def has_code(self) -> bool:
+        """Whether the last completed run left a commit."""
+        return self.commit not in (None, NOT_APPLICABLE)

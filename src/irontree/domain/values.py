@@ -1,0 +1,37 @@
+"""The protocol's enums and constrained scalars, as they are spelled on disk (contract, core fields)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+NOT_APPLICABLE: Final = "not_applicable"
+
+Stage = Literal["definition", "decompose", "run", "verify", "checkup", "done"]
+NextStage = Literal["decompose", "run", "verify", "checkup", "done", "none"]
+EntryState = Literal["ready_to_start", "needs_breakdown", "pending_acceptance", "blocked"]
+# "pending" is outside the contract's enum, but adopted events carry it (reference 1.13, point 7).
+ApprovalState = Literal["draft", "approval_ready", "approved", "pending"]
+PublicationState = Literal["not_applicable", "local_only", "published"]
+Outcome = Literal["pass", "fail_retryable", "fail_terminal"]
+Basis = Literal["verified", "accepted", "aggregated"]
+Shape = Literal["atomic", "composite"]
+Executability = Literal["executable", "container"]
+TaskType = Literal["feature", "bug"]
+Category = Literal["silent", "audible", "terminal", "loop"]
+Channel = Literal["terminal", "option", "form", "command", "comment", "timer", "reverted"]
+
+TaskKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,80}$")]
+SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]
+Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
+CodeRef = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{7,64}|not_applicable)$")]
+LoopId = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4}-[0-9a-f]{6}$")]
+# A Literal takes no text for a number, and the codec reads every scalar as text (ruling R1).
+ProtocolVersion = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
+
+
+class Value(BaseModel):
+    """A frozen value; unknown keys are refused because these models are file formats."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

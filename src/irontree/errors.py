@@ -1,0 +1,121 @@
+"""Every exception this library raises on purpose, grouped by who must act.
+
+::
+
+    IrontreeError                      what happened, where, and what to do next
+    ├── Refused                        the user asked for something the protocol does not allow now
+    │   ├── RequirementsRefused        the requirement document has problems (all of them listed)
+    │   ├── ApprovalRefused            the approval does not fit what would be done
+    │   ├── AnswerRefused              wrong, stale, early or second answer to a question
+    │   ├── NotEligible                this step is not legal for this issue now
+    │   ├── Busy                       somebody else holds the lock
+    │   └── ConfigRefused              .mino/config.yml does not say what it must
+    ├── EnvironmentRefused             the machine or the repository is not ready (git, disk, tools)
+    │   ├── GitFailed                  a git command failed; carries its output
+    │   ├── NotARepository             no git repository here, or one that cannot be used
+    │   └── ServerUnavailable          the Prefect server cannot be reached or started
+    ├── RemoteFailed                   a forge or git remote said no
+    │   ├── RemoteUnavailable          it may work later: outage, rate limit, time-out
+    │   └── PublicationRefused         repeating cannot cure it: protected, conflict, authentication
+    ├── LogDamaged                     files under .mino contradict each other
+    │   ├── SequenceConflict           another writer appended first
+    │   └── IllegalTransition          an event does not fit the state before it
+    └── Cancelled                      the person or the server asked us to stop
+
+Protocol outcomes (blocked, retryable, pending) are values and events, never exceptions.
+"""
+
+from __future__ import annotations
+
+
+class IrontreeError(Exception):
+    """Base class: *message* says what happened and where, *remedy* what to do next."""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class Refused(IrontreeError):
+    """The request is understood and not allowed now; nothing was changed."""
+
+
+class RequirementsRefused(Refused):
+    """A requirement document has problems; *problems* holds one line per problem."""
+
+    def __init__(self, problems: tuple[str, ...], *, remedy: str | None = None) -> None:
+        super().__init__("\n".join(problems), remedy=remedy)
+        self.problems = problems
+
+
+class ApprovalRefused(Refused):
+    """The revision approved is not the revision that would be executed."""
+
+
+class AnswerRefused(Refused):
+    """An answer does not fit the question that is open, or none is open."""
+
+
+class NotEligible(Refused):
+    """The step is not legal for the issue in its present state."""
+
+
+class Busy(Refused):
+    """Another live process holds the driver lock or the loop lease."""
+
+
+class ConfigRefused(Refused):
+    """.mino/config.yml, a plan or the environment holds a value we cannot accept."""
+
+
+class EnvironmentRefused(IrontreeError):
+    """Something on this machine or in this repository has to be put right first."""
+
+
+class GitFailed(EnvironmentRefused):
+    """A git command ended with an error; *output* is what git said."""
+
+    def __init__(self, message: str, *, output: str = "", remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.output = output
+
+
+class NotARepository(EnvironmentRefused):
+    """There is no usable git repository at the given place."""
+
+
+class ServerUnavailable(EnvironmentRefused):
+    """The Prefect server cannot be reached or started."""
+
+
+class RemoteFailed(IrontreeError):
+    """A forge or a git remote refused or failed."""
+
+
+class RemoteUnavailable(RemoteFailed):
+    """The remote may answer later (outage, rate limit, time-out)."""
+
+
+class PublicationRefused(RemoteFailed):
+    """The remote said no for good (protected branch, conflict, authentication)."""
+
+    def __init__(self, message: str, *, reason: str, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.reason = reason
+
+
+class LogDamaged(IrontreeError):
+    """Files under .mino contradict each other or the protocol."""
+
+
+class SequenceConflict(LogDamaged):
+    """The stream is no longer at the sequence the writer expected."""
+
+
+class IllegalTransition(LogDamaged):
+    """An event does not fit the state before it."""
+
+
+class Cancelled(IrontreeError):
+    """The person or the server asked for the work to stop."""

@@ -1,0 +1,359 @@
+"""The one way to start programs: recorded before they run, limited, and gone when we say so (ruling R3).
+
+A child starts behind a gate: a shell that waits for one line on stdin and then becomes the program. Meanwhile
+the child is recorded, so that no program ever runs of which a later recovery would not know. It leads its own
+session and process group, and its environment carries a mark by which its descendants are found.
+
+When we are killed, a guard notices: a small shell in its own session, at the other end of a pipe of ours. It kills
+the groups of all children that were running. (`PR_SET_PDEATHSIG` would reach only the first process of each
+group, fires when a *thread* of ours ends, and exists on Linux alone.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+from irontree.errors import EnvironmentRefused
+from irontree.ports import Cancellation, Child
+from irontree.processes.environment import scrubbed_environment
+from irontree.processes.family import MARK, family, identify, is_same, kill_family, send
+from irontree.processes.output import Output
+
+__all__ = [
+    "MARK",
+    "SHELL",
+    "Captured",
+    "Child",
+    "Children",
+    "Completed",
+    "Ended",
+    "Limits",
+    "Registry",
+    "capture",
+    "scrubbed_environment",
+]
+
+SHELL = "/bin/sh"
+KEEP_BYTES = 256 * 1024
+CHUNK_BYTES = 64 * 1024
+TICK_SECONDS = 0.1
+
+_GATE = 'read -r _ && exec "$@"'
+_GUARD = """\
+live=' '
+while read -r sign group; do
+  case $sign in
+    +) live="$live$group " ;;
+    -) live="${live%% $group *} ${live#* $group }" ;;
+  esac
+done
+for group in $live; do kill -s KILL -- "-$group"; done
+"""
+
+Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
+
+
+class Registry(Protocol):
+    """Where running children are written down, so that a later process can find them."""
+
+    def record(self, child: Child) -> None:
+        """Note the child; when this returns, another process can read it."""
+        ...
+
+    def forget(self, pid: int) -> None:
+        """Drop the child; no error if it is not noted."""
+        ...
+
+    def recorded(self) -> tuple[Child, ...]:
+        """The children noted and not dropped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a child is stopped before its own end: seconds in all, seconds without output, asked to."""
+
+    wall_seconds: float
+    stall_seconds: float | None = None
+    cancel: Cancellation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a program ended. *output* is stdout and stderr as they came, its middle cut out if it was long."""
+
+    ended: Ended
+    exit_code: int | None
+    seconds: float
+    output: str
+    output_digest: str
+    """SHA-256, 64 hex, of all of the output."""
+
+    @property
+    def ok(self) -> bool:
+        """True only for a program that ran to its end with exit code 0."""
+        return self.ended == "exited" and self.exit_code == 0
+
+
+class Children:
+    """Starts programs and sees them end; also the port `Children`: kills what an earlier driver left behind."""
+
+    def __init__(self, registry: Registry, *, grace_seconds: float = 5.0) -> None:
+        """Take *grace_seconds* as the time between asking a child to end (SIGTERM) and killing it."""
+        self._registry = registry
+        self._grace = grace_seconds
+        self._guard = _Guard()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        limits: Limits,
+        stdin: bytes = b"",
+        on_line: Callable[[bytes], None] | None = None,
+        keep: int = KEEP_BYTES,
+        leave_daemons: bool = False,
+    ) -> Completed:
+        """Run to the end or a limit; all its processes are gone when this returns.
+
+        *on_line* gets each line of output as it comes; *keep* is in bytes. With *leave_daemons*, what a program
+        that ended by itself left running is left alone (git's credential cache). A missing program is `not_started`.
+        """
+        output = Output(keep, on_line)
+        if _missing(argv[0], cwd, environment):
+            return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
+        mark = uuid.uuid4().hex
+        process = _start(argv, cwd, {**environment, MARK: mark})
+        child = identify(process.pid, mark, argv)
+        try:
+            self._registry.record(child)
+            self._guard.watch(child.pgid)
+            ended, seconds = _Running(process, child, output, self._grace).until_end(
+                stdin, limits, leave_daemons=leave_daemons
+            )
+        finally:
+            _abandon(process, child)
+            self._guard.release(child.pgid)
+            self._registry.forget(child.pid)
+        return Completed(ended, process.returncode, seconds, output.text(), output.digest())
+
+    def kill_leftovers(self) -> int:
+        """Kill the recorded children that are still the same process, with all they started; how many there were."""
+        leftovers = self._registry.recorded()
+        alive = [child for child in leftovers if kill_family(child, sure=is_same(child))]
+        for child in leftovers:
+            self._registry.forget(child.pid)
+        return len(alive)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a short program said that changes nothing."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+def capture(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float) -> Captured:
+    """Run a program that only reads, unrecorded, and keep all it prints.
+
+    Raises EnvironmentRefused if it is missing or does not end within *seconds*.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy=f"install {argv[0]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentRefused(f"`{' '.join(argv)}` did not end within {seconds:.0f} s") from error
+    return Captured(done.returncode, done.stdout, done.stderr)
+
+
+def _missing(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
+    located = str(cwd / program) if "/" in program else program
+    return shutil.which(located, path=environment.get("PATH", os.defpath)) is None
+
+
+def _start(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [SHELL, "-c", _GATE, "sh", *argv],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+def _abandon(process: subprocess.Popen[bytes], child: Child) -> None:
+    """Leave nothing open; a child that still runs (we are being interrupted) is killed with all it started."""
+    if process.returncode is None:
+        kill_family(child, sure=True)
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            pipe.close()
+
+
+class _Running:
+    """One child between its start and its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], child: Child, output: Output, grace: float) -> None:
+        self._process = process
+        self._child = child
+        self._output = output
+        self._grace = grace
+        self._input = memoryview(b"")
+        self._selector = selectors.DefaultSelector()
+
+    def until_end(self, stdin: bytes, limits: Limits, *, leave_daemons: bool) -> tuple[Ended, float]:
+        """Let the child go, feed and read it until it ends or must end; how it ended, and after how many seconds."""
+        began = time.monotonic()
+        with self._selector:
+            self._connect(b"\n" + stdin)
+            ended = self._watch(limits, began)
+            if ended != "exited":
+                self._ask_to_end()
+            if ended != "exited" or not leave_daemons:
+                kill_family(self._child, sure=True)
+            self._process.wait()
+            self._drain()
+        self._output.finish()
+        return ended, time.monotonic() - began
+
+    def _connect(self, stdin: bytes) -> None:
+        self._input = memoryview(stdin)
+        for pipe, event in (
+            (self._process.stdin, selectors.EVENT_WRITE),
+            (self._process.stdout, selectors.EVENT_READ),
+        ):
+            if pipe:
+                os.set_blocking(pipe.fileno(), False)
+                self._selector.register(pipe, event)
+
+    def _watch(self, limits: Limits, began: float) -> Ended:
+        while self._process.poll() is None:
+            now = time.monotonic()
+            if limits.cancel is not None and limits.cancel.is_set():
+                return "cancelled"
+            if now - began > limits.wall_seconds:
+                return "timeout"
+            if limits.stall_seconds is not None and now - self._output.heard_at > limits.stall_seconds:
+                return "stalled"
+            self._transfer(TICK_SECONDS)
+        return "exited"
+
+    def _ask_to_end(self) -> None:
+        """SIGTERM to all, then go on reading for the time of grace: the last words matter."""
+        send(family(self._child, sure=True), signal.SIGTERM)
+        deadline = time.monotonic() + self._grace
+        while time.monotonic() < deadline and family(self._child, sure=True):
+            if not self._transfer(TICK_SECONDS):
+                time.sleep(TICK_SECONDS)
+
+    def _drain(self) -> None:
+        """Read what is left in the pipe, without waiting for a daemon that holds it open."""
+        while self._transfer(0):
+            pass
+
+    def _transfer(self, seconds: float) -> bool:
+        """Move what can be moved within *seconds*; False if nothing could. With all pipes closed, wait for the end."""
+        if not self._selector.get_map():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+            return False
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            if key.fileobj is self._process.stdin:
+                self._write(self._process.stdin)
+            elif self._process.stdout:
+                self._read(self._process.stdout)
+        return bool(ready)
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        try:
+            self._input = self._input[os.write(pipe.fileno(), self._input[:CHUNK_BYTES]) :]
+        except BrokenPipeError:  # it does not want to read: its own affair
+            self._input = self._input[:0]
+        if not self._input:
+            self._selector.unregister(pipe)
+            pipe.close()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        data = os.read(pipe.fileno(), CHUNK_BYTES)
+        if data:
+            self._output.feed(data)
+        else:
+            self._selector.unregister(pipe)
+
+
+class _Guard:
+    """The process that kills our children when we are killed; started with the first child."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def watch(self, group: int) -> None:
+        """Kill that group should we die."""
+        self._tell(f"+ {group}\n")
+
+    def release(self, group: int) -> None:
+        """That group has ended."""
+        self._tell(f"- {group}\n")
+
+    def _tell(self, line: str) -> None:
+        with self._lock, contextlib.suppress(BrokenPipeError):  # somebody killed it: recovery still knows the children
+            pipe = self._running().stdin
+            if pipe:
+                pipe.write(line.encode())
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = _start_guard()
+            weakref.finalize(self, _dismiss, self._process)
+        return self._process
+
+
+def _start_guard() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [SHELL, "-c", _GUARD, "irontree-guard"],
+        cwd="/",
+        env={},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    if guard.stdin:
+        guard.stdin.close()
+    guard.wait()

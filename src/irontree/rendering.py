@@ -1,0 +1,157 @@
+"""Templates to text. Templates hold layout; what comes from people and programs goes through a filter here.
+
+Every filter first drops what no reader should get: terminal escapes, control and bidirectional characters,
+line ends that only some programs know.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from irontree.domain.lint import comment_problems, slim
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
+_TAG = re.compile(r"<(?=[!/?a-z])", re.IGNORECASE)
+_OWN_MARKER = re.compile(r"<!--\s*irontree:")
+# Blocks of HTML that only their own end closes.
+_HTML_BLOCKS = tuple(
+    (re.compile(rf" {{0,3}}<{start}", re.IGNORECASE), end)
+    for start, end in (
+        ("!--", "-->"),
+        (r"\?", "?>"),
+        (r"!\[CDATA\[", "]]>"),
+        ("![a-z]", ">"),
+        *((rf"{tag}(?:[\s>]|$)", f"</{tag}>") for tag in ("pre", "script", "style", "textarea")),
+    )
+)
+_WEB = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+
+
+class JinjaRenderer:
+    """Implements `Renderer` with the templates of `irontree.templates`."""
+
+    def __init__(self) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("irontree.templates", ""),
+            undefined=StrictUndefined,
+            autoescape=False,  # noqa: S701  (the output is Markdown; the filters below make values harmless)
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+        self._environment.filters |= {
+            "cell": cell,
+            "code": code,
+            "cut": cut,
+            "inline": inline,
+            "markdown": markdown,
+            "one_line": one_line,
+            "quote_block": quote_block,
+            "slim": slim,
+            "text": text,
+            "visible": visible,
+        }
+        self._environment.tests["web_address"] = is_web_address
+
+    def render(self, template: str, **values: object) -> str:
+        """Render `templates/{template}.j2`; raises jinja2.UndefinedError for a name that is not given."""
+        return self._environment.get_template(f"{template}.j2").render(values)
+
+
+def one_line(value: object, limit: int | None = None) -> str:
+    """All of it in one line, otherwise as it is; cut to *limit* characters if one is given."""
+    line = " ".join(_clean(value).split())
+    return line if limit is None or len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def visible(value: object) -> str:
+    """Tags and hidden comments show instead of taking effect."""
+    return _TAG.sub("&lt;", _clean(value))
+
+
+def text(value: object, limit: int | None = None) -> str:
+    """One line for people to read as Markdown."""
+    return visible(one_line(value, limit))
+
+
+def cell(value: object, limit: int | None = 200) -> str:
+    """One line for a cell of a Markdown table."""
+    return re.sub(r"(\\*)\|", r"\1\1\\|", text(value, limit))
+
+
+def inline(value: object) -> str:
+    """A code span that ends where it should, whatever backticks are in the value."""
+    line = one_line(value)
+    marks = "`" * (_longest_run("`", line) + 1)
+    padding = " " if not line or line[0] == "`" or line[-1] == "`" else ""
+    return f"{marks}{padding}{line}{padding}{marks}"
+
+
+def code(value: object, language: str = "text") -> str:
+    """A fenced block whose fence is longer than any in the value."""
+    body = _clean(value).rstrip("\n")
+    fence = "`" * max(3, _longest_run("`", body) + 1)
+    return f"{fence}{language}\n{body}\n{fence}"
+
+
+def quote_block(value: object) -> str:
+    """Every line behind `> `."""
+    return "\n".join(f"> {line}".rstrip() for line in _clean(value).split("\n"))
+
+
+def markdown(value: object) -> str:
+    """Markdown that ends where it should: a block left open is closed, and no marker of ours is in it."""
+    body = _OWN_MARKER.sub("<!-- irontree ", _clean(value)).strip("\n")
+    closing = _left_open(body)
+    return f"{body}\n{closing}" if closing else body
+
+
+def cut(value: object, limit: int) -> str:
+    """At most *limit* characters, and a word about the rest."""
+    whole = _clean(value)
+    return whole if len(whole) <= limit else f"{whole[:limit]}\n...(shortened)..."
+
+
+def is_web_address(value: object) -> bool:
+    """Whether it is an http(s) address that may stand in a comment."""
+    return isinstance(value, str) and _WEB.fullmatch(value) is not None and not comment_problems(value)
+
+
+def _clean(value: object) -> str:
+    plain = _LINE_ENDS.sub("\n", _ANSI.sub("", str(value)))
+    return _UNWANTED.sub("", plain)
+
+
+def _longest_run(mark: str, text: str) -> int:
+    return max(map(len, re.findall(f"{mark}+", text)), default=0)
+
+
+def _left_open(body: str) -> str:
+    """What closes the block that *body* leaves open (CommonMark 4.5 and 4.6); empty if none is."""
+    closing = ""
+    for line in body.split("\n"):
+        if not closing:
+            closing = _opened(line)
+        elif _closes(line, closing):
+            closing = ""
+    return closing
+
+
+def _opened(line: str) -> str:
+    fence = _FENCE.fullmatch(line)
+    if fence:
+        return "" if fence["fence"][0] == "`" and "`" in fence["info"] else fence["fence"]
+    html = next((end for start, end in _HTML_BLOCKS if start.match(line)), "")
+    return "" if html in line.lower() else html
+
+
+def _closes(line: str, closing: str) -> bool:
+    if closing[0] not in "`~":
+        return closing in line.lower()
+    fence = _FENCE.fullmatch(line)
+    return fence is not None and fence["fence"].startswith(closing) and not fence["info"].strip()

@@ -1,0 +1,135 @@
+"""The `.git` of a private workspace: a shared clone without a remote (ruling R4), put right before each use.
+
+An agent has the whole workspace in its hands, `.git` included. Whatever of it would act on our own commands
+(settings, hooks, ignore rules, half-done merges, locks) is therefore written afresh and never believed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.repository.git import Git
+from irontree.repository.settings import Settings
+
+_GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
+
+# What a merge, rebase or the like leaves while it waits for a person.
+_UNFINISHED = (
+    *("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG"),
+    *("CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START", "sequencer", "rebase-merge", "rebase-apply"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateClone:
+    """The clone at *folder*; *source* is git in the user's main worktree, *common_dir* his `.git`."""
+
+    folder: Path
+    source: Git
+    common_dir: Path
+
+    @property
+    def git_dir(self) -> Path:
+        """Its own `.git`."""
+        return self.folder / ".git"
+
+    def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
+        """Make the clone if it is not there, and put right all that would act on our commands.
+
+        *excluded* are paths that no commit may ever take up.
+        """
+        if self.git_dir.is_symlink() or not (self.git_dir / "HEAD").is_file() or not self._origin_config.is_file():
+            self.renew()
+        config = self._origin_config.read_text(encoding="utf-8") + settings.for_workspace(self.common_dir)
+        (self.git_dir / "config").write_text(config, encoding="utf-8")
+        self._restore_hooks(settings)
+        self._restore_info(excluded)
+        for name in _UNFINISHED:
+            remove(self.git_dir / name)
+        for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
+            lock.unlink(missing_ok=True)
+
+    def renew(self) -> None:
+        """Make the clone anew beneath the files that are there; half-made ones are never seen."""
+        self._origin_config.unlink(missing_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".making-") as made:
+            clone = Path(made) / "clone"
+            self.source.change(
+                *("clone", "--quiet", "--shared", "--no-checkout", "--template=", "--origin=origin"),
+                *(str(self.source.folder), str(clone)),
+            )
+            git = self.source.at(clone)
+            git.change("remote", "remove", "origin")
+            for branch in git.read("for-each-ref", "--format=%(refname)", "refs/heads/").split():
+                git.change("update-ref", "--no-deref", "-d", branch)  # an agent must not switch to a stale one
+            remove(self.git_dir)
+            (clone / ".git").rename(self.git_dir)
+        shutil.copyfile(self.git_dir / "config", self._origin_config)
+
+    def fetch(self, commits: Sequence[str]) -> None:
+        """Bring commits over that a clone without shared objects (of a shallow repository) lacks."""
+        self.source.at(self.folder).change(
+            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
+            *(str(self.source.folder), *commits),
+        )
+
+    @property
+    def _origin_config(self) -> Path:
+        """What `git clone` found out about the file system; its presence says that the clone is complete."""
+        return self.folder.parent / f"{self.folder.name}.gitconfig"
+
+    def _restore_hooks(self, settings: Settings) -> None:
+        hooks = self.git_dir / "hooks"
+        remove(hooks)
+        users = self.common_dir / "hooks"
+        if settings.hooks_path is None and users.is_dir():
+            shutil.copytree(users, hooks, ignore=shutil.ignore_patterns("*.sample"))
+
+    def _restore_info(self, excluded: Sequence[str]) -> None:
+        info, users = self.git_dir / "info", self.common_dir / "info"
+        info.mkdir(exist_ok=True)
+        ours = "".join(f"/{_GLOB.sub(_LITERAL, path)}\n" for path in excluded)
+        (info / "exclude").write_bytes(_bytes(users / "exclude") + b"\n" + ours.encode())
+        (info / "attributes").write_bytes(_bytes(users / "attributes"))
+        remove(info / "grafts")
+
+
+def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
+    """Copy untracked files and folders (`workspace.copy`) of the user's worktree into a workspace.
+
+    Raises EnvironmentRefused for a path that is not there, ConfigRefused for one that leads out of the worktree.
+    """
+    for path in paths:
+        if Path(path).is_absolute() or ".." in Path(path).parts:
+            raise ConfigRefused(f"workspace.copy: {path} leads out of the repository", remedy="name a path inside it")
+        original, copy = source / path, folder / path
+        if not original.exists():
+            raise EnvironmentRefused(
+                f"workspace.copy names {path}, which is not in {source}",
+                remedy="create it, or take it out of workspace.copy in .mino/config.yml",
+            )
+        remove(copy)  # never write through a link that somebody left there
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if original.is_dir():
+            shutil.copytree(original, copy, symlinks=True)
+        else:
+            shutil.copy2(original, copy)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder; nothing there is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""

@@ -1,0 +1,150 @@
+"""The one runner of git: nothing waits for a person, nothing of the caller leaks in, nothing runs unlimited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from irontree.errors import Cancelled, GitFailed
+from irontree.ports import Cancellation
+from irontree.processes import Captured, Children, Completed, Limits, capture, scrubbed_environment
+
+READ_SECONDS = 120
+CHANGE_SECONDS = 600
+
+# No collection of garbage while objects wait for their ref; commits that survive a power cut (ruling R5);
+# an answer that does not depend on settings for people.
+_OPTIONS = {
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "core.fsync": "committed,reference",
+    "core.quotePath": "false",
+    "core.fsmonitor": "false",
+    "color.ui": "false",
+    "log.showSignature": "false",
+    "submodule.recurse": "false",
+    "protocol.version": "2",
+}
+_WORDS = ("git", "--no-pager", *(word for key, value in _OPTIONS.items() for word in ("-c", f"{key}={value}")))
+
+# Where a person keeps settings and certificates. All other GIT_* names say which repository and whose commit,
+# and are meant for the command that the caller stands in (a hook, an alias).
+_KEPT = frozenset(
+    {
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+        *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSH", "GIT_SSH_COMMAND"),
+    }
+)
+_NEVER_ASK = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": ":",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "LC_MESSAGES": "C",
+}
+_DROPPED_PREFIXES = ("GIT_", "PREFECT_", "IRONTREE_")
+_SIGNING = ("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK")
+
+
+def git_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """What git needs for the user's own repository, credentials included."""
+    kept = {name: value for name, value in base.items() if name in _KEPT or not name.startswith(_DROPPED_PREFIXES)}
+    kept.pop("SSH_ASKPASS", None)
+    everywhere = kept.pop("LC_ALL", None)  # would overrule LC_MESSAGES; hooks keep the user's character set
+    return kept | ({"LANG": everywhere, "LC_CTYPE": everywhere} if everywhere else {}) | _NEVER_ASK
+
+
+def workspace_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """What git gets where an agent has worked: hooks run there, and the agent may have changed what they call."""
+    return git_environment(scrubbed_environment(base, (*_KEPT, *_SIGNING))) | {"GIT_NO_REPLACE_OBJECTS": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """git in one folder. Reads are short and unrecorded; whatever changes something is a recorded child (R3)."""
+
+    folder: Path
+    children: Children
+    environment: Mapping[str, str]
+
+    def at(self, folder: Path) -> Git:
+        """The same in another folder."""
+        return replace(self, folder=folder)
+
+    def ask(self, *words: str) -> Captured:
+        """Run a command that only reads, whatever its exit code."""
+        return capture(
+            [*_WORDS, *words], cwd=self.folder, environment={**self.environment, "LC_ALL": "C"}, seconds=READ_SECONDS
+        )
+
+    def read(self, *words: str) -> str:
+        """What a reading command prints. Raises GitFailed on any exit code but 0."""
+        answer = self.ask(*words)
+        if answer.exit_code != 0:
+            raise self._failed(words, answer.stderr.decode("utf-8", "replace"))
+        return answer.stdout.decode("utf-8", "surrogateescape")
+
+    def find(self, *words: str) -> str | None:
+        """The line that a reading command prints; None if it finds nothing (any exit code but 0)."""
+        answer = self.ask(*words)
+        return answer.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if answer.exit_code == 0 else None
+
+    def holds(self, *words: str) -> bool:
+        """Whether a reading command says yes by its exit code."""
+        return self.ask(*words).exit_code == 0
+
+    def paths(self, *words: str) -> tuple[str, ...]:
+        """The paths that a reading command prints with `-z`."""
+        return tuple(path for path in self.read(*words).split("\0") if path)
+
+    def run(
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        seconds: float = CHANGE_SECONDS,
+        cancel: Cancellation | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> Completed:
+        """Run a command that changes something, whatever its exit code. Raises Cancelled when asked to stop."""
+        done = self.children.run(
+            [*_WORDS, *words],
+            cwd=self.folder,
+            environment={**self.environment, **(variables or {})},
+            limits=Limits(seconds, cancel=cancel),
+            stdin=stdin,
+            leave_daemons=True,
+        )
+        if done.ended == "cancelled":
+            raise Cancelled(f"git {words[0]} was stopped in {self.folder}")
+        return done
+
+    def change(
+        self,
+        *words: str,
+        stdin: bytes = b"",
+        cancel: Cancellation | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> str:
+        """What a changing command prints, stripped. Raises GitFailed on any exit code but 0."""
+        done = self.run(*words, stdin=stdin, cancel=cancel, variables=variables)
+        if not done.ok:
+            raise self._failed(words, said(done))
+        return done.output.strip()
+
+    def talk(self, *words: str) -> Completed:
+        """Run a command that talks to a remote; ssh is told not to ask."""
+        ssh = self.environment.get("GIT_SSH_COMMAND") or self.find("config", "--get", "core.sshCommand") or "ssh"
+        return self.run(*words, variables={"GIT_SSH_COMMAND": f"{ssh} -o BatchMode=yes"})
+
+    def _failed(self, words: tuple[str, ...], output: str) -> GitFailed:
+        command = next((word for word in words if not word.startswith("-")), words[0])
+        message = output.strip() or "no output"
+        return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output)
+
+
+def said(done: Completed) -> str:
+    """What a git child printed, and how it ended if it did not end by itself."""
+    if done.ended == "exited":
+        return done.output
+    return f"{done.output}\ngit was stopped after {done.seconds:.0f} s ({done.ended})".lstrip()

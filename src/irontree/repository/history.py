@@ -1,0 +1,61 @@
+"""Questions about commits and refs; nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from irontree.errors import GitFailed
+from irontree.repository.git import Git
+
+_TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
+
+
+def has_commit(git: Git, sha: str) -> bool:
+    """Whether the commit is here."""
+    return git.holds("cat-file", "-e", f"{sha}^{{commit}}")
+
+
+def commit_of(git: Git, ref: str) -> str | None:
+    """The commit that *ref* points at; None if there is no such ref."""
+    return git.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+
+
+def is_ancestor(git: Git, older: str, newer: str) -> bool:
+    """Whether *newer* contains *older* (a commit contains itself); False if either is not here."""
+    return git.holds("merge-base", "--is-ancestor", older, newer)
+
+
+def commit_with_token(git: Git, token: str, base: str) -> str | None:
+    """The one commit in `base..HEAD` of which a trailer of ours holds *token*; None for none or several."""
+    try:
+        text = git.read("log", _TRAILERS, f"{base}..HEAD")
+    except GitFailed:  # no workspace, or not one that knows this base
+        return None
+    found = [sha for sha, tokens in _trailers(text) if token in tokens]
+    return found[0] if len(found) == 1 else None
+
+
+def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
+    for entry in filter(str.strip, log.split("\0")):
+        sha, *trailers = entry.strip().splitlines()
+        ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
+        yield sha, {value.strip() for _, _, value in ours}
+
+
+def diff(git: Git, base: str, sha: str) -> str:
+    """The unified diff between two commits, as text for people."""
+    answer = git.ask("diff", "--no-ext-diff", "--no-textconv", base, sha)
+    if answer.exit_code != 0:
+        raise GitFailed(f"no diff between {base} and {sha} in {git.folder}", output=answer.stderr.decode())
+    return answer.stdout.decode("utf-8", "replace")
+
+
+def changed_files(git: Git, base: str, sha: str) -> tuple[str, ...]:
+    """Paths that differ between two commits; a renamed file is two."""
+    found = git.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
+    return tuple(shown(path) for path in found)
+
+
+def shown(path: str) -> str:
+    """A path for events and reports: bytes that are no UTF-8 become a replacement mark."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,91 @@
+"""Where a repository's state lives: in its main worktree, from wherever the program is called (design, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from irontree.errors import NotARepository
+from irontree.repository.git import Git
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """An entry of `git worktree list`; *branch* is a full ref name, None if HEAD is detached."""
+
+    path: Path
+    branch: str | None
+    bare: bool
+
+
+def main_worktree(git: Git) -> Path:
+    """The main worktree of the repository that *git*'s folder is in; the folder itself for a submodule's.
+
+    A bare repository has none: there, `git config irontree.dir` names the linked worktree that takes its place.
+    Raises NotARepository.
+    """
+    main = worktrees(git)[0]
+    if not main.bare and _is_worktree(main.path):
+        return main.path
+    return _configured(git) or _own_worktree(git, main) or _worktree_of_modules(git) or _refuse(main)
+
+
+def worktrees(git: Git) -> tuple[Worktree, ...]:
+    """All worktrees, the main one first. Raises NotARepository if there is no repository."""
+    answer = git.ask("worktree", "list", "--porcelain")
+    if answer.exit_code != 0:
+        reason = answer.stderr.decode("utf-8", "replace").strip()
+        raise NotARepository(f"{git.folder}: {reason}", remedy="go to a git repository, or make one with `git init`")
+    entries = answer.stdout.decode("utf-8", "surrogateescape").split("\n\n")
+    return tuple(_entry(entry) for entry in entries if entry)
+
+
+def _entry(text: str) -> Worktree:
+    fields = dict(line.partition(" ")[::2] for line in text.splitlines())
+    return Worktree(Path(fields["worktree"]), fields.get("branch"), "bare" in fields)
+
+
+def _is_worktree(path: Path) -> bool:
+    return (path / ".git").exists()
+
+
+def _configured(git: Git) -> Path | None:
+    value = git.find("config", "--get", "irontree.dir")
+    if not value:
+        return None
+    path = Path(value)
+    if not path.is_absolute() or not _is_worktree(path) or _common_dir(git.at(path)) != _common_dir(git):
+        raise NotARepository(
+            f"irontree.dir is {value}, which is not a worktree of this repository",
+            remedy="set it to the absolute path of one: `git config irontree.dir PATH`",
+        )
+    return path
+
+
+def _own_worktree(git: Git, main: Worktree) -> Path | None:
+    """The worktree we stand in, if it is the main one: git lists a submodule's git folder in its place."""
+    found = None if main.bare else git.find("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
+    if not found:
+        return None
+    git_dir, _, top = found.partition("\n")
+    return Path(top) if Path(git_dir) == _common_dir(git) else None
+
+
+def _worktree_of_modules(git: Git) -> Path | None:
+    """The main worktree of a submodule, asked from a linked one."""
+    common = _common_dir(git)
+    value = git.find("config", "--file", str(common / "config"), "--get", "core.worktree")
+    return (common / value).resolve() if value else None
+
+
+def _common_dir(git: Git) -> Path:
+    return Path(git.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))
+
+
+def _refuse(main: Worktree) -> NoReturn:
+    what = "is a bare repository" if main.bare else "does not say where its main worktree is"
+    raise NotARepository(
+        f"{main.path} {what}, so there is no place for .mino/",
+        remedy="name one of its worktrees: `git config irontree.dir /path/to/worktree`",
+    )

@@ -1,0 +1,182 @@
+"""The user's repository: questions, and the few effects we have on it (rulings R4, R5, R21)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.errors import EnvironmentRefused, NotARepository
+from irontree.ports import Blocker, Moved, Published, Workspace
+from irontree.processes import Children, scrubbed_environment
+from irontree.repository import backup, history, preflight, publication
+from irontree.repository.clone import PrivateClone
+from irontree.repository.git import Git, git_environment, workspace_environment
+from irontree.repository.location import main_worktree
+from irontree.repository.workspace import GitWorkspace
+
+_DEFAULT_POLICY = WorkspacePolicy()
+
+
+def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:
+    """Open the repository that *start* is in, from whatever linked worktree or subfolder.
+
+    Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's. Raises NotARepository.
+    """
+    if not start.is_dir():
+        raise NotARepository(f"{start} is not a folder", remedy="go to a git repository")
+    git = Git(start, children, git_environment(environment))
+    return GitRepository(git.at(main_worktree(git)), cache_root, environment)
+
+
+@dataclass(frozen=True)
+class GitRepository:
+    """The port `Repository`, on the git that the user has; *git* is in the main worktree."""
+
+    git: Git
+    cache_root: Path
+    environment: Mapping[str, str]
+
+    @property
+    def root(self) -> Path:
+        """The main worktree; `.mino/` is in it."""
+        return self.git.folder
+
+    @cached_property
+    def id(self) -> str:
+        """`irontree.id` of this clone, 12 hex (ruling R21). Raises NotARepository before `init`."""
+        found = self.git.find("config", "--get", "irontree.id")
+        if not found:
+            raise NotARepository(f"{self.root} is not set up for irontree", remedy="irontree init")
+        return found
+
+    @property
+    def home(self) -> str | None:
+        """`host:path` at which the state lives (ruling R21); None before `init`."""
+        return self.git.find("config", "--get", "irontree.home")
+
+    def adopt_home(self, host: str) -> str:
+        """Make *host* and the present path this repository's home, with an id if it has none; the id."""
+        if self.git.find("config", "--get", "irontree.id") is None:
+            self.git.change("config", "--local", "irontree.id", uuid.uuid4().hex[:12])
+        self.git.change("config", "--local", "irontree.home", f"{host}:{self.root}")
+        return self.id
+
+    def mark_history(self) -> None:
+        """Remember that there are events, so that a deleted log is not taken for a first run."""
+        if not self.has_history():
+            self.git.change("config", "--local", "irontree.events", "yes")
+
+    def has_history(self) -> bool:
+        """Whether there ever was an event."""
+        return self.git.find("config", "--get", "irontree.events") == "yes"
+
+    # --- questions of `init` -----------------------------------------------------------------------------
+
+    def remotes(self) -> tuple[str, ...]:
+        """The names of the remotes, alphabetically."""
+        return tuple(self.git.read("remote").split())
+
+    def current_branch(self) -> str | None:
+        """The branch that is checked out; None for a detached HEAD."""
+        return self.git.find("symbolic-ref", "--quiet", "--short", "HEAD")
+
+    def default_target(self, remote: str | None) -> str | None:
+        """The branch to publish to by default: the remote's own default as far as it is known here, else ours."""
+        head = remote and self.git.find("symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
+        return head.removeprefix(f"refs/remotes/{remote}/") if head else self.current_branch()
+
+    def user_name(self) -> str | None:
+        """`user.name`; None if git does not know it."""
+        return self.git.find("config", "--get", "user.name") or None
+
+    def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
+        """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
+        return preflight.read_checkout(self.git).uncommitted(exempt)
+
+    # --- the port ----------------------------------------------------------------------------------------
+
+    def preflight(
+        self, policy: PublishPolicy, *, exempt: Sequence[str] = (), workspace: WorkspacePolicy = _DEFAULT_POLICY
+    ) -> tuple[Blocker, ...]:
+        """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        return preflight.blockers(self.git, policy, workspace, exempt)
+
+    def base(self, policy: PublishPolicy) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+
+        Raises RemoteUnavailable, PublicationRefused, GitFailed.
+        """
+        return publication.tip(self.git, policy)
+
+    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> GitWorkspace:
+        """The private workspace of that name; made when it is first prepared."""
+        folder = self._cache() / name
+        git = Git(folder, self.git.children, workspace_environment(self.environment))
+        clone = PrivateClone(folder, self.git, self._common_dir)
+        return GitWorkspace(name, git, clone, policy, scrubbed_environment(self.environment), self._keep_from)
+
+    def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
+        """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing.
+
+        Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
+        """
+        if self.read_ref(ref) == sha:
+            return
+        origin = str(source.path) if source else "."
+        self.git.change(
+            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune"),
+            *(origin, f"{sha}:{ref}"),
+        )
+
+    def read_ref(self, ref: str) -> str | None:
+        """The commit *ref* points at; None if there is no such ref."""
+        return history.commit_of(self.git, ref)
+
+    def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
+        """The one commit in `base..HEAD` of *source* with an `Irontree-…` trailer that holds *token*."""
+        if not (source.path / ".git").is_dir():
+            return None
+        return history.commit_with_token(
+            Git(source.path, self.git.children, workspace_environment(self.environment)), token, base
+        )
+
+    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+        return publication.publish(self.git, sha, policy)
+
+    def diff(self, base: str, sha: str) -> str:
+        """The unified diff between two commits."""
+        return history.diff(self.git, base, sha)
+
+    def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
+        """Paths that differ between two commits; a renamed file is two."""
+        return history.changed_files(self.git, base, sha)
+
+    def has_commit(self, sha: str) -> bool:
+        """Whether the commit is here."""
+        return history.has_commit(self.git, sha)
+
+    def back_up(self) -> None:
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
+        backup.back_up(self.git, self._cache())
+
+    def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
+        self.keep(sha, ref, source=source)
+
+    def _cache(self) -> Path:
+        folder = self.cache_root / "irontree" / self.id
+        if folder.is_relative_to(self.root):
+            raise EnvironmentRefused(
+                f"the cache folder {self.cache_root} is inside the repository, where tools would find its files",
+                remedy="set XDG_CACHE_HOME to a folder elsewhere",
+            )
+        return folder
+
+    @cached_property
+    def _common_dir(self) -> Path:
+        return Path(self.git.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))

@@ -1,0 +1,243 @@
+"""A private workspace: where agents work and checks run (rulings R4, R5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from irontree.domain.plan import WorkspacePolicy
+from irontree.domain.results import truncate
+from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
+from irontree.ports import Cancellation, CommitRefused, Committed
+from irontree.processes import SHELL, Limits
+from irontree.repository.clone import PrivateClone, copy_files, remove
+from irontree.repository.git import Git, said
+from irontree.repository.history import shown
+from irontree.repository.settings import Settings, read_settings
+
+T = TypeVar("T")
+
+SETUP_SECONDS = 1800
+COMMIT_SECONDS = 900
+STATE_FOLDER = ".mino"
+_EVERYTHING = ("--", ".", f":!{STATE_FOLDER}")  # ":!.mino" alone fails when .mino is ignored
+_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
+
+
+@dataclass(frozen=True, slots=True)
+class GitWorkspace:
+    """The port `Workspace`. Its caller holds the driver lock, so that nobody else is in it."""
+
+    name: Literal["run", "verify"]
+    git: Git
+    clone: PrivateClone
+    policy: WorkspacePolicy
+    setup_environment: Mapping[str, str]
+    keep: Callable[[str, str, GitWorkspace], None]
+    """Brings a commit to a ref of the user's repository."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder, in the user's cache."""
+        return self.git.folder
+
+    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+        """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
+
+        Ignored files stay (caches), unless the policy says pristine. Raises EnvironmentRefused or GitFailed.
+        """
+        self._prepared_for.unlink(missing_ok=True)
+        settings = self._restore()
+        self._mending((base, tree_of or base), lambda: self._place(base, tree_of or base, cancel))
+        self._copy_files()
+        for command in self.policy.setup:
+            self._set_up(command, cancel)
+        self._require_hooks(settings)
+        self._prepared_for.write_text(base, encoding="ascii")
+
+    def commit(
+        self,
+        message: str,
+        *,
+        base: str,
+        replaces: str | None = None,  # noqa: ARG002 - the port's; what stands on *base* replaces it by itself
+    ) -> Committed | CommitRefused | None:
+        """Make one commit on *base* of all that differs from it, the user's hooks included; None if nothing does.
+
+        Commits that the agent made are folded in. A hook that reformats and refuses gets a second try with what
+        it changed. What hooks leave beside the commit, and changes under `.mino/`, are dropped and reported.
+        """
+        self._restore()
+        self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
+        if not self._stage():
+            return None
+        refused = self._try_commit(message)
+        if refused and self.git.holds("diff", "--cached", "--quiet"):
+            return None  # what looked like a change is none: line ends, filters
+        if refused and self._stage_what_hooks_changed():
+            refused = self._try_commit(message)
+        return refused or self._committed()
+
+    def salvage(self, base: str, ref: str) -> str | None:
+        """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
+
+        None if the workspace holds nothing of an attempt at *base*. What *ref* held before stays in its history.
+        """
+        if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
+            return None
+        self._restore()
+        self._mending((base,), lambda: self.git.read("cat-file", "-e", f"{base}^{{commit}}"))
+        head = self.git.find("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or base
+        self.git.change("reset", "--quiet", base)
+        self._stage()
+        sha = self._snapshot(head, ref)
+        if sha is not None:
+            self.keep(sha, ref, self)
+        return sha
+
+    def merge(self, ours: str, theirs: str, message: str) -> str | None:
+        """Merge *theirs* into *ours*, hooks included; None on conflict. The workspace must be prepared afterwards."""
+        self._prepared_for.unlink(missing_ok=True)
+        self._restore()
+        self._mending((ours, theirs), lambda: self._place(ours, ours, None))
+        done = self.git.run("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, theirs, seconds=COMMIT_SECONDS)
+        if done.ok:
+            return self._head()
+        conflict = bool(self.git.paths("ls-files", "--unmerged", "-z"))
+        self._place(ours, ours, None)
+        if conflict:
+            return None
+        raise GitFailed(f"git merge failed in {self.path}: {said(done).strip()}", output=done.output)
+
+    @property
+    def _prepared_for(self) -> Path:
+        """Holds the base that the files belong to; missing while the workspace is being prepared."""
+        return self.path.parent / f"{self.name}.base"
+
+    def _restore(self) -> Settings:
+        settings = read_settings(self.clone.source)
+        self.clone.restore(settings, self.policy.copy_files)
+        return settings
+
+    def _mending(self, commits: Sequence[str], action: Callable[[], T]) -> T:
+        """Do *action*; if git fails, bring *commits* over and try again; at last with the clone made anew."""
+        try:
+            return action()
+        except GitFailed:
+            self._bring(commits)
+        try:
+            return action()
+        except GitFailed:
+            self.clone.renew()
+            self._restore()
+            self._bring(commits)
+        return action()
+
+    def _bring(self, commits: Sequence[str]) -> None:
+        missing = [sha for sha in commits if not self.git.holds("cat-file", "-e", f"{sha}^{{commit}}")]
+        if missing and self.path.is_dir():
+            self.clone.fetch(missing)
+
+    def _place(self, base: str, tree_of: str, cancel: Cancellation | None) -> None:
+        self.git.change(*_NO_HOOKS, "checkout", "--quiet", "--force", "--detach", tree_of, cancel=cancel)
+        if tree_of != base:
+            self.git.change("reset", "--quiet", "--soft", base)
+        self.git.change("clean", "-ffdxq" if self.policy.pristine else "-ffdq")
+
+    def _copy_files(self) -> None:
+        names = self.policy.copy_files
+        tracked = self.git.paths("ls-files", "-z", "--", *names) if names else ()
+        if tracked:
+            raise ConfigRefused(
+                f"workspace.copy names {tracked[0]}, which git tracks",
+                remedy="take it out of workspace.copy in .mino/config.yml: tracked files are there anyway",
+            )
+        copy_files(names, self.clone.source.folder, self.path)
+
+    def _set_up(self, command: str, cancel: Cancellation | None) -> None:
+        done = self.git.children.run(
+            [SHELL, "-c", command],
+            cwd=self.path,
+            environment={**self.setup_environment, "IRONTREE_WORKSPACE": str(self.path)},
+            limits=Limits(SETUP_SECONDS, cancel=cancel),
+        )
+        if done.ended == "cancelled":
+            raise Cancelled(f"workspace.setup was stopped: {command}")
+        if not done.ok:
+            raise EnvironmentRefused(
+                f"workspace.setup failed (`{command}`, {done.ended}, exit code {done.exit_code}):\n"
+                f"{truncate(done.output)}",
+                remedy=f"run it by hand in {self.path}, then correct workspace.setup in .mino/config.yml",
+            )
+
+    def _require_hooks(self, settings: Settings) -> None:
+        hooks = settings.relative_hooks_path
+        if self.name == "run" and hooks and not (self.path / hooks).is_dir():
+            raise EnvironmentRefused(
+                f"core.hooksPath is {hooks}, which is not in the workspace, so the hooks would silently not run",
+                remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
+            )
+
+    def _stage(self) -> tuple[str, ...]:
+        """Put everything but `.mino/` into the index; the paths that differ from it until then."""
+        changed = self._differing()
+        seen: set[str] = set()
+        while nested := {path for path in changed if path.endswith("/")} - seen:
+            for path in nested:  # a repository in the repository: git would take up a pointer and no files
+                remove(self.path / path / ".git")
+            seen |= nested
+            changed = self._differing()
+        if changed:
+            self.git.change("add", "--all", *_EVERYTHING)
+        return changed
+
+    def _differing(self) -> tuple[str, ...]:
+        return tuple(path for _, path in self._status() if not path.startswith(f"{STATE_FOLDER}/"))
+
+    def _status(self) -> Iterator[tuple[str, str]]:
+        for entry in self.git.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
+            yield entry[:2], entry[3:]
+
+    def _try_commit(self, message: str) -> CommitRefused | None:
+        done = self.git.run(
+            "commit", "--quiet", "--cleanup=whitespace", "--file=-", stdin=message.encode(), seconds=COMMIT_SECONDS
+        )
+        return None if done.ok else CommitRefused(said(done))
+
+    def _stage_what_hooks_changed(self) -> bool:
+        changed = any(state[1] != " " and not path.startswith(f"{STATE_FOLDER}/") for state, path in self._status())
+        if changed:
+            self.git.change("add", "--all", *_EVERYTHING)
+        return changed
+
+    def _committed(self) -> Committed:
+        sha, *files = self.git.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
+        dropped = tuple(shown(path) for _, path in self._status())
+        if dropped:
+            self._place(sha, sha, None)
+        return Committed(sha, tuple(shown(path) for path in files), dropped)
+
+    def _head(self) -> str:
+        return self.git.read("rev-parse", "--verify", "HEAD^{commit}").strip()
+
+    def _snapshot(self, head: str, ref: str) -> str | None:
+        """A commit of the index on top of *head*, the agent's last; None if nothing differs from HEAD, the base."""
+        tree = self.git.change("write-tree").splitlines()[-1]
+        base = self._head()
+        known = self.clone.source.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        if tree == self._tree(base) and head == base:
+            return None
+        if known and tree == self.clone.source.find("rev-parse", f"{known}^{{tree}}"):
+            return known
+        if tree == self._tree(head) and not known:
+            return head
+        if known:
+            self._bring((known,))
+        parents = [word for parent in (head, known) if parent for word in ("-p", parent)]
+        made = self.git.change("commit-tree", *parents, "-m", f"Salvaged work on {base}", tree)
+        return made.splitlines()[-1]
+
+    def _tree(self, commit: str) -> str:
+        return self.git.read("rev-parse", f"{commit}^{{tree}}").strip()

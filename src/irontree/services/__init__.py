@@ -1,0 +1,1 @@
+"""One module per protocol step: ports and values in, values out."""

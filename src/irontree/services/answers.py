@@ -1,0 +1,153 @@
+"""One way in for every answer: form, terminal, command and comment are validated against the log here (design, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.halt import Choice, choices, halt_of
+from irontree.domain.state import TaskState
+from irontree.errors import AnswerRefused
+from irontree.services import checkup, loop
+from irontree.services.approve import approve_again
+from irontree.services.checkup import Decider
+from irontree.services.steps import Question, follow_up, question_about, question_of_loop
+from irontree.services.world import read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person decided. `question` is the key of the question that was shown; None: whichever is open."""
+
+    choice: str
+    by: str
+    note: str = ""
+    count: int | None = None
+    revision: str | None = None
+    question: str | None = None
+
+
+def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:
+    """Record the answer to the question this issue asks. The caller holds the driver lock.
+
+    Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
+    what it needs does not fit (wrong); nothing is written then.
+    """
+    state = read_world(app).state(issue_number)
+    question = _open_question(state, loop_id)
+    choice = validate(question, answer)
+    if choice.loop_only:
+        _leave(app, question, choice, answer)
+        return state
+    after = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
+    follow_up(app, after)
+    return after
+
+
+def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
+    """Record the answer to a question that the loop itself asks, and that it goes on or was stopped.
+
+    Raises AnswerRefused as `answer_issue` does.
+    """
+    question = question_of_loop(app, loop_id)
+    if question is None:
+        raise AnswerRefused(f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state")
+    choice = validate(question, answer)
+    if choice.name == "stop":
+        loop.cancel(app, loop_id, answer.by)
+        return
+    if choice.name == "extend":
+        loop.extend(app, loop_id, answer.count or 0, answer.by)
+    loop.resume(app, loop_id)
+
+
+def validate(question: Question, answer: Answer) -> Choice:
+    """The choice that was made, if it fits the question; raises AnswerRefused with what would."""
+    if answer.question and answer.question != question.key:
+        raise AnswerRefused(
+            f"this answer is for {answer.question}, but {question.key} is open now",
+            remedy="look at the present question, then answer that one",
+        )
+    legal = choices(question.rule, in_loop=question.loop_id is not None)
+    choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
+    if choice is None:
+        names = ", ".join(item.name for item in legal)
+        raise AnswerRefused(f"“{answer.choice}” is no answer to “{question.rule.title}”", remedy=f"one of: {names}")
+    _require_needs(choice, answer)
+    return choice
+
+
+def _require_needs(choice: Choice, answer: Answer) -> None:
+    given = {"note": answer.note.strip(), "count": answer.count, "revision": answer.revision}
+    missing = [need for need in choice.needs if not given[need]]
+    if missing:
+        raise AnswerRefused(f"“{choice.name}” needs a {missing[0]}", remedy=f"answer again with a {missing[0]}")
+    if len(answer.by.strip()) == 0:
+        raise AnswerRefused("the answer does not say who decided", remedy="give a name")
+
+
+def _open_question(state: TaskState, loop_id: str | None) -> Question:
+    rule = halt_of(state)
+    if rule is None:
+        raise AnswerRefused(
+            f"issue-{state.issue_number} asks nothing now: it is {state.phase}",
+            remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
+        )
+    return question_about(state, rule, loop_id)
+
+
+def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None:
+    """Skip the task in its loop, or stop the loop: events of the loop, not of the issue (ruling R17)."""
+    if question.loop_id is None or question.task_key is None:
+        raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
+    if choice.name == "skip":
+        loop.skip(app, question.loop_id, question.task_key, answer.by)
+    else:
+        loop.cancel(app, question.loop_id, answer.by)
+
+
+def _decider(answer: Answer) -> Decider:
+    return Decider(answer.by.strip(), answer.note.strip())
+
+
+def _accept(app: App, number: int, answer: Answer) -> TaskState:
+    return checkup.accept(app, number, _decider(answer))
+
+
+def _send_back(app: App, number: int, answer: Answer) -> TaskState:
+    return checkup.send_back(app, number, _decider(answer))
+
+
+def _retry(app: App, number: int, answer: Answer) -> TaskState:
+    return checkup.unblock(app, number, "retry", _decider(answer), extra_attempts=answer.count or 0)
+
+
+def _verify_again(app: App, number: int, answer: Answer) -> TaskState:
+    return checkup.unblock(app, number, "verify", _decider(answer))
+
+
+def _go_on(app: App, number: int, answer: Answer) -> TaskState:
+    """After a merge conflict, going on means doing the work again on top of the target."""
+    state = read_world(app).state(number)
+    if state.problem:
+        raise AnswerRefused(f"issue-{number}: {state.problem}", remedy="repair .mino/events, then answer again")
+    if state.blocking_check != "merge-conflict":
+        return checkup.unblock(app, number, "resume", _decider(answer))
+    spent = state.attempt_count > state.max_retry_count
+    return checkup.unblock(app, number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
+
+
+def _approve(app: App, number: int, answer: Answer) -> TaskState:
+    return approve_again(app, number, answer.revision or "", answer.by.strip())
+
+
+_ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] = {
+    ("fail_terminal", "retry"): _retry,
+    ("fail_terminal", "verify"): _verify_again,
+    ("pending_acceptance", "accept"): _accept,
+    ("pending_acceptance", "send-back"): _send_back,
+    ("reapproval_required", "approve"): _approve,
+    ("blocked", "go-on"): _go_on,
+}

@@ -1,0 +1,154 @@
+"""From a document to an approved plan: what would be done, and a person's word for exactly that (phases 1 and 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.app import App
+from irontree.domain.events import TaskApproved
+from irontree.domain.loop import default_budget
+from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.spec import Requirements, read_requirements
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import ApprovalRefused, NotEligible, RequirementsRefused
+from irontree.services.publish import publish
+from irontree.services.record import record, snapshot
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Everything an approval is about. `spec_path` is relative to the repository; nothing is written yet."""
+
+    requirements: Requirements
+    policy: ExecutionPolicy
+    spec_path: str
+    budget: int
+    approved: Plan | None = None
+    """The plan in force with exactly this content: it is continued without asking (ruling R6)."""
+
+    @property
+    def revision(self) -> str:
+        """The Spec Revision that an approval must name."""
+        return self.requirements.revision
+
+
+def propose(app: App, document: Path) -> Proposal:
+    """Read *document* and say what approving it would mean; writes nothing.
+
+    Raises RequirementsRefused with every problem of the document at once, and when a task key belongs to
+    another document already (ruling R8).
+    """
+    spec_path, world = _relative(app, document), read_world(app)
+    requirements = read_requirements(document.read_bytes(), spec_path, known_issues=_known_issues(world))
+    _refuse_foreign_keys(world, requirements, spec_path)
+    policy = app.policy()
+    known = app.plans.load(requirements.revision)
+    same = known and known.policy == policy and known.spec_path == spec_path
+    budget = app.preferences().loop_budget or default_budget(len(requirements.nodes))
+    return Proposal(requirements, policy, spec_path, budget, known if same else None)
+
+
+def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> Plan:
+    """Write the approved plan durably, before anything else happens; raises ApprovalRefused for another revision.
+
+    A plan with exactly this content is returned as it is: it was approved before.
+    """
+    if revision.lower() != proposal.revision:
+        raise ApprovalRefused(
+            f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}",
+            remedy=f"look at it again and approve what it is now: --approve {proposal.revision}",
+        )
+    if proposal.approved:
+        return proposal.approved
+    plan = Plan(
+        spec_revision=proposal.revision,
+        spec_path=proposal.spec_path,
+        source=proposal.requirements.source,
+        nodes=proposal.requirements.nodes,
+        policy=proposal.policy,
+        loop_mode=loop_mode,
+        budget_max_transitions=proposal.budget,
+        approval=Approval(by=by, at=app.stamp(), channel=app.origin.channel),
+    )
+    app.plans.save(plan)
+    return plan
+
+
+def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
+    """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
+
+    An unchanged task goes on from where it was; a changed one begins a fresh stream.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    plan = world.plans.get(state.task_key)
+    if plan is None:
+        raise NotEligible(f"issue-{issue_number} is in no plan", remedy="approve its document: `irontree task SPEC.md`")
+    proposal = propose(app, app.repository.root / plan.spec_path)
+    publish(app, approve(app, proposal, revision, by))
+    now = read_world(app).state(issue_number)
+    return _go_on(app, now, by) if now.phase in (Phase.STALE, Phase.ADOPTED) else now
+
+
+def approve_reverted(app: App) -> tuple[int, ...]:
+    """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
+    world = read_world(app)
+    stale = [state for state in world.states.values() if state.phase is Phase.STALE and state.task_key in world.plans]
+    back = [state for state in stale if not changed_since_approval(app, world, state)]
+    for state in back:
+        _go_on(app, state, by="irontree", channel="reverted")
+    return tuple(state.issue_number for state in back)
+
+
+def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
+    """What differs from the approved plan, in words; None if nothing does (rulings R6, R7).
+
+    A document that is not there is no change: it need not exist where the work is done.
+    """
+    plan, node = world.plans[state.task_key], world.node(state)
+    if app.policy().digest != plan.policy.digest:
+        return "the configuration (commands, agent, workspace or publication) is not the approved one"
+    document = app.repository.root / plan.spec_path
+    if not document.is_file():
+        return None
+    try:
+        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=_known_issues(world)).nodes
+    except RequirementsRefused as error:
+        return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
+    return _difference(plan.spec_path, node, {found.task_key: found for found in nodes})
+
+
+def _difference(spec_path: str, approved: PlanNode, now: dict[str, PlanNode]) -> str | None:
+    if approved.task_key not in now:
+        return f"“{approved.title}” is no longer in {spec_path}"
+    if now[approved.task_key].digest != approved.digest:
+        return f"“{approved.title}” in {spec_path} is not what was approved"
+    return None
+
+
+def _go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
+    restored = snapshot(state.before or state)
+    return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)
+
+
+def _relative(app: App, document: Path) -> str:
+    resolved, root = document.resolve(), app.repository.root.resolve()
+    return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else str(resolved)
+
+
+def _known_issues(world: World) -> dict[int, str]:
+    return {state.issue_number: key for key, state in world.states.items()}
+
+
+def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: str) -> None:
+    owners = {key: plan.spec_path for key, plan in world.plans.items()}
+    clashes = tuple(
+        f"{spec_path}:{node.line or 1}: task key {node.task_key} belongs to {owners[node.task_key]} already. "
+        "Give it another title, or a `Key:` of its own."
+        for node in requirements.nodes
+        if owners.get(node.task_key, spec_path) != spec_path
+    )
+    if clashes:
+        raise RequirementsRefused(clashes)

@@ -1,0 +1,103 @@
+"""Bring the forge to what the log says: labels, comments, closing (ruling R9). Never stops the work.
+
+The cursor moves after each effect, so a crash repeats at most a look; what failed is tried again next time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Literal
+
+from irontree.app import App
+from irontree.domain.events import CATEGORY, IssueEvent, Record
+from irontree.domain.evolve import evolve, replay
+from irontree.domain.labels import COLORS, MANAGED, labels_for
+from irontree.domain.plan import PlanNode
+from irontree.domain.state import TaskState
+from irontree.errors import IllegalTransition, RemoteFailed
+from irontree.ports import DeliveryCursor, Label, Stream
+from irontree.services.comment import comment_for
+from irontree.services.world import read_world
+
+
+def deliver(app: App, issue_number: int) -> DeliveryCursor:
+    """Deliver what is due for this issue and return the cursor. The caller holds the driver lock."""
+    stream, cursor = app.log.read(issue_number), app.deliveries.load(issue_number)
+    state = replay(stream.records).state
+    if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
+        return cursor
+    reached, failure = _post_comments(app, stream, cursor.sequence)
+    effects = (lambda: _set_labels(app, state, first=cursor.sequence == 0), lambda: _close(app, state))
+    failures = [failure] if failure else []
+    failures += [message for effect in effects if (message := _attempt(effect))]
+    now = DeliveryCursor(reached, tuple(failures))
+    app.deliveries.save(issue_number, now)
+    return now
+
+
+def comment_marker(issue_number: int, record: Record[IssueEvent]) -> str:
+    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9)."""
+    event = record.event
+    digest = hashlib.sha256(f"{event.task_key}/{event.approved_revision}/{event.sequence}".encode()).digest()
+    token = base64.b32encode(digest[:10]).decode().lower()
+    return f"<!-- irontree:{issue_number}:{token} -->"
+
+
+def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | None]:
+    """Post what audible events call for, in order; how far it got, and what stopped it."""
+    state: TaskState | None = None
+    for record in stream.records:
+        try:
+            state = evolve(state, record)
+        except IllegalTransition:
+            return stream.last_sequence, None
+        if record.event.sequence <= after or not _calls_for_comment(state, record.event):
+            continue
+        failure = _attempt(lambda state=state, record=record: _post(app, state, record))  # type: ignore[misc]
+        if failure:
+            return record.event.sequence - 1, f"comment_post_failed: {failure}"
+    return stream.last_sequence, None
+
+
+def _calls_for_comment(state: TaskState, event: IssueEvent) -> bool:
+    """Audible events, but only the first of a row that costs nothing (R12)."""
+    return CATEGORY[event.event] == "audible" and state.free_streak <= 1
+
+
+def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
+    number, marker = state.issue_number, comment_marker(state.issue_number, record)
+    if any(comment.ours and marker in comment.body for comment in app.forge().comments(number)):
+        return
+    app.forge().post_comment(number, comment_for(app, state, record, marker))
+
+
+def _set_labels(app: App, state: TaskState, *, first: bool) -> None:
+    if first:
+        app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
+    wanted = labels_for(state)
+    app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
+
+
+def _close(app: App, state: TaskState) -> None:
+    """Close an issue that is done, unless closing is left to a person (contract, Close On Done)."""
+    if not state.done or close_on_done(app, read_world(app).nodes.get(state.task_key)) == "manual":
+        return
+    issue = app.forge().read_issue(state.issue_number)
+    if issue and issue.state == "open":
+        app.forge().edit_issue(state.issue_number, state="closed")
+
+
+def close_on_done(app: App, node: PlanNode | None) -> Literal["auto", "manual"]:
+    """`issue.close_on_done`: as configured; unset: a bug is closed by a person, everything else by us (contract)."""
+    return app.preferences().close_on_done or ("manual" if node and node.type == "bug" else "auto")
+
+
+def _attempt(effect: Callable[[], None]) -> str | None:
+    """Do it; what the forge said if it would not."""
+    try:
+        effect()
+    except RemoteFailed as error:
+        return error.message
+    return None

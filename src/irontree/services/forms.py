@@ -1,0 +1,183 @@
+"""The text of every question a person is asked: everything needed to decide, in one place (design, section 6)."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from irontree.app import App
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import choices
+from irontree.domain.plan import PlanNode
+from irontree.domain.state import TaskState
+from irontree.domain.verdict import coverage, is_trivial
+from irontree.errors import IrontreeError
+from irontree.services.approve import Proposal, propose
+from irontree.services.history import failure_of
+from irontree.services.loop import read_loop
+from irontree.services.overview import title_of, waits_for
+from irontree.services.steps import Question
+from irontree.services.views import (
+    ApprovalView,
+    FormView,
+    LoopFormView,
+    PlannedView,
+    WaitingView,
+    form_template,
+)
+from irontree.services.world import World, read_world
+
+DIFF_LINES = 200
+
+
+def question_text(app: App, question: Question) -> str:
+    """The Markdown description of the question's form."""
+    if question.issue_number is None:
+        return _loop_text(app, question)
+    return app.renderer.render(form_template(question.rule.reason), form=_issue_form(app, question))
+
+
+def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
+    """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
+    view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
+    return app.renderer.render("forms/intake.md", approval=view)
+
+
+def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> ApprovalView:
+    """What the approval shows."""
+    nodes, policy = proposal.requirements.nodes, proposal.policy
+    world = read_world(app)
+    commands = [check.run for check in policy.checks] + [c for node in nodes for c in node.verification]
+    return ApprovalView(
+        revision=proposal.revision,
+        spec_path=proposal.spec_path,
+        tasks=tuple(_planned(world, node, nodes, proposal) for node in nodes),
+        policy=policy,
+        budget=proposal.budget,
+        loop_mode=loop_mode,
+        answer=answer,
+        trivial=tuple(dict.fromkeys(command for command in commands if is_trivial(command))),
+        warnings=(*(str(warning) for warning in proposal.requirements.warnings), *_warnings(app, proposal)),
+    )
+
+
+def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal: Proposal) -> PlannedView:
+    state = world.states.get(node.task_key)
+    return PlannedView(
+        node=node,
+        depth=_depth(node, {known.task_key: known for known in nodes}),
+        status=state.phase.value if state else "new",
+        coverage=coverage(node, proposal.policy),
+        number=state.issue_number if state else None,
+    )
+
+
+def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
+    depth = 0
+    while node.parent in by_key:
+        depth, node = depth + 1, by_key[node.parent]
+    return depth
+
+
+def _warnings(app: App, proposal: Proposal) -> tuple[str, ...]:
+    found = app.repository.preflight(proposal.policy.publish, exempt=(proposal.spec_path,))
+    return tuple(f"{blocker.message} ({blocker.remedy})" for blocker in found)
+
+
+def _issue_form(app: App, question: Question) -> FormView:
+    world = read_world(app)
+    state = world.state(question.issue_number or 0)
+    stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
+    record = stream.records[-1]
+    report = app.results.load(state.issue_number, state.anchor) if state.anchor else None
+    return FormView(
+        number=state.issue_number,
+        title=title_of(world, state.task_key),
+        url=f"#{state.issue_number}",
+        reason=_reason(state, record),
+        choices=choices(question.rule, in_loop=question.loop_id is not None),
+        answer=f"irontree task resume {question.loop_id}"
+        if question.loop_id
+        else f"irontree checkup issue-{state.issue_number}",
+        remedy=str(record.meta.get("remedy", "")),
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+        anchor=state.anchor,
+        publish=plan.policy.publish if plan else None,
+        coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
+        results=report.results if report else (),
+        files_changed=_files(app, state),
+        warnings=_check_defining(app, state) + (report.warnings if report else ()),
+        failure=failure_of(app, stream, state),
+        report_path=state.report_path,
+        revision=_revision_now(app, question, world, state),
+        diff=_diff(app, state),
+    )
+
+
+def _answer_command(question: Question) -> str:
+    """How to answer from a terminal."""
+    if question.loop_id:
+        return f"irontree task resume {question.loop_id}"
+    return f"irontree checkup {question.rule.choices[0].name} issue-{question.issue_number}"
+
+
+def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
+    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
+    return state.problem or "; ".join(str(reason) for reason in reasons if reason) or state.blocking_check or ""
+
+
+def _files(app: App, state: TaskState) -> tuple[str, ...]:
+    if not (state.has_code and state.base_sha and state.commit):
+        return ()
+    return app.repository.changed_files(state.base_sha, state.commit)
+
+
+def _diff(app: App, state: TaskState) -> str:
+    """What the task changed; long diffs are cut, for the form must stay readable."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    lines = app.repository.diff(state.base_sha, state.commit).splitlines()
+    rest = len(lines) - DIFF_LINES
+    return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
+
+
+_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def _check_defining(app: App, state: TaskState) -> tuple[str, ...]:
+    """Say so when the task changed files that define its own checks (ruling R18)."""
+    changed = [path for path in _files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
+    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
+
+
+def _revision_now(app: App, question: Question, world: World, state: TaskState) -> str | None:
+    """The revision that approving would approve; None where nothing is to be approved or the document is broken."""
+    plan = world.plans.get(state.task_key)
+    if question.rule.reason != "reapproval_required" or plan is None:
+        return None
+    try:
+        return propose(app, app.repository.root / plan.spec_path).revision
+    except (IrontreeError, OSError):
+        return None
+
+
+def _loop_text(app: App, question: Question) -> str:
+    loop, world = read_loop(app, question.loop_id or ""), read_world(app)
+    states = [world.states[key] for key in loop.keys if key in world.states]
+    view = LoopFormView(
+        loop_id=loop.id,
+        reason=question.detail or question.rule.title,
+        choices=question.rule.choices,
+        answer=f"irontree task resume {loop.id}",
+        done=sum(1 for state in states if state.done),
+        total=len(loop.keys),
+        budget_used=loop.entity.budget_used,
+        budget=loop.entity.budget_max_transitions,
+        waiting=tuple(_waiting(world, state) for state in states if not state.done),
+    )
+    return app.renderer.render(form_template(question.rule.reason), form=view)
+
+
+def _waiting(world: World, state: TaskState) -> WaitingView:
+    title = title_of(world, state.task_key)
+    return WaitingView(state.issue_number, title, state.phase.value, waits_for(world, state.task_key))

@@ -1,0 +1,20 @@
+"""Approval, publication and authorisation of the loop in one go, safe to repeat after a crash at any point."""
+
+from __future__ import annotations
+
+from irontree.app import App
+from irontree.services.approve import Proposal, approve
+from irontree.services.loop import Loop, loop_for
+from irontree.services.publish import publish
+
+
+def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
+    """Write the plan, publish its nodes, start its loop: the one approval names all three (protocol, invariants).
+
+    The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's.
+    """
+    plan = approve(app, proposal, revision, by)
+    publish(app, plan)
+    loop = loop_for(app, plan, proposal.spec_path)
+    app.repository.back_up()
+    return loop

@@ -1,0 +1,279 @@
+"""The loop entity and its log: start, spend, halt, resume, extend, skip, cancel, complete (protocol, Loop Mode).
+
+Loop events win over the entity file; the entity is rewritten from them, `budget_used` excepted (ruling R17).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from irontree.app import App
+from irontree.domain.decide import Decision, Halt, Scope, decide
+from irontree.domain.events import (
+    LoopBudgetExtended,
+    LoopCancelled,
+    LoopCompleted,
+    LoopEvent,
+    LoopHalted,
+    LoopResumed,
+    LoopStarted,
+)
+from irontree.domain.graph import Graph
+from irontree.domain.ids import intent_hash
+from irontree.domain.ids import loop_id as new_loop_id
+from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, Transition
+from irontree.domain.plan import Plan
+from irontree.errors import NotEligible
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop as its events say it is."""
+
+    entity: LoopEntity
+    sequence: int
+    cancelled: frozenset[str] = frozenset()
+
+    @property
+    def id(self) -> str:
+        """Its loop id."""
+        return self.entity.loop_id
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The frozen set minus what was cancelled (ruling R17)."""
+        return tuple(key for key in self.entity.task_keys if key not in self.cancelled)
+
+    @property
+    def budget_left(self) -> int:
+        """Transitions that may still be taken."""
+        return self.entity.budget_max_transitions - self.entity.budget_used
+
+
+def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
+    """Record a new loop; the event first, then the entity file."""
+    event = LoopStarted(
+        loop_id=entity.loop_id,
+        sequence=1,
+        goal_kind=entity.goal_kind,
+        task_keys=entity.task_keys,
+        budget_max_transitions=entity.budget_max_transitions,
+        intent_hash=intent_hash,
+    )
+    app.loops.append(event, expected_sequence=0, meta=app.origin.meta() | {"intent": entity.intent})
+    app.loops.write_entity(entity)
+    return Loop(entity, 1)
+
+
+def loop_for(app: App, plan: Plan, intent: str) -> Loop:
+    """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode)."""
+    keys = tuple(node.task_key for node in plan.nodes)
+    for loop_id in reversed(app.loops.ids()):
+        found = read_loop(app, loop_id)
+        if found.entity.status in ("running", "halted") and set(found.entity.task_keys) == set(keys):
+            return found
+    entity = LoopEntity(
+        loop_id=new_loop_id(app.clock.now(), secrets.token_hex(3)),
+        created_at=app.stamp(),
+        goal_kind="set_done",
+        intent=intent,
+        resolved_query=plan.spec_path,
+        task_keys=keys,
+        budget_max_transitions=plan.budget_max_transitions,
+    )
+    return start(app, entity, intent_hash(intent))
+
+
+def read_loop(app: App, loop_id: str) -> Loop:
+    """The loop as its events say; raises NotEligible if there is none."""
+    records = app.loops.read(loop_id).records
+    if not records:
+        raise NotEligible(f"Loop {loop_id} not found.", remedy="`irontree loops` lists them")
+    entity = app.loops.read_entity(loop_id)
+    loop = Loop(entity or _entity_from(records[0].event, records[0].meta), 0)
+    for record in records:
+        loop = _fold(loop, record.event, record.meta)
+    return loop
+
+
+def next_decision(app: App, loop_id: str) -> Decision:
+    """What this loop should do next, by the log as it is now."""
+    loop = read_loop(app, loop_id)
+    return decide(scope_of(loop, read_world(app)))
+
+
+def scope_of(loop: Loop, world: World) -> Scope:
+    """What the loop may touch."""
+    return world.scope(loop.keys, loop.budget_left)
+
+
+def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
+    """Count one transition, durably, before it is taken (ruling R12)."""
+
+    def counted(entity: LoopEntity) -> LoopEntity:
+        taken = Transition(iso=app.stamp(), task_key=task_key, skill=skill, outcome="started")
+        transitions = (*entity.transitions, taken)[-TRANSITIONS_KEPT:]
+        return entity.model_copy(update={"budget_used": entity.budget_used + 1, "transitions": transitions})
+
+    _change(app, loop_id, counted)
+
+
+def settle(app: App, loop_id: str, outcome: str) -> None:
+    """Write the outcome of the last transition into the entity's log."""
+
+    def settled(entity: LoopEntity) -> LoopEntity:
+        if not entity.transitions:
+            return entity
+        last = entity.transitions[-1].model_copy(update={"outcome": outcome})
+        return entity.model_copy(update={"transitions": (*entity.transitions[:-1], last)})
+
+    _change(app, loop_id, settled)
+
+
+def halt(app: App, loop_id: str, reason: Halt) -> Loop:
+    """Record that the loop stopped for a person; nothing if it has halted already."""
+    loop = read_loop(app, loop_id)
+    if loop.entity.status != "running":
+        return loop
+    used = loop.entity.budget_used
+    event = LoopHalted(
+        **_next(loop), halt_reason=reason.reason, halt_at_task_key=reason.task_key, transitions_used=used
+    )
+    return _record(app, loop, event, {"detail": reason.detail} if reason.detail else {})
+
+
+def resume(app: App, loop_id: str) -> Loop:
+    """Record that the loop goes on; nothing if it is running. Raises NotEligible if it has ended."""
+    loop = read_loop(app, loop_id)
+    entity = loop.entity
+    if entity.status == "running":
+        return loop
+    if entity.status != "halted" or entity.halt_reason is None:
+        raise NotEligible(f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed.")
+    event = LoopResumed(**_next(loop), previous_halt_reason=entity.halt_reason, transitions_used=entity.budget_used)
+    return _record(app, loop, event, {})
+
+
+def complete(app: App, loop_id: str) -> Loop:
+    """Record that everything in scope is done."""
+    loop = read_loop(app, loop_id)
+    if loop.entity.status == "completed":
+        return loop
+    event = LoopCompleted(**_next(loop), completed_at=app.stamp(), transitions_used=loop.entity.budget_used)
+    return _record(app, loop, event, {})
+
+
+def extend(app: App, loop_id: str, extra: int, by: str) -> Loop:
+    """Allow *extra* more transitions (added event, ruling R13)."""
+    loop = require_open(read_loop(app, loop_id))
+    total = loop.entity.budget_max_transitions + extra
+    event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
+    return _record(app, loop, event, {})
+
+
+def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
+    """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order."""
+    loop = require_open(read_loop(app, loop_id))
+    if task_key not in loop.keys:
+        raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`irontree loops {loop_id}`")
+    cancelled = cascade(loop, read_world(app), task_key)
+    for key in cancelled:
+        event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
+        loop = _record(app, loop, event, {"by": by})
+    return cancelled
+
+
+def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
+    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
+    graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
+    affected = graph.cascade(task_key)
+    done = {key for key, state in world.states.items() if state.done}
+    return tuple(key for key in loop.keys if key in affected and key not in done)
+
+
+def cancel(app: App, loop_id: str, by: str) -> Loop:
+    """End the loop for good; its issues keep their state."""
+    loop = require_open(read_loop(app, loop_id))
+    event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="loop")
+    return _record(app, loop, event, {"by": by})
+
+
+def require_open(loop: Loop) -> Loop:
+    """The loop itself; raises NotEligible if it has ended."""
+    if loop.entity.status in ("completed", "cancelled"):
+        raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy="start a new one: `irontree task SPEC.md`")
+    return loop
+
+
+def _change(app: App, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
+    """Change the entity file; one that a crash kept from being written is made from the events first."""
+    if app.loops.read_entity(loop_id) is None:
+        app.loops.write_entity(read_loop(app, loop_id).entity)
+    return app.loops.change_entity(loop_id, change)
+
+
+def _next(loop: Loop) -> dict[str, Any]:
+    return {"loop_id": loop.id, "sequence": loop.sequence + 1}
+
+
+def _record(app: App, loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
+    written = app.loops.append(event, expected_sequence=loop.sequence, meta=app.origin.meta() | meta)
+    after = _fold(loop, written.event, written.meta)
+    status = after.entity.model_dump(include={*_STATUS_KEYS})
+    entity = _change(app, loop.id, lambda known: known.model_copy(update=status))
+    return replace(after, entity=entity)
+
+
+_STATUS_KEYS = ("status", "halt_reason", "halt_at_task_key", "halt_at_iso", "budget_max_transitions", "completed_at")
+_RUNNING = {"status": "running", "halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
+
+
+def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
+    """The loop after one more of its events."""
+    cancelled = loop.cancelled
+    if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
+        cancelled |= {event.task_key}
+    entity = loop.entity.model_copy(update=_entity_change(event, meta))
+    return Loop(entity, event.sequence, cancelled)
+
+
+def _entity_change(event: LoopEvent, meta: dict[str, Any]) -> dict[str, Any]:
+    match event:
+        case LoopStarted():
+            return {**_RUNNING, "budget_max_transitions": event.budget_max_transitions, "task_keys": event.task_keys}
+        case LoopResumed():
+            return dict(_RUNNING)
+        case LoopHalted():
+            return {
+                "status": "halted",
+                "halt_reason": event.halt_reason,
+                "halt_at_task_key": event.halt_at_task_key,
+                "halt_at_iso": meta.get("time"),
+            }
+        case LoopBudgetExtended():
+            return {"budget_max_transitions": event.budget_max_transitions}
+        case LoopCompleted():
+            return {"status": "completed", "completed_at": event.completed_at}
+        case LoopCancelled() if event.cancellation_scope == "loop":
+            return {"status": "cancelled"}
+        case _:
+            return {}
+
+
+def _entity_from(event: LoopEvent, meta: dict[str, Any]) -> LoopEntity:
+    """An entity whose file was lost, from its first event; what it had used is not known then."""
+    if not isinstance(event, LoopStarted):
+        raise NotEligible(f"Loop {event.loop_id} does not begin with loop_started", remedy="restore .mino/loops")
+    return LoopEntity(
+        loop_id=event.loop_id,
+        created_at=str(meta.get("time", "")),
+        goal_kind=event.goal_kind,
+        intent=str(meta.get("intent", "")),
+        resolved_query="",
+        task_keys=event.task_keys,
+        budget_max_transitions=event.budget_max_transitions,
+    )

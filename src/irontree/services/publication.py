@@ -1,0 +1,111 @@
+"""Bring a verified commit to the target branch; if the target moved, merge, check again, try again (R5, R14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.plan import Plan
+from irontree.domain.results import CheckReport
+from irontree.domain.state import TaskState
+from irontree.errors import PublicationRefused, RemoteUnavailable
+from irontree.ports import Moved, Published
+from irontree.services.refs import merge_message, merge_ref
+
+ROUNDS: Final = 3
+BACKOFF_SECONDS: Final = (1.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """`sha` is on the target; `report` holds its check results."""
+
+    sha: str
+    report: CheckReport
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RedAtMerge:
+    """The checks fail together with the target's *tip*; `target_alone_red` if they fail without us too."""
+
+    report: CheckReport
+    tip: str
+    target_alone_red: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """The remote did not answer, or kept moving: nothing is lost, try again later."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Repeating cannot cure it; `check` is the blocking check."""
+
+    check: str
+    reason: str
+    remedy: str = ""
+
+
+Publication = Landed | RedAtMerge | NotNow | Never
+RunChecks = Callable[[str], CheckReport]
+
+
+def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks) -> Publication:
+    """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well."""
+    for _ in range(ROUNDS):
+        try:
+            landed = _push(app, plan, report.anchor)
+        except RemoteUnavailable as error:
+            return NotNow(error.message)
+        except PublicationRefused as error:
+            return Never(error.reason, error.message, error.remedy or "")
+        if isinstance(landed, Published):
+            return Landed(landed.sha, report, landed.warning)
+        merged = _merge(app, plan, state, report.anchor, landed.tip)
+        if merged is None:
+            return _conflict(plan, landed.tip)
+        report = run_checks(merged)
+        if report.failed:
+            return RedAtMerge(report, landed.tip, target_alone_red=run_checks(landed.tip).failed is not None)
+    return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
+
+
+def _push(app: App, plan: Plan, sha: str) -> Published | Moved:
+    """Publish once; transient failures are tried again with growing pauses before any event is written (R12)."""
+    for pause in BACKOFF_SECONDS:
+        try:
+            return app.repository.publish(sha, plan.policy.publish)
+        except RemoteUnavailable as error:
+            app.progress.note(f"{error.message}; trying again in {pause:.0f} s")
+            if app.cancel.wait(pause):
+                raise
+    return app.repository.publish(sha, plan.policy.publish)
+
+
+def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str | None:
+    """The merge with *tip*; one made before a crash is found by its ref and used again."""
+    ref = merge_ref(state, tip)
+    known = app.repository.read_ref(ref)
+    if known:
+        return known
+    workspace = app.repository.workspace("run", plan.policy.workspace)
+    app.progress.note(f"{plan.policy.publish.target_branch} has moved: merging")
+    merged = workspace.merge(ours, tip, merge_message(state, plan.policy.publish.target_branch))
+    if merged:
+        app.repository.keep(merged, ref, source=workspace)
+    return merged
+
+
+def _conflict(plan: Plan, tip: str) -> Never:
+    branch = plan.policy.publish.target_branch
+    return Never(
+        "merge-conflict",
+        f"the change conflicts with what is on {branch} by now",
+        f"go on to let the agent redo it on top of {branch}, or merge it by hand (its tip is {tip[:12]})",
+    )

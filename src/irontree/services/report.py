@@ -1,0 +1,30 @@
+"""The verification report a person reads (protocol, Verification Report; contract 6.A, 6.C, 6.D)."""
+
+from __future__ import annotations
+
+from irontree.app import App
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.results import CheckReport
+from irontree.domain.state import TaskState
+from irontree.domain.verdict import coverage
+from irontree.services.views import ReportView
+
+
+def write_report(
+    app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport, outcome: str, reasons: tuple[str, ...]
+) -> str:
+    """Write the report of this verification; its path relative to the repository, as the event names it."""
+    view = ReportView(
+        number=state.issue_number,
+        title=node.title,
+        anchor=report.anchor,
+        outcome=outcome,
+        date=app.stamp(),
+        environment=report.versions,
+        results=report.results,
+        coverage=coverage(node, plan.policy),
+        findings=(*reasons, *report.warnings),
+        recipe=plan.policy.workspace.setup,
+    )
+    path = app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
+    return path.relative_to(app.repository.root).as_posix()

@@ -1,0 +1,151 @@
+"""`next_step` says what one issue needs now, `perform` does it. A flow is the only `while` around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
+from irontree.domain.halt import RULE, HaltRule, halt_of
+from irontree.domain.state import TaskState
+from irontree.errors import NotEligible
+from irontree.services import checkup, loop, run, verify
+from irontree.services.brief import write_brief
+from irontree.services.deliver import deliver
+from irontree.services.overview import waits_for
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An issue or a loop waits for a person. `key` is the same as long as the log is (design, section 6)."""
+
+    rule: HaltRule
+    key: str
+    issue_number: int | None = None
+    task_key: str | None = None
+    sequence: int = 0
+    loop_id: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing can be done on this issue now: it is done, cancelled, or waits for others or for its loop."""
+
+    reason: str
+    done: bool = False
+
+
+SKILL: Final = {Recover: "run", Run: "run", Verify: "verify", Finalize: "checkup", Aggregate: "checkup"}
+
+
+def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step | Question | Idle:
+    """What this issue needs now, by its log. Writes nothing."""
+    world = read_world(app)
+    state = world.state(issue_number)
+    if state.done:
+        return Idle("done", done=True)
+    found = loop.read_loop(app, loop_id) if loop_id else None
+    if found and (gone := _left(found, state)):
+        return Idle(gone)
+    rule = halt_of(state)
+    if rule:
+        return question_about(state, rule, loop_id)
+    if found and (held_back := _held_back(found)):
+        return Idle(held_back)
+    step = step_for(world.scope((state.task_key,)), state)
+    return step or Idle(_why_waiting(world, state))
+
+
+def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: float = 0) -> TaskState:
+    """Take one step under the driver lock, and deliver what follows from it (rulings R3, R9, R12).
+
+    Raises Busy when another driver lives, NotEligible when the log has moved on, Cancelled when asked to stop.
+    """
+    skill = SKILL[type(step)]
+    with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
+        if loop_id:
+            loop.spend(app, loop_id, step.task_key, skill)
+        state = _take(app, step, _number(app, step.task_key))
+        if loop_id:
+            loop.settle(app, loop_id, state.last_event)
+        follow_up(app, state)
+    return state
+
+
+def follow_up(app: App, state: TaskState) -> None:
+    """What follows from new events of an issue: the forge, the brief, the backup of the log (R9, R13)."""
+    deliver(app, state.issue_number)
+    write_brief(app, read_world(app), state)
+    app.repository.back_up()
+
+
+def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
+    """The question that the newest event of this issue raises."""
+    return Question(
+        rule=rule,
+        key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
+        issue_number=state.issue_number,
+        task_key=state.task_key,
+        sequence=state.sequence,
+        loop_id=loop_id,
+        detail=state.problem or state.blocking_check or "",
+    )
+
+
+def question_of_loop(app: App, loop_id: str) -> Question | None:
+    """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
+    found = loop.read_loop(app, loop_id)
+    entity = found.entity
+    if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
+        return None
+    rule = RULE[entity.halt_reason]
+    if rule.asked_of != "loop":
+        return None
+    key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
+    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id)
+
+
+def _take(app: App, step: Step, issue_number: int) -> TaskState:
+    match step:
+        case Recover():
+            return run.recover(app, issue_number)
+        case Run():
+            return run.run(app, issue_number)
+        case Verify():
+            return verify.verify(app, issue_number)
+        case Finalize():
+            return checkup.finalize(app, issue_number)
+        case Aggregate():
+            return checkup.aggregate(app, issue_number)
+
+
+def _left(found: loop.Loop, state: TaskState) -> str | None:
+    """Why this issue is none of the loop's business any more, its questions included (ruling R17)."""
+    if state.task_key in found.cancelled:
+        return "skipped in this loop"
+    if found.entity.status in ("cancelled", "completed"):
+        return f"its loop is {found.entity.status}"
+    return None
+
+
+def _held_back(found: loop.Loop) -> str | None:
+    if found.entity.status != "running":
+        return f"its loop is {found.entity.status}"
+    if found.budget_left <= 0:
+        return "the loop has used its transitions"
+    return None
+
+
+def _why_waiting(world: World, state: TaskState) -> str:
+    waiting = waits_for(world, state.task_key)
+    return f"waits for {', '.join(waiting)}" if waiting else "nothing to do"
+
+
+def _number(app: App, task_key: str) -> int:
+    state = read_world(app).states.get(task_key)
+    if state is None:
+        raise NotEligible(f"{task_key} has no issue yet", remedy="`irontree task SPEC.md` publishes it")
+    return state.issue_number

@@ -1,0 +1,213 @@
+"""The repository's own checks at exactly the task's commit, the verdict, and publication (protocol, phase 5)."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from irontree.app import App
+from irontree.domain.events import (
+    VerifyFailedRetryable,
+    VerifyFailedTerminal,
+    VerifyPassed,
+    VerifyPendingAcceptance,
+    VerifyPublicationFailed,
+)
+from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
+from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
+from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
+from irontree.services.preflight import block, stop_before_verify
+from irontree.services.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
+from irontree.services.record import record
+from irontree.services.report import write_report
+from irontree.services.world import read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is verified: an issue, its approved node and plan, and the commit."""
+
+    state: TaskState
+    plan: Plan
+    node: PlanNode
+    anchor: str
+
+
+def verify(app: App, issue_number: int) -> TaskState:
+    """Check the issue's commit and record one of the outcomes A to E, or what stands in the way.
+
+    Results stored for the same commit and commands are used again: then only publication is left. The
+    caller holds the driver lock. Raises NotEligible when nothing is committed, Cancelled when asked to stop.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    if state.phase is not Phase.COMMITTED:
+        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify")
+    stopped = stop_before_verify(app, world, state)
+    if stopped:
+        return stopped
+    plan = world.plans[state.task_key]
+    subject = Subject(state, plan, world.node(state), _anchor(app, plan, state))
+    try:
+        report = check(app, subject, subject.anchor)
+    except EnvironmentRefused as error:
+        return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
+    return _conclude(app, subject, report)
+
+
+def check(app: App, subject: Subject, sha: str) -> CheckReport:
+    """The results of the approved commands at *sha*: the stored ones if complete, else run now and stored."""
+    workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
+    stored = app.results.load(subject.state.issue_number, sha)
+    if stored and stored.complete and stored.commands_digest == _digest(subject):
+        app.progress.note(f"the checks have already run at {sha[:7]}")
+        return stored
+    workspace.prepare(sha, cancel=app.cancel)
+    commands = commands_for(subject.node, subject.plan.policy, _top_level(workspace.path))
+    results = _run_all(app, subject, commands, workspace.path)
+    report = CheckReport(
+        issue_number=subject.state.issue_number,
+        anchor=sha,
+        commands_digest=_digest(subject),
+        complete=True,
+        results=results,
+        versions={"python": platform.python_version(), "system": platform.platform(terse=True)},
+        warnings=app.checks.foreign_sources(workspace.path, app.repository.root),
+    )
+    app.results.save(report)
+    return report
+
+
+def _run_all(
+    app: App, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
+) -> tuple[CheckResult, ...]:
+    """In order, up to the first failure (contract, mino-verify step 4)."""
+    results: list[CheckResult] = []
+    for command in commands:
+        app.progress.note(f"$ {command.run}")
+        result = app.checks.run(
+            command.name,
+            command.run,
+            workspace=workspace,
+            seconds=subject.plan.policy.check_seconds,
+            variables={"IRONTREE_TASK_KEY": subject.state.task_key},
+            cancel=app.cancel,
+            progress=app.progress,
+        )
+        if result.ended == "cancelled":
+            raise Cancelled(f"verification of issue-{subject.state.issue_number} was stopped")
+        results.append(result)
+        if not result.passed:
+            break
+    return tuple(results)
+
+
+def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    state = subject.state
+    covered = coverage(subject.node, subject.plan.policy)
+    verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
+    if isinstance(verdict, Passed) and not state.has_code:
+        verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
+    match verdict:
+        case Failed():
+            return failed(app, subject, report, retryable=verdict.retryable)
+        case Pending():
+            return _pending(app, subject, report, verdict.reasons)
+        case Passed():
+            return _published(app, subject, report)
+
+
+def failed(
+    app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
+) -> TaskState:
+    """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
+    if retryable:
+        return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
+    return record(
+        app,
+        subject.state,
+        VerifyFailedTerminal,
+        verify_anchor_sha=report.anchor,
+        report_path=_report(app, subject, report, "failed; all attempts are used up"),
+        meta=meta,
+    )
+
+
+def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
+    return record(
+        app,
+        subject.state,
+        VerifyPendingAcceptance,
+        verify_anchor_sha=report.anchor,
+        report_path=_report(app, subject, report, "waiting for a person's acceptance", reasons),
+        meta={"reasons": list(reasons)},
+    )
+
+
+def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    outcome = publish(app, subject, report)
+    match outcome:
+        case Landed():
+            return record(
+                app,
+                subject.state,
+                VerifyPassed,
+                code_ref=outcome.sha,
+                code_publication_state="published",
+                verify_anchor_sha=outcome.report.anchor,
+                report_path=_report(app, subject, outcome.report, "passed and published"),
+                meta={"warning": outcome.warning} if outcome.warning else None,
+            )
+        case NotNow():
+            return record(
+                app,
+                subject.state,
+                VerifyPublicationFailed,
+                verify_anchor_sha=report.anchor,
+                meta={"reason": outcome.reason},
+            )
+        case _:
+            return not_publishable(app, subject, outcome)
+
+
+def publish(app: App, subject: Subject, report: CheckReport) -> Publication:
+    """Publish the checked commit; merges are checked with the same commands."""
+    return publish_commit(app, subject.plan, subject.state, report, lambda sha: check(app, subject, sha))
+
+
+def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> TaskState:
+    """Record why the checked commit cannot be published as it is (ruling R14)."""
+    state = subject.state
+    if isinstance(outcome, Never):
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy)
+    if outcome.target_alone_red:
+        branch = subject.plan.policy.publish.target_branch
+        return block(app, state, "target-broken", f"the checks fail on {branch} without this change too")
+    retryable = state.attempt_count <= state.max_retry_count
+    return failed(app, subject, outcome.report, retryable=retryable, meta={"base_sha": outcome.tip})
+
+
+def _report(app: App, subject: Subject, report: CheckReport, outcome: str, reasons: tuple[str, ...] = ()) -> str:
+    return write_report(app, subject.state, subject.plan, subject.node, report, outcome, reasons)
+
+
+def _anchor(app: App, plan: Plan, state: TaskState) -> str:
+    """The task's commit; where nothing changed, the commit that the attempt started from."""
+    if state.commit and state.commit != NOT_APPLICABLE:
+        return state.commit
+    return state.base_sha or app.repository.base(plan.policy.publish)
+
+
+def _digest(subject: Subject) -> str:
+    """Over everything that decides which commands run: the approved policy and the node's own."""
+    policy = subject.plan.policy
+    return canonical_digest([policy.model_dump(include={"checks", "detection", "workspace"}), subject.node.digest])
+
+
+def _top_level(workspace: Path) -> frozenset[str]:
+    return frozenset(entry.name for entry in workspace.iterdir())

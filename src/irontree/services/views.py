@@ -1,0 +1,351 @@
+"""What the templates get: one frozen value per template, filled by the services, holding no logic.
+
+A template sees its value under the name in `TEMPLATES`; a service renders with
+`renderer.render("reports/report.md", report=ReportView(...))`. Texts are as people and programs wrote them:
+the templates make them harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from irontree.domain.events import CATEGORY, IssueEvent, kebab
+from irontree.domain.halt import RULES, Choice
+from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
+from irontree.domain.results import CheckResult
+from irontree.domain.state import TaskState
+from irontree.domain.values import Basis
+from irontree.domain.verdict import Coverage
+
+CloseOnDone = Literal["auto", "manual"]
+
+
+# --- parts that several templates share ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView:
+    """The workflow fields of the contract, as issue body and brief list them."""
+
+    spec_revision: str
+    approved_revision: str
+    approval_state: str
+    current_stage: str
+    next_stage: str
+    workflow_entry_state: str
+    attempt_count: int
+    max_retry_count: int
+    code_publication_state: str
+
+    @classmethod
+    def of(cls, source: TaskState | IssueEvent) -> StatusView:
+        """The fields of a replayed state, or of the event that is about to be the first."""
+        return cls(**{name: getattr(source, name) for name in cls.__slots__})
+
+
+@dataclass(frozen=True, slots=True)
+class FailureView:
+    """Why an attempt or a publication failed; `output` is truncated already (50 + marker + 20 lines)."""
+
+    failed_check: str
+    anchor: str | None
+    attempt: int
+    attempts: int
+    outcome: str
+    captured_at: str
+    output: str
+    note: str = ""
+    """What the person wrote who sent the work back (ruling R14)."""
+
+
+# --- issues/body.md -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IssueView:
+    """An issue as it is published. `parent` and `depends_on` are shown as given: `#3`, or a task key."""
+
+    node: PlanNode
+    status: StatusView
+    close_on_done: CloseOnDone
+    parent: str | None = None
+    depends_on: tuple[str, ...] = ()
+
+
+# --- briefs/brief.md ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ManualAcceptanceView:
+    """What a person is asked to accept."""
+
+    reasons: tuple[str, ...]
+    anchor: str
+    recorded_at: str
+    checklist: tuple[str, ...]
+    accept_note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalEventView:
+    """Something that happened to the issue outside the workflow."""
+
+    event: str
+    detected_at: str
+    source: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionView:
+    """The last completed attempt. `commit` None: nothing had to be changed."""
+
+    attempt: int
+    attempts: int
+    started_at: str
+    completed_at: str
+    commit: str | None
+    files_changed: tuple[str, ...] = ()
+    commands_run: tuple[str, ...] = ()
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildView:
+    """A child of a composite, with the evidence it was done by."""
+
+    task_key: str
+    number: int
+    title: str
+    basis: Basis | None = None
+    code_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """The completion evidence; which fields hold depends on the basis (contract, Verification Summary)."""
+
+    basis: Basis
+    recorded_at: str
+    code_ref: str
+    anchor: str | None = None
+    results: tuple[CheckResult, ...] = ()
+    reviewer: str | None = None
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BriefView:
+    """Everything the brief shows; what has not happened yet is None or empty and shown as a placeholder."""
+
+    number: int
+    url: str
+    node: PlanNode
+    status: StatusView
+    spec_path: str
+    published_at: str
+    parent: str | None = None
+    commands: tuple[str, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    children: tuple[ChildView, ...] = ()
+    halt_reason: str | None = None
+    manual_close: str | None = None
+    acceptance: ManualAcceptanceView | None = None
+    failure: FailureView | None = None
+    external: ExternalEventView | None = None
+    execution: ExecutionView | None = None
+    report_path: str | None = None
+    docs_path: str | None = None
+    evidence: EvidenceView | None = None
+    outcome: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+# --- reports/report.md --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """A verification report. `findings` are reasons and warnings, one line each; `note` is kept to the letter."""
+
+    number: int
+    title: str
+    anchor: str
+    outcome: str
+    date: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    results: tuple[CheckResult, ...] = ()
+    coverage: tuple[Coverage, ...] = ()
+    findings: tuple[str, ...] = ()
+    recipe: tuple[str, ...] = ()
+    promoted_doc: str | None = None
+    rationale: str = ""
+    note: str = ""
+
+
+# --- comments/ ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CommentView:
+    """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
+
+    number: int
+    marker: str
+    reason: str = ""
+    action: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    commit_url: str | None = None
+    docs_url: str | None = None
+    report_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyView:
+    """A reply to the person who wrote the issue. `to_check` is what only a person can judge."""
+
+    title: str
+    marker: str
+    basis: Basis | None
+    to_check: tuple[str, ...] = ()
+    commit_url: str | None = None
+    docs_url: str | None = None
+    close_command: str | None = None
+
+
+# --- prompts/run.md -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteView:
+    """Text by somebody without write access: data, never an instruction (ruling R20)."""
+
+    author: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """What a coding agent is told about one attempt. `commands` are the approved checks, in their order."""
+
+    number: int
+    node: PlanNode
+    attempt: int
+    attempts: int
+    commands: tuple[str, ...] = ()
+    failure: FailureView | None = None
+    continues: bool = False
+    """Whether the earlier attempt's changes are in the workspace."""
+    quotes: tuple[QuoteView, ...] = ()
+
+
+# --- forms/ -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FormView:
+    """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
+
+    number: int
+    title: str
+    url: str
+    reason: str
+    choices: tuple[Choice, ...]
+    answer: str
+    remedy: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    anchor: str | None = None
+    publish: PublishPolicy | None = None
+    coverage: tuple[Coverage, ...] = ()
+    results: tuple[CheckResult, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: FailureView | None = None
+    report_path: str | None = None
+    not_before: str | None = None
+    revision: str | None = None
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingView:
+    """A task that cannot start, and why."""
+
+    number: int
+    title: str
+    phase: str
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFormView:
+    """The question of a loop."""
+
+    loop_id: str
+    reason: str
+    choices: tuple[Choice, ...]
+    answer: str
+    done: int
+    total: int
+    budget_used: int
+    budget: int
+    waiting: tuple[WaitingView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedView:
+    """A node as the approval shows it: what becomes of it, and what covers its criteria."""
+
+    node: PlanNode
+    depth: int
+    status: str
+    coverage: tuple[Coverage, ...] = ()
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """The one approval: the frozen tree, every command, where code goes, and Loop Mode by its name."""
+
+    revision: str
+    spec_path: str
+    tasks: tuple[PlannedView, ...]
+    policy: ExecutionPolicy
+    budget: int
+    loop_mode: bool
+    answer: str
+    estimate: str = ""
+    trivial: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    quotes: tuple[QuoteView, ...] = ()
+    diff: str = ""
+
+
+# --- which template takes what ------------------------------------------------------------------------------
+
+
+def comment_template(event: str) -> str:
+    """The template of an audible event's comment."""
+    return f"comments/{kebab(event)}.md"
+
+
+def form_template(reason: str) -> str:
+    """The template of a halt reason's form."""
+    return f"forms/{reason.replace('_', '-')}.md"
+
+
+TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
+    "issues/body.md": ("issue", IssueView),
+    "briefs/brief.md": ("brief", BriefView),
+    "reports/report.md": ("report", ReportView),
+    "prompts/run.md": ("prompt", PromptView),
+    **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
+    "comments/reply.md": ("reply", ReplyView),
+    **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
+    **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
+    "forms/intake.md": ("approval", ApprovalView),
+}

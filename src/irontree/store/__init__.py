@@ -1,0 +1,1 @@
+"""The files under .mino/: event log, plans, results, locks, loops, projections."""

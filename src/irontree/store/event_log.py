@@ -1,0 +1,102 @@
+"""The append-only event log of issues, `.mino/events/issue-{N}/` (rulings R1, R2, R10, R13)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from irontree.domain.events import IssueEvent, Record
+from irontree.errors import NotEligible
+from irontree.ports import Clock, Stream
+from irontree.store.files import Disk, disk_errors
+from irontree.store.folders import StreamFolder, append_durably
+from irontree.store.layout import Layout
+from irontree.store.locks import exclusive
+from irontree.store.streams import ISSUE_FORM, read_stream, replied_file
+
+STREAM_NAME = re.compile(r"issue-([1-9]\d*)")
+
+
+class FileEventLog:
+    """The port `EventLog` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path, clock: Clock, disk: Disk | None = None) -> None:
+        self._layout = Layout(root)
+        self._clock = clock
+        self._disk = disk or Disk()
+
+    def streams(self) -> tuple[int, ...]:
+        """Issue numbers with at least one file in their folder, ascending."""
+        return tuple(sorted(number for number in stream_folders(self._layout.events) if self._files(number).names()))
+
+    def read(self, issue_number: int) -> Stream:
+        """All events of the issue; unreadable files become problems, never exceptions."""
+        found = read_stream(ISSUE_FORM, self._files(issue_number), issue_number)
+        return Stream(found.records, found.problems, found.highest_sequence)
+
+    def append(
+        self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
+    ) -> Record[IssueEvent]:
+        """Write *event* durably as `expected_sequence + 1`; raises SequenceConflict if another writer was faster."""
+        with exclusive(self._layout.append_lock):
+            return append_durably(
+                self._disk,
+                ISSUE_FORM,
+                self._files(event.issue_number),
+                event,
+                expected_sequence=expected_sequence,
+                meta=meta or {},
+                moment=self._clock.now(),
+            )
+
+    def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
+        """Set `reply_posted` of that event from null to *url*, once; the same again is nothing.
+
+        Raises NotEligible if there is no such event, or it takes no reply or has another one.
+        """
+        files = self._files(issue_number)
+        with exclusive(self._layout.append_lock):
+            if (change := replied_file(files, issue_number, sequence, url)) is not None:
+                name, data = change
+                self._disk.write_durably(files.path / name, data)
+
+    def archive(self, issue_number: int, revision: str) -> Path:
+        """Move stream and brief to `.mino/archive/` and return the folder they are in (ruling R7).
+
+        The stream goes in one rename, last: until then nothing has happened. Raises NotEligible without a stream.
+        """
+        stream, brief = self._layout.stream(issue_number), self._layout.brief(issue_number)
+        with exclusive(self._layout.append_lock), disk_errors(stream):
+            if not stream.is_dir():
+                raise NotEligible(f"{self._layout.shown(stream)}: there is no stream to archive")
+            target = self._archive_folder(issue_number, revision)
+            self._disk.make_folder(target)
+            if brief.exists():
+                self._disk.rename(brief, target / "brief.md")
+            self._disk.rename(stream, target / "events")
+            self._disk.sync_folder(target)
+            self._disk.sync_folder(stream.parent)
+        return target
+
+    def _archive_folder(self, issue_number: int, revision: str) -> Path:
+        """The first free name: a folder without `events` is a move that was cut short."""
+        name = f"issue-{issue_number}-rev-{revision}"
+        names = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
+        return next(path for name in names if not (path := self._layout.archive / name).joinpath("events").exists())
+
+    def _files(self, issue_number: int) -> StreamFolder:
+        path = self._layout.stream(issue_number)
+        return StreamFolder(path, self._layout.shown(path))
+
+
+def stream_folders(events: Path) -> dict[int, str]:
+    """Issue number -> path of every stream's folder, in no order; empty where there is no log yet."""
+    try:
+        with os.scandir(events) as entries:
+            return {int(match[1]): entry.path for entry in entries if (match := STREAM_NAME.fullmatch(entry.name))}
+    except FileNotFoundError:
+        return {}

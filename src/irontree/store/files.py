@@ -1,0 +1,103 @@
+"""Effects on files: durable and plain replacement, and what a failing disk means to the person at the keyboard."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from irontree.errors import EnvironmentRefused
+
+if sys.platform == "darwin":
+    from fcntl import F_FULLFSYNC, fcntl
+
+    def _sync(descriptor: int) -> None:
+        """Reach the platter: fsync alone stops at the drive's cache there."""
+        fcntl(descriptor, F_FULLFSYNC)
+else:
+    _sync = os.fsync
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Say which file it was, and what can be done, when the operating system refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentRefused(
+            f"{path}: {error.strerror or error}",
+            remedy="check free space, permissions and the file system, then repeat",
+        ) from error
+
+
+def is_leftover(name: str) -> bool:
+    """Whether *name* is a dot-temporary of ours: it stands only between two steps, or after a kill."""
+    return name.startswith(".") and name.endswith(TEMPORARY_SUFFIX)
+
+
+def _temporary_of(path: Path) -> Path:
+    """Beside *path*, and nobody else's: writers of projections and caches hold no lock."""
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{TEMPORARY_SUFFIX}")
+
+
+class Disk:
+    """The steps of a durable write, one method each, so that a test can die between any two of them (ruling R2)."""
+
+    def write_durably(self, path: Path, data: bytes) -> None:
+        """Replace *path* so that after a crash or power loss it holds the old or the new bytes, all of them."""
+        with disk_errors(path):
+            self.make_folder(path.parent)
+            self.rename(self.write_temporary(path, data), path)
+            self.sync_folder(path.parent)
+
+    def make_folder(self, folder: Path) -> None:
+        """Create *folder* and its parents, each durable before the next is made."""
+        if not folder.is_dir():
+            self.make_folder(folder.parent)
+            folder.mkdir(exist_ok=True)
+            self.sync_folder(folder.parent)
+
+    def write_temporary(self, path: Path, data: bytes) -> Path:
+        """Write *data* to a dot-temporary beside *path*, and sync it."""
+        temporary = _temporary_of(path)
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            _sync(file.fileno())
+        return temporary
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Make *source* visible under its name, in one step."""
+        source.replace(target)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make the names in *folder* survive a power loss."""
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            _sync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Replace *path* in one step; after a power loss it may be gone. For what can be made again from the log."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = _temporary_of(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
+
+
+def read_bytes(path: Path, limit: int) -> bytes | None:
+    """The content, at most one byte more than *limit* (so that the reader can refuse it); None without such a file."""
+    with disk_errors(path):
+        try:
+            with path.open("rb", buffering=0) as file:
+                return file.read(limit + 1)
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,264 @@
+"""`run.lock` and `loops/active.lock` in their contract form: information for people and other tools (ruling R3).
+
+Liveness is the kernel's (`locks.py`). One of these that another tool or another host wrote is believed for
+2 h and 6 h; our own count for nothing once the kernel lock is free.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from irontree.domain.values import Value
+from irontree.errors import Busy, LogDamaged
+from irontree.ports import Child, Clock, Holder
+from irontree.store.codec import EVENT_BYTES, read_mapping
+from irontree.store.documents import V, decode_value, encode_value
+from irontree.store.files import disk_errors, read_bytes, replace
+from irontree.store.locks import FileLock
+from irontree.store.streams import utc_text
+
+RUN_STALE = timedelta(hours=2)
+LEASE_STALE = timedelta(hours=6)
+
+
+class _Mark(Value):
+    """`meta:` of a lock file of ours: beside the contract's keys, who wrote it and what it started."""
+
+    writer: Literal["irontree"] = "irontree"
+    host: str
+    pid: int
+    children: tuple[Child, ...] = ()
+
+
+class _RunLock(Value):
+    task_key: str | None
+    issue_number: int | None
+    acquired_at: str
+    host: str
+    meta: _Mark
+
+
+class _Lease(Value):
+    loop_id: str
+    holder_pid: int
+    # Only the orchestrator holds the lease, and this is its name in the contract.
+    holder_agent: Literal["mino-task"] = "mino-task"
+    acquired_at: str
+    heartbeat_at: str
+    meta: _Mark
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLock:
+    """A lock file as it is: who says to work on what, since when, and whether we wrote it on this host."""
+
+    what: str
+    host: str
+    since: datetime
+    ours: bool
+    stale: bool
+    """Older than the contract's limit: may be overridden, after somebody confirmed it."""
+
+    @property
+    def foreign(self) -> bool:
+        """Another tool or host wrote it, recently enough to be believed."""
+        return not self.ours and not self.stale
+
+    def __str__(self) -> str:
+        """For a message: `issue-12 (auth-core), since 2026-04-22T14:32:11Z, on builder-2`."""
+        return f"{self.what}, since {utc_text(self.since)}" + (f", on {self.host}" if self.host else "")
+
+
+class _LockFile:
+    """What the two files share: our mark under `meta:`, and telling ours from others'."""
+
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta) -> None:
+        self._path = path
+        self._clock = clock
+        self._host = host
+        self._stale_after = stale_after
+
+    def remove(self) -> None:
+        """Remove the file; no error if there is none."""
+        with disk_errors(self._path):
+            self._path.unlink(missing_ok=True)
+
+    def found(self) -> FoundLock | None:
+        """The file, whoever wrote it; None without one, or with one that a power loss emptied."""
+        data = read_bytes(self._path, EVENT_BYTES)
+        if not data:
+            return None
+        mapping = self._mapping(data)
+        since = _moment(mapping.get("heartbeat_at") or mapping.get("acquired_at")) or self._written_at()
+        return FoundLock(
+            what=self._what(mapping),
+            host=str(mapping.get("host") or ""),
+            since=since,
+            ours=self._is_ours(mapping),
+            stale=self._clock.now() - since > self._stale_after,
+        )
+
+    def _what(self, mapping: Mapping[str, Any]) -> str:
+        raise NotImplementedError
+
+    def _own(self, model: type[V]) -> V | None:
+        """The file as we wrote it; None without one, or if another tool or host wrote it."""
+        data = read_bytes(self._path, EVENT_BYTES)
+        if not data or not self._is_ours(self._mapping(data)):
+            return None
+        return decode_value(model, data, str(self._path), limit=EVENT_BYTES, remedy="remove the file")
+
+    def _save(self, value: Value) -> None:
+        replace(self._path, encode_value(value))
+
+    def _mark(self, children: tuple[Child, ...] = ()) -> _Mark:
+        return _Mark(host=self._host, pid=os.getpid(), children=children)
+
+    def _now(self) -> str:
+        return utc_text(self._clock.now())
+
+    def _mapping(self, data: bytes) -> dict[str, Any]:
+        """The content; empty if it cannot be read."""
+        try:
+            return read_mapping(data, str(self._path))
+        except LogDamaged:
+            return {}
+
+    def _is_ours(self, mapping: Mapping[str, Any]) -> bool:
+        meta = mapping.get("meta")
+        return isinstance(meta, dict) and meta.get("writer") == "irontree" and meta.get("host") == self._host
+
+    def _written_at(self) -> datetime:
+        """The file's own time, where the content names none."""
+        with disk_errors(self._path):
+            return datetime.fromtimestamp(self._path.stat().st_mtime, UTC)
+
+
+class RunLockFile(_LockFile):
+    """The port `RunLock` on `.mino/run.lock`; its `meta:` holds the children we started (ruling R3).
+
+    Written by the holder of the driver lock alone, from any of its threads.
+    """
+
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta = RUN_STALE) -> None:
+        super().__init__(path, clock, host, stale_after)
+        self._changing = threading.Lock()
+
+    def write(self, task_key: str, issue_number: int) -> None:
+        """Say that this issue is being worked on; children that are recorded stay so."""
+        with self._changing:
+            self._save(self._new(task_key, issue_number, self.recorded()))
+
+    def foreign(self) -> str | None:
+        """Who holds it, in words, if another tool or host wrote it less than the stale limit ago."""
+        found = self.found()
+        return str(found) if found and found.foreign else None
+
+    def record(self, child: Child) -> None:
+        """Add a child, before it is let go."""
+        with self._changing:
+            before = self._own(_RunLock) or self._new(None, None, ())
+            self._replace_children(before, (*before.meta.children, child))
+
+    def forget(self, pid: int) -> None:
+        """Remove a child that has ended; no error if it is not there."""
+        with self._changing:
+            before = self._own(_RunLock)
+            if before:
+                self._replace_children(before, tuple(child for child in before.meta.children if child.pid != pid))
+
+    def recorded(self) -> tuple[Child, ...]:
+        """The children that were recorded and not forgotten; none if another tool or host wrote the file."""
+        own = self._own(_RunLock)
+        return own.meta.children if own else ()
+
+    def _new(self, task_key: str | None, issue_number: int | None, children: tuple[Child, ...]) -> _RunLock:
+        return _RunLock(
+            task_key=task_key,
+            issue_number=issue_number,
+            acquired_at=self._now(),
+            host=self._host,
+            meta=self._mark(children),
+        )
+
+    def _replace_children(self, before: _RunLock, children: tuple[Child, ...]) -> None:
+        if before.task_key is None and not children:
+            self.remove()
+            return
+        self._save(before.model_copy(update={"meta": before.meta.model_copy(update={"children": children})}))
+
+    def _what(self, mapping: Mapping[str, Any]) -> str:
+        number = mapping.get("issue_number")
+        return f"issue-{number} ({mapping.get('task_key')})" if number else "an unnamed task"
+
+
+class LoopLeaseFile(_LockFile):
+    """`.mino/loops/active.lock`; written by the holder of the lease lock alone."""
+
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta = LEASE_STALE) -> None:
+        super().__init__(path, clock, host, stale_after)
+
+    def write(self, loop_id: str) -> None:
+        """Say that this loop is active from now on."""
+        now = self._now()
+        self._save(
+            _Lease(loop_id=loop_id, holder_pid=os.getpid(), acquired_at=now, heartbeat_at=now, meta=self._mark())
+        )
+
+    def heartbeat(self) -> None:
+        """Say that it still is; nothing happens if the file is gone or not ours."""
+        own = self._own(_Lease)
+        if own:
+            self._save(own.model_copy(update={"heartbeat_at": self._now()}))
+
+    def _what(self, mapping: Mapping[str, Any]) -> str:
+        return f"loop {mapping.get('loop_id') or 'unknown'}, process {mapping.get('holder_pid') or 'unknown'}"
+
+
+class LoopLease:
+    """The port `Lock` for a loop's lease: the kernel's lock, with `active.lock` beside it for everybody else."""
+
+    def __init__(self, lock: FileLock, file: LoopLeaseFile) -> None:
+        self._lock = lock
+        self._file = file
+
+    @contextmanager
+    def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the lease for the loop with id *what*; raises Busy, naming who has it.
+
+        An `active.lock` that another tool or host wrote counts until it is stale.
+        """
+        with self._lock.hold(what, wait_seconds=wait_seconds):
+            self._respect_foreign()
+            self._file.write(what)
+            try:
+                yield
+            finally:
+                self._file.remove()
+
+    def holder(self) -> Holder | None:
+        """Who holds it now; None when it is free."""
+        return self._lock.holder()
+
+    def _respect_foreign(self) -> None:
+        found = self._file.found()
+        if found and found.foreign:
+            raise Busy(
+                f"another tool's loop is active: {found} (.mino/loops/active.lock)",
+                remedy="wait for it, or remove that file once you are sure that the loop has ended",
+            )
+
+
+def _moment(text: object) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,143 @@
+"""Kernel locks (rulings R2, R3): `flock` on files that are never deleted. A free lock means that nobody lives."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from irontree.errors import Busy, EnvironmentRefused
+from irontree.ports import Clock, Holder
+from irontree.store.layout import STATE_FOLDER
+from irontree.store.streams import utc_text
+
+# `holder()` of another process takes the lock for an instant; nobody is refused because of that.
+PROBE_SECONDS = 0.1
+FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.25
+HOLDER_BYTES = 4096
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold the lock of an append, waiting for it as long as others need for theirs (milliseconds)."""
+    with _opened(path) as descriptor:
+        _flock(descriptor, fcntl.LOCK_EX, path)
+        yield
+
+
+def flock_works(folder: Path) -> bool:
+    """Whether locks keep others out on the file system of *folder* (asked by `init` and `doctor`)."""
+    probe = folder / ".flock-probe"
+    try:
+        with _opened(probe) as first, _opened(probe) as second:
+            _flock(first, fcntl.LOCK_EX, probe)
+            return not _try_lock(second, probe)
+    except EnvironmentRefused:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+class FileLock:
+    """The port `Lock`: the driver lock of a repository, or a loop's lease.
+
+    Not re-entrant: a second `hold` is refused in the same process and thread too. The file's content says who
+    holds it; that is for people alone. The descriptor is not inherited by programs that are started meanwhile.
+    """
+
+    def __init__(self, path: Path, clock: Clock, host: str) -> None:
+        self._path = path
+        self._clock = clock
+        self._host = host
+
+    @contextmanager
+    def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the lock for the block; raises Busy, naming the holder, if it is not free within *wait_seconds*."""
+        with _opened(self._path) as descriptor:
+            if not self._acquired(descriptor, wait_seconds):
+                raise _busy(self._path, _read_holder(descriptor))
+            _write_holder(descriptor, Holder(what, utc_text(self._clock.now()), os.getpid(), self._host))
+            try:
+                yield
+            finally:
+                os.ftruncate(descriptor, 0)
+
+    def holder(self) -> Holder | None:
+        """Who holds it now; None when it is free, whatever the file says."""
+        if not self._path.exists():
+            return None
+        with _opened(self._path) as descriptor:
+            return None if _try_lock(descriptor, self._path, shared=True) else _read_holder(descriptor)
+
+    def _acquired(self, descriptor: int, wait_seconds: float) -> bool:
+        deadline = time.monotonic() + max(wait_seconds, PROBE_SECONDS)
+        pause = FIRST_PAUSE
+        while not _try_lock(descriptor, self._path):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    try:
+        # The state folder itself is made by `create` alone, which also hides it from git.
+        if path.parent.name != STATE_FOLDER:
+            path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inheritable (PEP 446)
+    except FileNotFoundError as error:
+        raise EnvironmentRefused(f"{path}: no .mino folder there", remedy="run `irontree init` first") from error
+    except OSError as error:
+        raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="check permissions and the file system") from error
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int, path: Path, *, shared: bool = False) -> bool:
+    try:
+        _flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, path)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _flock(descriptor: int, operation: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, operation)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise EnvironmentRefused(
+            f"{path}: this file system has no working flock ({error.strerror})",
+            remedy="keep the repository on a local disk of Linux or macOS, or inside WSL",
+        ) from error
+
+
+def _write_holder(descriptor: int, holder: Holder) -> None:
+    data = json.dumps({"what": holder.what, "since": holder.since, "pid": holder.pid, "host": holder.host}).encode()
+    os.pwrite(descriptor, data, 0)
+    os.ftruncate(descriptor, len(data))
+
+
+def _read_holder(descriptor: int) -> Holder:
+    """What the holder wrote of itself; it may be just about to."""
+    try:
+        found = json.loads(os.pread(descriptor, HOLDER_BYTES, 0))
+        return Holder(str(found["what"]), str(found["since"]), int(found["pid"]), str(found["host"]))
+    except (ValueError, KeyError, TypeError):
+        return Holder("another process", "just now", 0, "")
+
+
+def _busy(path: Path, holder: Holder) -> Busy:
+    return Busy(
+        f"busy: {holder.what}, since {holder.since} (process {holder.pid} on {holder.host}, lock {path})",
+        remedy="wait for it to end (`--wait`), or stop that process",
+    )

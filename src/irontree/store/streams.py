@@ -1,0 +1,192 @@
+"""What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file.
+
+Both event logs (issues and loops), on disk and in memory, are made of these functions. Rulings R1, R2, R13.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, Protocol
+
+from pydantic import ValidationError
+
+from irontree.domain.chain import event_digest
+from irontree.domain.events import ISSUE_EVENTS, LOOP_EVENTS, E, IssueEvent, LoopEvent, Record, kebab
+from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
+from irontree.ports import Problem
+from irontree.store.codec import EVENT_BYTES, read_mapping, write_mapping
+from irontree.store.documents import first_error
+
+# A loop's frozen set can have thousands of task keys.
+LOOP_EVENT_BYTES = 4 * 1024 * 1024
+# Ours are lower-case; whatever else looks like an event must not be passed over in silence.
+_EVENT_NAME = re.compile(r"(\d+)-[a-z0-9_-]+\.ya?ml", re.IGNORECASE)
+UPGRADE = "upgrade irontree: a newer version wrote it"
+
+
+class EventFiles(Protocol):
+    """The files of one stream."""
+
+    @property
+    def where(self) -> str:
+        """The folder, as people read it."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """All file names, in any order."""
+        ...
+
+    def load(self, name: str) -> bytes:
+        """The content of one of them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Contents(Generic[E]):
+    """The readable events in sequence order, the problems, and the highest sequence among the file names."""
+
+    records: tuple[Record[E], ...]
+    problems: tuple[Problem, ...]
+    highest_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[E]):
+    """How one kind of event stands in its file: under *block*, beside `meta:`; *owner* names its stream."""
+
+    block: str
+    owner: str
+    models: Mapping[str, type[E]]
+    limit: int
+
+    def file_name(self, event: E) -> str:
+        """`{sequence:04d}-{event-kebab}.yml`."""
+        return f"{event.sequence:04d}-{kebab(event.event)}.yml"
+
+    def encode(self, event: E, meta: Mapping[str, Any]) -> bytes:
+        """The file's bytes, keys in the model's order."""
+        return write_mapping({self.block: event.model_dump(mode="json"), "meta": meta}).encode()
+
+    def decode(self, data: bytes, path: str) -> Record[E]:
+        """The event in *data*; raises LogDamaged saying what is wrong with it."""
+        mapping = read_mapping(data, path, limit=self.limit)
+        block, meta = mapping.get(self.block), mapping.get("meta")
+        if not isinstance(block, dict):
+            raise LogDamaged(f"{path}: no `{self.block}:` block")
+        try:
+            event = self._model(block, path).model_validate(block)
+        except ValidationError as error:
+            raise LogDamaged(f"{path}: {first_error(error)}") from error
+        return Record(event, meta if isinstance(meta, dict) else {})
+
+    def _model(self, block: Mapping[str, Any], path: str) -> type[E]:
+        if block.get("version") != "1":
+            raise LogDamaged(f"{path}: protocol version {block.get('version')!r}; {UPGRADE}")
+        name = block.get("event")
+        if not isinstance(name, str) or name not in self.models:
+            raise LogDamaged(f"{path}: unknown event {name!r}; {UPGRADE}")
+        return self.models[name]
+
+
+ISSUE_FORM: Form[IssueEvent] = Form("iron_tree", "issue_number", ISSUE_EVENTS, EVENT_BYTES)
+LOOP_FORM: Form[LoopEvent] = Form("loop", "loop_id", LOOP_EVENTS, LOOP_EVENT_BYTES)
+
+
+def utc_text(moment: datetime) -> str:
+    """ISO 8601 in UTC with seconds, as every time under .mino/ is written: `2026-04-22T14:32:11Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_stream(form: Form[E], files: EventFiles, owner: object) -> Contents[E]:
+    """Everything in *files*; what cannot be used becomes a problem and counts as missing."""
+    numbered = _numbered(files)
+    times = Counter(sequence for sequence, _ in numbered)
+    records, problems = [], []
+    for sequence, name in numbered:
+        path = f"{files.where}/{name}"
+        if times[sequence] > 1:
+            problems.append(Problem(path, f"sequence {sequence} is taken by another file too"))
+            continue
+        try:
+            records.append(_read(form, files, name, owner))
+        except IrontreeError as error:
+            problems.append(Problem(path, error.message.removeprefix(path).lstrip(":, ")))
+    return Contents(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
+
+
+def _numbered(files: EventFiles) -> list[tuple[int, str]]:
+    """Files that look like events, by number: `{seq:04d}` has no order as text beyond 9,999."""
+    return sorted((int(match[1]), name) for name in files.names() if (match := _EVENT_NAME.fullmatch(name)))
+
+
+def _read(form: Form[E], files: EventFiles, name: str, owner: object) -> Record[E]:
+    path = f"{files.where}/{name}"
+    record = form.decode(files.load(name), path)
+    if record.event.sequence != int(name.partition("-")[0]):
+        raise LogDamaged(f"{path}: holds sequence {record.event.sequence}, its name says otherwise")
+    if (found := getattr(record.event, form.owner)) != owner:
+        raise LogDamaged(f"{path}: belongs to {form.owner} {found}")
+    return record
+
+
+def next_file(
+    form: Form[E],
+    files: EventFiles,
+    event: E,
+    *,
+    expected_sequence: int,
+    meta: Mapping[str, Any],
+    moment: datetime,
+) -> tuple[str, bytes, Record[E]]:
+    """Name and bytes of the file that appends *event*, and the record as it will be read.
+
+    Raises SequenceConflict if the stream does not end at *expected_sequence*, ValueError if *event* is not the
+    next one, Refused if it does not fit into an event file.
+    """
+    numbered = _numbered(files)
+    highest = numbered[-1][0] if numbered else 0
+    if expected_sequence != highest:
+        raise SequenceConflict(
+            f"{files.where}: expected to end at sequence {expected_sequence}, ends at {highest}",
+            remedy="another process wrote first; look at the state again",
+        )
+    if event.sequence != expected_sequence + 1:
+        raise ValueError(f"event has sequence {event.sequence}, expected {expected_sequence + 1}")
+    own = {"time": utc_text(moment), "previous": _digest_of(form, files, numbered)}
+    data = form.encode(event, own | dict(meta) | own)
+    if len(data) > form.limit:
+        raise Refused(f"{files.where}: {event.event} would be larger than {form.limit} bytes")
+    name = form.file_name(event)
+    return name, data, form.decode(data, f"{files.where}/{name}")
+
+
+def _digest_of(form: Form[E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
+    """Digest of the last event; None for an empty stream, or one whose end cannot be read."""
+    if not numbered or [sequence for sequence, _ in numbered].count(numbered[-1][0]) > 1:
+        return None
+    try:
+        return event_digest(form.decode(files.load(numbered[-1][1]), files.where).event)
+    except LogDamaged:
+        return None
+
+
+def replied_file(files: EventFiles, issue_number: int, sequence: int, url: str) -> tuple[str, bytes] | None:
+    """Name and bytes of that event with `reply_posted` set to *url*; None if it already is (ruling R10).
+
+    Raises NotEligible if there is no such readable event, it takes no reply, or it has another one.
+    """
+    where = f"{files.where}, sequence {sequence}"
+    names = [name for number, name in _numbered(files) if number == sequence]
+    if len(names) != 1:
+        raise NotEligible(f"{where}: {len(names)} events there, one is needed to note a reply on")
+    record = _read(ISSUE_FORM, files, names[0], issue_number)
+    before = getattr(record.event, "reply_posted", url)
+    if "reply_posted" not in type(record.event).model_fields or before not in {None, url}:
+        raise NotEligible(f"{where}: {record.event.event} takes no reply, or has another one")
+    if before == url:
+        return None
+    return names[0], ISSUE_FORM.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)

@@ -1,0 +1,102 @@
+"""The tasks of an issue's flow run. Each row in the UI is work that happened: nothing is cached or persisted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging.loggers import LoggingAdapter
+from prefect.runtime import flow_run
+
+from irontree.app import App, Origin
+from irontree.blocks.repository import app_of
+from irontree.domain.decide import Step
+from irontree.domain.state import TaskState
+from irontree.errors import AnswerRefused
+from irontree.services.answers import Answer, answer_issue
+from irontree.ports import Cancellation
+from irontree.services.steps import perform
+from irontree.services.world import read_world
+from irontree.tasks.artifacts import publish_report
+from irontree.tasks.blocking import in_thread
+from irontree.tasks.mirror import emit_events
+
+WAIT_FOR_DRIVER = 900.0
+"""Seconds to wait for a command that holds the driver lock before the run gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogProgress:
+    """Progress notes become lines of the run's log."""
+
+    logger: LoggingAdapter
+
+    def note(self, text: str) -> None:
+        """One line."""
+        self.logger.info(text)
+
+
+@task(name="run", cache_policy=NO_CACHE, persist_result=False)
+async def run_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+    """One attempt of the coding agent, or the recovery of one that was cut off."""
+    return await _take(repository, step, loop_id)
+
+
+@task(name="verify", cache_policy=NO_CACHE, persist_result=False)
+async def verify_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+    """The repository's own checks at the task's commit, and its publication."""
+    state = await _take(repository, step, loop_id)
+    await publish_report(open_here(repository), state)
+    return state
+
+
+@task(name="checkup", cache_policy=NO_CACHE, persist_result=False)
+async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+    """Finalization of an issue, or aggregation of its children."""
+    return await _take(repository, step, loop_id)
+
+
+@task(name="answer", cache_policy=NO_CACHE, persist_result=False)
+async def answer_stage(
+    repository: str, number: int, answer: Answer, loop_id: str | None
+) -> TaskState | AnswerRefused:
+    """What a person decided in the form, validated against the log and recorded; or why it was not taken."""
+
+    def record(cancel: Cancellation) -> TaskState | AnswerRefused:
+        app = open_here(repository, cancel, channel="form", actor=answer.by)
+        with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
+            before = read_world(app).state(number).sequence
+            try:
+                state = answer_issue(app, number, answer, loop_id)
+            except AnswerRefused as error:
+                return error
+        emit_events(app, number, after=before)
+        return state
+
+    return await in_thread(record)
+
+
+def open_here(
+    repository: str, cancel: Cancellation | None = None, *, channel: str = "flow", actor: str = "irontree"
+) -> App:
+    """The ports of *repository* on behalf of the flow run this is called in; progress goes to its log."""
+    origin = Origin(actor=actor, channel=channel, flow_run=flow_run.get_id())
+    return app_of(repository, origin=origin, cancel=cancel, progress=LogProgress(get_run_logger()))  # type: ignore[arg-type]
+
+
+async def _take(repository: str, step: Step, loop_id: str | None) -> TaskState:
+    def take(cancel: Cancellation) -> TaskState:
+        app = open_here(repository, cancel)
+        before = _known(app, step.task_key)
+        state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
+        emit_events(app, state.issue_number, after=before)
+        return state
+
+    return await in_thread(take)
+
+
+def _known(app: App, task_key: str) -> int:
+    """The sequence of the issue's newest event before a step."""
+    state = read_world(app).states.get(task_key)
+    return state.sequence if state else 0

@@ -1,0 +1,1 @@
+"""Jinja2 templates: layout only, every value comes in typed."""

@@ -1,0 +1,83 @@
+"""The same small world for every test: empty home, no caller's settings, no network but loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+# Names by which the caller's shell, hooks, CI or desktop would reach into a test.
+FOREIGN = ("GIT_", "PREFECT_", "IRONTREE_", "XDG_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_")
+FOREIGN_NAMES = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER")
+GIT_CONFIG = """\
+[user]
+\tname = Test Author
+\temail = author@example.com
+[init]
+\tdefaultBranch = main
+[commit]
+\tgpgSign = false
+"""
+HOME = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test module (and with it Prefect) is imported: Prefect reads its settings at import."""
+    home = Path(tempfile.mkdtemp(prefix="irontree-tests-"))
+    config.stash[HOME] = home
+    _make_home(home)
+    time.tzset()
+    sys.addaudithook(_refuse_the_network)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
+    shutil.rmtree(config.stash[HOME], ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the node ids
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep all tests that need a Prefect server on one worker: starting one costs more than they do."""
+    for item in items:
+        if "prefect" in item.path.relative_to(Path(__file__).parent).parts:
+            item.add_marker(pytest.mark.xdist_group("prefect"))
+
+
+def _make_home(home: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith(FOREIGN) or name in FOREIGN_NAMES:
+            del os.environ[name]
+    (home / ".gitconfig").write_text(GIT_CONFIG)
+    os.environ |= {
+        "HOME": str(home),
+        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        # A time zone nobody lives in by default: code that takes local time for UTC shows itself.
+        "TZ": "Pacific/Chatham",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        # Programs that a test starts are not under the audit hook; a proxy that nobody serves stops them.
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),
+        **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost,::1"),
+    }
+
+
+def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "socket.connect" and isinstance(address := arguments[1], tuple) and not _is_loopback(str(address[0])):
+        message = f"a test may not reach beyond this machine: {address[0]}"
+        raise PermissionError(message)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in {"localhost", socket.gethostname()}

@@ -1,0 +1,35 @@
+"""What every Deliveries keeps, on disk and in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.ports import DeliveryCursor
+from irontree.store.deliveries import FileDeliveries
+from irontree.store.layout import create
+from irontree.store.memory import MemoryDeliveries
+
+
+@pytest.fixture(params=["disk", "memory"])
+def deliveries(request, tmp_path):
+    if request.param == "memory":
+        return MemoryDeliveries()
+    create(tmp_path)
+    return FileDeliveries(tmp_path)
+
+
+def test_an_issue_never_delivered_is_at_zero(deliveries):
+    assert deliveries.load(12) == DeliveryCursor(0, ())
+
+
+def test_a_cursor_is_loaded_as_it_was_saved(deliveries):
+    cursor = DeliveryCursor(7, ("comment of 6: the forge said\n503", "label: null"))
+    deliveries.save(12, cursor)
+    assert deliveries.load(12) == cursor
+    assert deliveries.load(13) == DeliveryCursor()
+
+
+def test_a_cursor_saved_later_takes_the_place_of_the_earlier(deliveries):
+    deliveries.save(12, DeliveryCursor(3, ("label: refused",)))
+    deliveries.save(12, DeliveryCursor(4))
+    assert deliveries.load(12) == DeliveryCursor(4)

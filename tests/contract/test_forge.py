@@ -1,0 +1,219 @@
+"""What every forge promises; a new adapter is one more entry of FORGES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from irontree.errors import ConfigRefused, RemoteFailed
+from irontree.forges import FORGES, ForgeSettings, connect
+from irontree.forges.local import LocalForge
+from irontree.forges.memory import MemoryForge, Tracker
+from irontree.ports import Forge, Label
+from irontree.store.codec import read_mapping, write_mapping
+
+MARKER = "<!-- irontree:task-key auth-login -->"
+HOSTILE = (
+    "plain",
+    "",
+    "\n\nblank lines around\n\n",
+    "---\ntitle: not front matter\n---\n",
+    "```yaml\niron_tree:\n  version: 1\n```",
+    "trailing spaces  \n\ttab, nul \x00, emoji \N{PALM TREE}, \N{LINE SEPARATOR}",
+    "x" * 100_000,
+)
+
+
+class Noon:
+    """A clock that stands still."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """One tracker seen from our account and from somebody else's."""
+
+    ours: Forge
+    stranger: Forge
+
+
+def settings(folder: Path, account: str) -> ForgeSettings:
+    return ForgeSettings(folder, account, Noon(), read_mapping, write_mapping)
+
+
+def local(folder: Path) -> Accounts:
+    return Accounts(*(LocalForge(settings(folder / "forge", account)) for account in ("irontree", "mallory")))
+
+
+def memory(folder: Path) -> Accounts:
+    tracker = Tracker()
+    return Accounts(*(MemoryForge(settings(folder, account), tracker) for account in ("irontree", "mallory")))
+
+
+ACCOUNTS: dict[str, Callable[[Path], Accounts]] = {"local": local, "memory": memory}
+
+
+@pytest.fixture(params=sorted(ACCOUNTS))
+def accounts(request: pytest.FixtureRequest, tmp_path: Path) -> Accounts:
+    return ACCOUNTS[request.param](tmp_path)
+
+
+@pytest.fixture
+def forge(accounts: Accounts) -> Forge:
+    return accounts.ours
+
+
+def test_every_registered_forge_is_under_this_contract():
+    assert FORGES.keys() == ACCOUNTS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(ACCOUNTS))
+def test_a_forge_is_found_by_its_name(name: str, tmp_path: Path):
+    assert connect(name, settings(tmp_path, "irontree")).name == name
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path):
+    with pytest.raises(ConfigRefused) as refused:
+        connect("gitlost", settings(tmp_path, "irontree"))
+    assert "local, memory" in str(refused.value.remedy)
+
+
+def test_a_created_issue_is_open_and_reads_back(forge: Forge):
+    created = forge.create_issue("Log in", "As a user\nI log in", ["stage:task", "feature", "stage:task"])
+    assert forge.read_issue(created.number) == created
+    assert (created.title, created.body, created.state) == ("Log in", "As a user\nI log in", "open")
+    assert created.labels == ("stage:task", "feature")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_body_comes_back_to_the_letter(forge: Forge, text: str):
+    number = forge.create_issue("Title", text).number
+    issue = forge.read_issue(number)
+    assert issue is not None
+    assert issue.body == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_comment_comes_back_to_the_letter(forge: Forge, text: str):
+    number = forge.create_issue("Title", "").number
+    posted = forge.post_comment(number, text)
+    assert forge.comments(number) == (posted,)
+    assert posted.body == text
+
+
+@pytest.mark.parametrize(
+    "title", ["a: b", "# heading", "'quoted' \"twice\"", "- item", "null", "ünï \N{PALM TREE}", "---"]
+)
+def test_a_title_is_text_whatever_it_looks_like(forge: Forge, title: str):
+    assert forge.create_issue(title, "").title == title
+
+
+def test_a_title_is_one_line(forge: Forge):
+    number = forge.create_issue("two\nlines", "").number
+    assert forge.edit_issue(number, title=" three\r\n  lines ").title == "three lines"
+
+
+def test_numbers_start_at_one_and_ascend(forge: Forge):
+    assert [forge.create_issue("Title", "").number for _ in range(3)] == [1, 2, 3]
+
+
+def test_an_issue_that_is_not_there_is_none(forge: Forge):
+    assert forge.read_issue(7) is None
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda forge: forge.edit_issue(7, title="x"),
+        lambda forge: forge.post_comment(7, "x"),
+        lambda forge: forge.comments(7),
+        lambda forge: forge.set_labels(7, add=["x"]),
+    ],
+)
+def test_touching_an_issue_that_is_not_there_says_which(forge: Forge, touch: Callable[[Forge], object]):
+    with pytest.raises(RemoteFailed, match="#7"):
+        touch(forge)
+
+
+def test_an_edit_changes_what_is_given_and_leaves_the_rest(forge: Forge):
+    before = forge.create_issue("Title", "Body", ["bug"])
+    forge.edit_issue(before.number, state="closed")
+    after = forge.edit_issue(before.number, body="Other")
+    assert (after.title, after.body, after.state, after.labels) == ("Title", "Other", "closed", ("bug",))
+
+
+def test_a_closed_issue_can_be_opened_again(forge: Forge):
+    number = forge.create_issue("Title", "").number
+    forge.edit_issue(number, state="closed")
+    assert forge.edit_issue(number, state="open").state == "open"
+
+
+def test_a_marker_counts_as_a_line_of_its_own_only(forge: Forge):
+    forge.create_issue("quotes it", f"see `{MARKER}` there")
+    wanted = [forge.create_issue("has it", f"text\n\n  {MARKER}  \nmore").number for _ in range(2)]
+    forge.create_issue("has another", MARKER.replace("login", "log"))
+    assert [issue.number for issue in forge.find_issues(MARKER)] == wanted
+
+
+def test_closed_issues_are_found_too(forge: Forge):
+    number = forge.create_issue("Title", MARKER).number
+    forge.edit_issue(number, state="closed")
+    assert [issue.number for issue in forge.find_issues(MARKER)] == [number]
+
+
+def test_nothing_is_found_where_nothing_is(forge: Forge):
+    assert forge.find_issues(MARKER) == ()
+
+
+def test_comments_come_oldest_first_with_ids_and_addresses_of_their_own(forge: Forge):
+    number = forge.create_issue("Title", "").number
+    posted = tuple(forge.post_comment(number, f"{index}") for index in range(12))
+    assert forge.comments(number) == posted
+    assert len({comment.id for comment in posted}) == len({comment.url for comment in posted}) == 12
+
+
+def test_comments_belong_to_their_issue(forge: Forge):
+    first, second = (forge.create_issue("Title", "").number for _ in range(2))
+    forge.post_comment(first, "x")
+    assert forge.comments(second) == ()
+
+
+def test_a_strangers_issue_is_not_trusted_and_our_own_is(accounts: Accounts):
+    theirs = accounts.stranger.create_issue("Title", MARKER)
+    ours = accounts.ours.create_issue("Title", MARKER)
+    assert [(issue.number, issue.trusted) for issue in accounts.ours.find_issues(MARKER)] == [
+        (theirs.number, False),
+        (ours.number, True),
+    ]
+
+
+def test_a_strangers_comment_is_not_ours(accounts: Accounts):
+    number = accounts.ours.create_issue("Title", "").number
+    accounts.stranger.post_comment(number, "x")
+    accounts.ours.post_comment(number, "y")
+    assert [(c.author, c.ours) for c in accounts.ours.comments(number)] == [("mallory", False), ("irontree", True)]
+
+
+def test_labels_are_set_and_taken_away_without_fuss(forge: Forge):
+    number = forge.create_issue("Title", "Body", ["stage:task", "bug"]).number
+    forge.set_labels(number, add=["stage:run", "bug"], remove=["stage:task", "never-there"])
+    forge.set_labels(number, add=["stage:run"], remove=["stage:task"])
+    issue = forge.read_issue(number)
+    assert issue is not None
+    assert (sorted(issue.labels), issue.body) == (["bug", "stage:run"], "Body")
+
+
+def test_labels_can_be_ensured_again_and_again(forge: Forge):
+    for color in ("FBCA04", "000000"):
+        forge.ensure_labels([Label("stage:task", color), Label("stage:run", "1D76DB", "approved")])
+
+
+def test_times_are_utc(forge: Forge):
+    number = forge.create_issue("Title", "").number
+    assert forge.post_comment(number, "x").created_at == "2026-01-02T12:00:00Z"

@@ -1,0 +1,67 @@
+"""What every PlanStore keeps, on disk and in memory."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from irontree.domain.plan import Approval, PlanNode
+from irontree.store.layout import create
+from irontree.store.memory import MemoryPlanStore
+from irontree.store.plans import FilePlanStore
+from tests.support.store import plan
+
+
+@pytest.fixture(params=["disk", "memory"])
+def plans(request, tmp_path):
+    if request.param == "memory":
+        return MemoryPlanStore()
+    create(tmp_path)
+    return FilePlanStore(tmp_path)
+
+
+def test_an_unknown_revision_has_no_plan(plans):
+    assert plans.revisions() == ()
+    assert plans.load("00123456") is None
+    assert plans.load("../../config") is None
+
+
+def test_what_was_saved_is_loaded_equal_and_in_any_case(plans):
+    saved = plan(spec_revision="abcdef12")
+    plans.save(saved)
+    assert plans.load("abcdef12") == plans.load("ABCDEF12") == saved
+
+
+@pytest.mark.parametrize("revision", ["00123456", "12345e67", "11111111", "0000000a"])
+def test_a_revision_that_looks_like_a_number_is_none(plans, revision):
+    plans.save(plan(spec_revision=revision))
+    assert plans.revisions() == (revision,)
+    assert plans.load(revision).spec_revision == revision
+
+
+def test_revisions_come_in_the_order_of_their_approval(plans):
+    for revision, moment in [
+        ("cccccccc", "2026-04-22T14:32:11Z"),
+        ("aaaaaaaa", "2026-04-22T14:32:11.500Z"),
+        ("bbbbbbbb", "2026-04-22T16:00:00+02:00"),
+    ]:
+        plans.save(plan(spec_revision=revision, approval=Approval(by="ada", at=moment, channel="terminal")))
+    assert plans.revisions() == ("bbbbbbbb", "cccccccc", "aaaaaaaa")
+
+
+def test_the_plan_saved_last_is_in_force(plans):
+    plans.save(plan(budget_max_transitions=50))
+    assert plans.load("00123456").budget_max_transitions == 50
+    plans.save(plan(budget_max_transitions=60))
+    assert plans.load("00123456").budget_max_transitions == 60
+    assert plans.revisions() == ("00123456",)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(source=st.text(), title=st.text(min_size=1), command=st.text(min_size=1))
+def test_every_text_survives_to_the_character(plans, source, title, command):
+    node = PlanNode(task_key="a", title=title, description=source, verification=(command,), target_files=(title,))
+    saved = plan(source=source, nodes=(node,))
+    plans.save(saved)
+    assert plans.load("00123456") == saved

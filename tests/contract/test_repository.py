@@ -1,0 +1,171 @@
+"""What the services rely on: the port `Repository` and its `Workspace`, with and without a remote."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.repositories import PLAIN, Project, commit, git, head, make_project, write
+
+from irontree.errors import GitFailed
+from irontree.ports import Committed, Moved, Published, Repository
+
+REF = "refs/irontree/issue-1/2"
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    return make_project(tmp_path)
+
+
+@pytest.fixture
+def repository(project) -> Repository:
+    return project.repository
+
+
+@pytest.fixture(params=["remote", "no remote"])
+def policy(request, project):
+    return project.target if request.param == "remote" else project.local_target
+
+
+def test_it_knows_its_main_worktree_and_keeps_its_id(project, repository):
+    assert repository.root == project.root
+    assert repository.id == project.repository.id
+
+
+def test_new_work_starts_from_the_target(project, repository, policy):
+    assert repository.base(policy) == head(project.root)
+
+
+def test_a_published_commit_is_on_the_target_and_in_the_users_checkout(project, repository, policy):
+    sha = project.work(**{"work.txt": "done\n"})
+    assert repository.publish(sha, policy) == Published(sha)
+    assert repository.base(policy) == sha
+    assert head(project.root, "main") == sha
+    assert (project.root / "work.txt").read_text() == "done\n"
+
+
+def test_publishing_twice_is_publishing_once(project, repository, policy):
+    sha = project.work()
+    assert repository.publish(sha, policy) == repository.publish(sha, policy) == Published(sha)
+
+
+def test_what_does_not_contain_the_target_is_not_published(project, repository, policy):
+    sha = project.work()
+    tip = project.push_from_elsewhere() if policy.remote else commit(project.root, "mine.txt", "mine\n")
+    assert repository.publish(sha, policy) == Moved(tip)
+    assert repository.base(policy) == tip
+
+
+def test_a_merge_of_what_moved_can_be_published(project, repository, policy):
+    sha = project.work()
+    tip = project.push_from_elsewhere() if policy.remote else commit(project.root, "mine.txt", "mine\n")
+    assert repository.base(policy) == tip
+    workspace = repository.workspace("run", PLAIN)
+    merged = workspace.merge(sha, tip, "Merge main into #1\n\nIrontree-Merge: token\n")
+    assert merged is not None
+    repository.keep(merged, REF, source=workspace)
+    assert repository.publish(merged, policy) == Published(merged)
+    assert git(project.root, "show", "--no-patch", "--format=%P", merged).split() == [sha, tip]
+
+
+def test_a_commit_is_kept_under_a_ref_and_keeping_it_again_is_nothing(project, repository):
+    sha = project.work()
+    assert repository.read_ref(REF) is None
+    repository.keep(sha, REF)
+    repository.keep(sha, REF)
+    assert repository.read_ref(REF) == sha
+
+
+def test_a_ref_never_moves_to_work_that_does_not_contain_what_it_held(project, repository):
+    base = head(project.root)
+    first, second = project.work(base, one="1\n"), project.work(base, two="2\n")
+    repository.keep(first, REF)
+    with pytest.raises(GitFailed):
+        repository.keep(second, REF)
+    assert repository.read_ref(REF) == first
+
+
+def test_it_tells_what_is_here_and_what_changed(project, repository):
+    base, sha = head(project.root), project.work(**{"app.py": "print('bye')\n", "new file.txt": "new\n"})
+    assert repository.has_commit(sha)
+    assert not repository.has_commit("0" * 40)
+    assert repository.changed_files(base, sha) == ("app.py", "new file.txt")
+    assert "+print('bye')" in repository.diff(base, sha)
+
+
+def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):
+    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    assert repository.find_token("issue-1/aa/2", base=base, source=workspace) is None, "no workspace yet"
+    sha = project.work(message="[run] #1: work\n\nIrontree-Run: issue-1/aa/2\n")
+    assert repository.find_token("issue-1/aa/2", base=base, source=workspace) == sha
+    assert repository.find_token("issue-1/aa/3", base=base, source=workspace) is None
+    assert repository.find_token("issue-1/aa/2", base=sha, source=workspace) is None
+
+
+def test_an_attempt_becomes_one_commit_on_its_base(project, repository):
+    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    workspace.prepare(base)
+    write(workspace.path, **{"app.py": "print('new')\n", "extra.txt": "x\n"})
+    made = workspace.commit("[run] #1: say new\n", base=base)
+    assert isinstance(made, Committed)
+    assert made.files == ("app.py", "extra.txt")
+    assert made.dropped == ()
+    assert git(workspace.path, "log", "--format=%P %s", "-1") == f"{base} [run] #1: say new"
+
+
+def test_an_attempt_that_changed_nothing_makes_no_commit(project, repository):
+    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    workspace.prepare(base)
+    assert workspace.commit("[run] #1: nothing", base=base) is None
+
+
+def test_the_next_attempt_sees_the_earlier_ones_files_and_replaces_its_commit(project, repository):
+    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    first = project.work(base, half="half\n")
+    workspace.prepare(base, tree_of=first)
+    assert (workspace.path / "half").read_text() == "half\n"
+    assert head(workspace.path) == base
+    write(workspace.path, rest="rest\n")
+    made = workspace.commit("[run] #1: all", base=base, replaces=first)
+    assert isinstance(made, Committed)
+    assert made.files == ("half", "rest")
+    assert git(workspace.path, "rev-list", f"{base}..HEAD").split() == [made.sha]
+
+
+def test_work_that_was_cut_off_is_kept_and_nothing_is_not(project, repository):
+    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    workspace.prepare(base)
+    assert workspace.salvage(base, REF) is None
+    write(workspace.path, half="half\n")
+    kept = workspace.salvage(base, REF)
+    assert kept is not None
+    assert repository.read_ref(REF) == kept
+    assert repository.changed_files(base, kept) == ("half",)
+
+
+def test_a_conflict_is_no_merge_and_leaves_the_workspace_usable(project, repository):
+    base = head(project.root)
+    ours, theirs = project.work(base, **{"app.py": "ours\n"}), project.work(base, **{"app.py": "theirs\n"})
+    workspace = repository.workspace("run", PLAIN)
+    assert workspace.merge(ours, theirs, "merge") is None
+    workspace.prepare(base)
+    assert git(workspace.path, "status", "--porcelain") == ""
+
+
+def test_a_runway_is_clear_until_something_is_in_the_way(project, repository, policy):
+    assert repository.preflight(policy) == ()
+    write(project.root, SPEC="text\n")
+    assert [blocker.check for blocker in repository.preflight(policy)] == ["dirty-working-tree"]
+    assert repository.preflight(policy, exempt=("SPEC",)) == ()
+
+
+def test_the_log_is_backed_up_when_it_changed_and_only_then(project, repository):
+    repository.back_up()
+    assert repository.read_ref("refs/irontree/log") is None
+    event = project.root / ".mino" / "events" / "issue-1" / "0001-task-published.yml"
+    event.parent.mkdir(parents=True)
+    event.write_text("iron_tree:\n")
+    repository.back_up()
+    first = repository.read_ref("refs/irontree/log")
+    assert git(project.root, "show", f"{first}:.mino/events/issue-1/0001-task-published.yml") == "iron_tree:"
+    repository.back_up()
+    assert repository.read_ref("refs/irontree/log") == first

@@ -1,0 +1,90 @@
+"""Flows against a real private server, without a runner: `drive` plays the process that a runner would start."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from prefect import Flow
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId
+from prefect.events.worker import EventsWorker
+from prefect.exceptions import Pause
+from prefect.flow_engine import run_flow
+from prefect.logging.handlers import APILogWorker
+from prefect.settings import (
+    PREFECT_API_URL,
+    PREFECT_CLIENT_CSRF_SUPPORT_ENABLED,
+    PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+    PREFECT_SERVER_EPHEMERAL_ENABLED,
+    temporary_settings,
+)
+from prefect.states import State
+
+from irontree.flows import server_database
+
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATE = ROOT / "build" / f"prefect-{version('prefect')}.db"
+
+
+def prepare_home(home: Path) -> Path:
+    """A state folder whose database template is the one kept under build/: migrations take 5 s."""
+    home.mkdir(parents=True, exist_ok=True)
+    if TEMPLATE.exists():
+        shutil.copyfile(TEMPLATE, home / "template.db")
+        return home
+    draft = TEMPLATE.with_suffix(f".{home.stat().st_ino}")
+    TEMPLATE.parent.mkdir(exist_ok=True)
+    shutil.copyfile(server_database.build_template(home), draft)
+    draft.replace(TEMPLATE)
+    return home
+
+
+@contextmanager
+def prefect_at(api_url: str) -> Iterator[None]:
+    """This process's Prefect talks to *api_url*, and sends no heartbeats (each sync flow would take 1 s for it)."""
+    settings = {
+        PREFECT_API_URL: api_url,
+        PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+        PREFECT_SERVER_EPHEMERAL_ENABLED: False,
+    }
+    with temporary_settings(settings):
+        try:
+            yield
+        finally:
+            drain()
+
+
+def drain() -> None:
+    """Wait until logs and events are with the server; what is unsent when it ends holds this process for a minute."""
+    for worker in (APILogWorker, EventsWorker):
+        worker.drain_all(timeout=10)
+
+
+def deploy(flow: Flow[..., Any], name: str) -> UUID:
+    """Register a deployment that nobody serves: its runs wait for `drive`."""
+    return flow.to_deployment(name).apply()
+
+
+def drive(flow: Flow[..., Any], client: SyncPrefectClient, run_id: UUID) -> State[Any]:
+    """Execute the run in this process until it ends or is suspended, as the flow process of a runner would."""
+    try:
+        state = run_flow(flow, flow_run=client.read_flow_run(run_id), return_type="state")
+        return asyncio.run(state) if asyncio.iscoroutine(state) else state
+    except Pause as pause:
+        return pause.state
+
+
+def logs(client: SyncPrefectClient, run_id: UUID) -> Sequence[tuple[int, str]]:
+    """Level and text of everything that the server keeps of the run's log."""
+    APILogWorker.drain_all(timeout=10)
+    found = client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run_id])), limit=200)
+    return [(entry.level, entry.message) for entry in found]
+

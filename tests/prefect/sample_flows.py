@@ -1,0 +1,58 @@
+"""Small flows with one trait each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from irontree.flows.forms import make_form
+from irontree.flows.gate import ask
+from irontree.flows.lifeline import end_with_runner, finish_asked
+from irontree.tasks.blocking import in_thread
+
+Decide = make_form("Decide", ["accept", "send back", "skip"], needs=["count"])
+QUESTION = "## Issue 12\n\n| criterion | evidence |\n|---|---|\n| the sum is right | `make test` |"
+
+
+@flow
+async def question(halt: int = 1) -> State[object]:
+    """Asks one question and ends in a state that names the answer."""
+    end_with_runner()
+    answer, key = await ask(Decide, key=f"halt-{halt}", description=QUESTION)
+    return Completed(name="Answered", message=f"{answer.decision} by {answer.approver} ({key})")
+
+
+@flow
+async def note(folder: str, text: str = "") -> None:
+    """Leaves a line in a file."""
+    end_with_runner()
+    with (Path(folder) / "notes").open("a") as notes:
+        notes.write(f"{text}\n")
+
+
+@flow
+async def long_step(folder: str) -> None:
+    """A step that blocks until it is told to stop, and says that it was."""
+    end_with_runner()
+
+    def step(cancel):
+        (Path(folder) / "started").touch()
+        while not cancel.is_set():
+            time.sleep(0.05)
+        (Path(folder) / "stopped").touch()
+
+    await in_thread(step)
+
+
+@flow
+async def short_steps(folder: str) -> State[object]:
+    """Goes on step by step until the person has asked to finish."""
+    end_with_runner()
+    (Path(folder) / "started").touch()
+    while not finish_asked():
+        await asyncio.sleep(0.05)
+    return Completed(name="Halted", message="stopped after this step")

@@ -1,0 +1,111 @@
+"""Flow runs by idempotency key: one run per issue for life, whatever became of it."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from prefect.states import Completed, Crashed, Pending, Running
+
+from irontree.errors import ServerUnavailable
+from irontree.flows import runs
+from tests.prefect.harness import deploy, drive, prefect_at
+from tests.prefect.sample_flows import note, question
+
+
+@pytest.fixture
+def workspace_id(client):
+    """A name of deployments that no other test uses."""
+    name = f"ws-{uuid.uuid4().hex[:8]}"
+    deploy(note, name)
+    deploy(question, name)
+    return name
+
+
+@pytest.fixture
+def ensure(client, workspace_id, tmp_path):
+    """Have the note flow's run of issue 1."""
+
+    def ensure(text: str) -> runs.Run:
+        parameters = {"folder": str(tmp_path), "text": text}
+        key = f"{workspace_id}:issue-1"
+        return runs.ensure_run(client, f"note/{workspace_id}", key=key, parameters=parameters, name="#1 note")
+
+    return ensure
+
+
+def test_the_first_call_makes_the_run_and_a_second_finds_it(client, workspace_id, ensure):
+    made = ensure("one")
+    assert (made.name, made.state, made.final) == ("#1 note", "SCHEDULED", False)
+    assert ensure("two").id == made.id
+    assert runs.find_run(client, f"{workspace_id}:issue-1").id == made.id
+
+
+def test_a_run_that_ended_starts_again_with_the_new_parameters(client, ensure, tmp_path):
+    made = ensure("one")
+    drive(note, client, made.id)
+    assert runs.state(client, made.id).final
+    found = ensure("two")
+    assert (found.id, found.state_name) == (made.id, "Rescheduled")
+    drive(note, client, made.id)
+    assert (tmp_path / "notes").read_text() == "one\ntwo\n"
+
+
+def test_a_suspended_run_is_left_with_its_question(client, workspace_id):
+    made = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:q", parameters={})
+    drive(question, client, made.id)
+    found = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:q", parameters={})
+    assert (found.id, found.state_name) == (made.id, "Suspended")
+
+
+def test_without_a_run_of_that_key_none_is_found(client):
+    assert runs.find_run(client, "nobody:issue-1") is None
+
+
+def test_a_deployment_that_nobody_serves_is_named_with_its_remedy(client):
+    with pytest.raises(ServerUnavailable, match="no deployment note/nowhere") as refusal:
+        runs.ensure_run(client, "note/nowhere", key="x", parameters={})
+    assert "irontree serve" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("state", [Completed(), Crashed()])
+def test_whatever_has_ended_can_be_scheduled_again(client, ensure, state):
+    run = ensure("one")
+    client.set_flow_run_state(run.id, state, force=True)
+    assert runs.reschedule(client, run.id).state == "SCHEDULED"
+
+
+@pytest.mark.parametrize("state", [Pending(), Running()])
+def test_a_run_that_a_process_has_taken_up_is_not_scheduled_beside_it(client, ensure, state):
+    run = ensure("one")
+    client.set_flow_run_state(run.id, state, force=True)
+    assert runs.reschedule(client, run.id).state == state.type.value
+
+
+def test_lost_runs_of_a_workspace_are_marked_as_crashed_and_others_are_left_alone(client, workspace_id, ensure):
+    lost = ensure("one")
+    client.set_flow_run_state(lost.id, Running(), force=True)
+    other = client.create_flow_run_from_deployment(deploy(note, "elsewhere"), parameters={"folder": "."})
+    client.set_flow_run_state(other.id, Running(), force=True)
+    assert [run.id for run in runs.taken_up(client, workspace_id)] == [lost.id]
+    assert [run.id for run in runs.mark_lost(client, workspace_id, "the runner is gone")] == [lost.id]
+    crashed = runs.state(client, lost.id)
+    assert (crashed.state, crashed.message) == ("CRASHED", "the runner is gone")
+    assert runs.state(client, other.id).state == "RUNNING"
+
+
+def test_a_suspended_run_is_cancelled_at_once(client, workspace_id):
+    run = runs.ensure_run(client, f"question/{workspace_id}", key=f"{workspace_id}:c", parameters={})
+    drive(question, client, run.id)
+    assert runs.cancel(client, run.id).state == "CANCELLED"
+
+
+def test_the_page_of_a_run_is_the_one_with_the_resume_button(api_url):
+    run_id = uuid.uuid4()
+    assert runs.url_for(run_id) == f"{api_url.removesuffix('/api')}/runs/flow-run/{run_id}"
+
+
+def test_a_server_that_does_not_answer_is_named_with_its_address():
+    with prefect_at("http://127.0.0.1:9/api"), pytest.raises(ServerUnavailable, match=r"127\.0\.0\.1:9"):
+        with runs.connect() as client:
+            runs.find_run(client, "x")

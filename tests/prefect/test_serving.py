@@ -1,0 +1,165 @@
+"""Served deployments: runs are taken up by processes that end with whoever serves them, and go on after it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import psutil
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+)
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.states import Scheduled
+
+from irontree.errors import ServerUnavailable
+from irontree.flows import runs
+from irontree.flows.questions import answer, open_question
+from irontree.flows.runner import drop_missed
+from irontree.flows.serving import Served, Serving
+from tests.prefect.harness import logs
+from tests.prefect.sample_flows import note
+
+FLOWS = "tests.prefect.sample_flows"
+PATIENCE = 40
+
+
+@pytest.fixture(scope="module")
+def workspace_id():
+    return f"ws-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="module")
+def serve(home, environment, workspace_id):
+    """Serve the sample flows."""
+    names = ("question", "note", "long_step", "short_steps")
+
+    def serve() -> Serving:
+        served = [Served(f"{FLOWS}.{name}", workspace_id) for name in names]
+        return Serving(served, environment=environment, home=home)
+
+    return serve
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+    return found
+
+
+def start(client, workspace_id, flow, **parameters):
+    key = uuid.uuid4().hex
+    return runs.ensure_run(client, f"{flow}/{workspace_id}", key=key, parameters=parameters).id
+
+
+def reaches(client, run_id, name):
+    return wait_until(lambda: (run := runs.state(client, run_id)).state_name == name and run)
+
+
+def flow_processes(serving) -> list[psutil.Process]:
+    return psutil.Process(serving._program.pid).children(recursive=True)
+
+
+def gone(processes) -> bool:
+    return not psutil.wait_procs(processes, timeout=10)[1]
+
+
+def test_a_suspended_run_goes_on_under_the_next_process_that_serves_it(client, workspace_id, serve):
+    """...and what its processes logged on the way has no line above INFO."""
+    with serve() as serving:
+        assert f"question/{workspace_id}" in serving.wait_ready()
+        run_id = start(client, workspace_id, "question")
+        reaches(client, run_id, "Suspended")
+        found = wait_until(lambda: open_question(client, run_id))
+    answer(client, run_id, {"decision": "accept", "approver": "Ada"}, key=found.key)
+    with serve() as serving:
+        serving.wait_ready()
+        assert reaches(client, run_id, "Answered").message == "accept by Ada (halt-1)"
+    assert [text for level, text in logs(client, run_id) if level > 20] == []
+
+
+def test_stop_ends_every_process_and_lost_runs_can_be_named(client, workspace_id, serve, tmp_path):
+    with serve() as serving:
+        serving.wait_ready()
+        run_id = start(client, workspace_id, "short-steps", folder=str(tmp_path))
+        wait_until((tmp_path / "started").exists)
+        processes = flow_processes(serving)
+    assert processes
+    assert gone(processes)
+    assert not serving.alive()
+    assert [run.id for run in runs.mark_lost(client, workspace_id, "stopped")] == [run_id]
+
+
+def test_flow_processes_end_with_a_runner_that_was_killed(client, workspace_id, serve, tmp_path):
+    with serve() as serving:
+        serving.wait_ready()
+        start(client, workspace_id, "short-steps", folder=str(tmp_path))
+        wait_until((tmp_path / "started").exists)
+        processes = flow_processes(serving)
+        os.kill(serving._program.pid, signal.SIGKILL)
+        assert gone(processes)
+        assert not serving.alive()
+    runs.mark_lost(client, workspace_id, "killed")
+
+
+def test_asked_to_finish_a_flow_stops_after_its_step(client, workspace_id, serve, tmp_path):
+    with serve() as serving:
+        serving.wait_ready()
+        run_id = start(client, workspace_id, "short-steps", folder=str(tmp_path))
+        wait_until((tmp_path / "started").exists)
+        serving.finish()
+        halted = reaches(client, run_id, "Halted")
+        assert (halted.state, halted.message) == ("COMPLETED", "stopped after this step")
+
+
+def test_cancelling_a_run_reaches_the_thread_that_does_its_work(client, workspace_id, serve, tmp_path):
+    with serve() as serving:
+        serving.wait_ready()
+        run_id = start(client, workspace_id, "long-step", folder=str(tmp_path))
+        wait_until((tmp_path / "started").exists)
+        runs.cancel(client, run_id)
+        reaches(client, run_id, "Cancelled")
+        assert (tmp_path / "stopped").exists()
+
+
+def test_of_the_schedules_that_were_missed_one_run_is_made_up_for(client, workspace_id):
+    """A laptop that slept for a day does not run its janitor three hundred times."""
+    deployment = note.to_deployment(f"{workspace_id}-night", cron="0 * * * *").apply()
+    past = {"start_time": moment(hours=-6), "end_time": moment(hours=0), "min_runs": 5}
+    client.request("POST", "/deployments/{id}/schedule", path_params={"id": deployment}, json=past)
+    by_hand = client.create_flow_run_from_deployment(deployment, state=Scheduled(scheduled_time=moment(hours=-9)))
+    asyncio.run(drop_missed_of(deployment))
+    assert [run.id == by_hand.id for run in waiting(client, deployment)] == [True, False]
+
+
+def moment(*, hours: int) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+
+
+async def drop_missed_of(deployment):
+    async with get_client() as client:
+        await drop_missed(client, [deployment])
+
+
+def waiting(client, deployment):
+    chosen = FlowRunFilter(
+        deployment_id=FlowRunFilterDeploymentId(any_=[deployment]),
+        expected_start_time=FlowRunFilterExpectedStartTime(before_=moment(hours=0)),
+    )
+    return client.read_flow_runs(flow_run_filter=chosen, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
+
+
+def test_what_cannot_be_served_is_said_with_its_reason(home, environment):
+    with Serving([Served("tests.prefect.sample_flows.nothing", "x")], environment=environment, home=home) as serving:
+        with pytest.raises(ServerUnavailable, match="nothing"):
+            serving.wait_ready()

@@ -1,0 +1,127 @@
+"""A small real repository with a bare remote, and git as a person would type it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.processes import children as new_children
+
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.ports import Committed
+from irontree.processes import Children
+from irontree.repository import GitRepository, open_repository
+from irontree.repository.workspace import GitWorkspace
+
+PLAIN = WorkspacePolicy()
+
+
+def git(folder: Path, *words: str, check: bool = True) -> str:
+    done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+
+def commit(folder: Path, path: str, text: str, message: str = "a change") -> str:
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+    git(folder, "add", "--force", "--", path)
+    git(folder, "commit", "--quiet", "--message", message)
+    return head(folder)
+
+
+def head(folder: Path, name: str = "HEAD") -> str:
+    return git(folder, "rev-parse", "--verify", name)
+
+
+def hook(folder: Path, name: str, script: str) -> Path:
+    """An executable shell hook in *folder*."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@dataclass(frozen=True)
+class Project:
+    """A user's clone at *root* (branch main, one commit) and its bare *remote*; *cache* is where workspaces go."""
+
+    root: Path
+    remote: Path
+    cache: Path
+    children: Children
+
+    @property
+    def repository(self) -> GitRepository:
+        return self.opened()
+
+    def opened(self, start: Path | None = None, **variables: str) -> GitRepository:
+        return open_repository(start or self.root, self.children, self.cache, {**os.environ, **variables})
+
+    @property
+    def target(self) -> PublishPolicy:
+        return PublishPolicy(remote="origin", target_branch="main")
+
+    @property
+    def local_target(self) -> PublishPolicy:
+        return PublishPolicy(remote=None, target_branch="main")
+
+    def run_workspace(self, policy: WorkspacePolicy = PLAIN) -> GitWorkspace:
+        return self.repository.workspace("run", policy)
+
+    def work(self, base: str | None = None, *, message: str = "[run] #1: work", **files: str) -> str:
+        """A commit made in the run workspace on *base* and kept, as an attempt would."""
+        workspace, base = self.run_workspace(), base or head(self.root)
+        workspace.prepare(base)
+        write(workspace.path, **(files or {"work.txt": "done\n"}))
+        made = workspace.commit(message, base=base)
+        assert isinstance(made, Committed), made
+        self.repository.keep(made.sha, f"refs/irontree/issue-1/{made.sha[:8]}", source=workspace)
+        return made.sha
+
+    def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
+        """Somebody else publishes; the new tip of the remote's main."""
+        other = self.root.parent / "other"
+        if not other.is_dir():
+            git(self.root.parent, "clone", "--quiet", str(self.remote), str(other))
+        git(other, "pull", "--quiet", "--ff-only")
+        made = commit(other, path, text, "from elsewhere")
+        git(other, "push", "--quiet", "origin", "HEAD:main")
+        return made
+
+
+def make_project(folder: Path) -> Project:
+    root, remote = folder / "project", folder / "remote.git"
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
+    git(folder, "init", "--quiet", "--initial-branch=main", str(root))
+    write(root, **{"app.py": "print('hello')\n", ".gitignore": "cache/\n*.log\n.env\n.mino/\n"})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "first")
+    git(root, "remote", "add", "origin", str(remote))
+    git(root, "push", "--quiet", "--set-upstream", "origin", "main")
+    project = Project(root, remote, folder / "cache-root", new_children())
+    project.repository.adopt_home("host")
+    return project
+
+
+def everything(root: Path) -> dict[str, object]:
+    """All that an agent must not touch in a user's repository."""
+    common = Path(git(root, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+    return {
+        "refs": git(root, "for-each-ref"),
+        "head": (common / "HEAD").read_text(),
+        "stash": git(root, "stash", "list"),
+        "status": git(root, "status", "--porcelain", "--ignored"),
+        "config": (common / "config").read_text(),
+        "hooks": {path.name: path.read_bytes() for path in (common / "hooks").glob("*")},
+        "files": {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()},
+    }

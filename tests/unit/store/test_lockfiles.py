@@ -1,0 +1,210 @@
+"""run.lock and active.lock: the contract's form, our children, and what other tools write."""
+
+from __future__ import annotations
+
+import os
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from irontree.errors import Busy, EnvironmentRefused, LogDamaged
+from irontree.store.layout import Layout, create
+from irontree.store.lockfiles import Child, LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.locks import FileLock, exclusive, flock_works
+from tests.support.store import LOOP_ID, NOON, StillClock
+
+CHILD = {"pid": 101, "pgid": 101, "started": 1234.56, "boot_id": "0e5-1", "argv0": "git"}
+THEIRS = 'task_key: their-task\nissue_number: 7\nacquired_at: "2026-04-22T11:00:00Z"\nhost: elsewhere\n'
+
+
+@pytest.fixture
+def clock():
+    return StillClock()
+
+
+@pytest.fixture
+def layout(tmp_path) -> Layout:
+    return create(tmp_path)
+
+
+@pytest.fixture
+def run_lock(layout, clock):
+    return RunLockFile(layout.run_lock, clock, "here")
+
+
+@pytest.fixture
+def lease_file(layout, clock):
+    return LoopLeaseFile(layout.active_lock, clock, "here")
+
+
+def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_lock):
+    run_lock.write("auth-core", 12)
+    run_lock.record_child(CHILD)
+    assert layout.run_lock.read_text() == (
+        "task_key: auth-core\nissue_number: 12\n"
+        'acquired_at: "2026-04-22T12:00:00Z"\nhost: here\n'
+        f"meta:\n  writer: irontree\n  host: here\n  pid: {os.getpid()}\n"
+        '  children:\n    - pid: 101\n      pgid: 101\n      started: 1234.56\n      boot_id: "0e5-1"\n      argv0: git\n'
+    )
+
+
+def test_children_come_back_as_they_were_recorded_until_they_are_forgotten(run_lock):
+    run_lock.write("auth-core", 12)
+    for pid in (101, 102, 103):
+        run_lock.record_child(CHILD | {"pid": pid})
+    run_lock.forget_child(102)
+    run_lock.forget_child(999)
+    assert run_lock.children() == tuple(Child(**CHILD | {"pid": pid}) for pid in (101, 103))
+
+
+def test_children_are_recorded_before_and_across_the_naming_of_a_task(run_lock, clock):
+    run_lock.record_child(CHILD)
+    clock.advance(minutes=1)
+    run_lock.write("auth-core", 12)
+    run_lock.record_child(CHILD | {"pid": 102})
+    assert [child.pid for child in run_lock.children()] == [101, 102]
+    assert str(run_lock.found()) == "issue-12 (auth-core), since 2026-04-22T12:01:00Z, on here"
+
+
+def test_threads_lose_no_child(run_lock):
+    threads = [threading.Thread(target=run_lock.record_child, args=(CHILD | {"pid": pid},)) for pid in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {child.pid for child in run_lock.children()} == set(range(8))
+
+
+def test_a_removed_run_lock_says_nothing(layout, run_lock):
+    run_lock.write("auth-core", 12)
+    run_lock.remove()
+    run_lock.remove()
+    assert (run_lock.found(), run_lock.foreign(), run_lock.children()) == (None, None, ())
+    assert not layout.run_lock.exists()
+
+
+def test_our_own_run_lock_is_never_foreign_however_old(run_lock, clock):
+    run_lock.write("auth-core", 12)
+    clock.advance(days=3)
+    assert run_lock.foreign() is None
+    assert run_lock.found().ours
+
+
+@pytest.mark.parametrize(("hours", "words"), [(2, "issue-7 (their-task), since 2026-04-22T11:00:00Z, on elsewhere"), (3.1, None)])
+def test_another_tool_s_run_lock_counts_for_two_hours(layout, run_lock, clock, hours, words):
+    layout.run_lock.write_text(THEIRS)
+    clock.moment = NOON + timedelta(hours=hours - 1)
+    assert run_lock.foreign() == words
+    assert run_lock.found().stale is (words is None)
+
+
+def test_the_limit_is_a_setting(layout, clock):
+    layout.run_lock.write_text(THEIRS)
+    assert RunLockFile(layout.run_lock, clock, "here", timedelta(minutes=30)).foreign() is None
+
+
+def test_our_run_lock_of_another_host_is_foreign_and_its_children_are_none_of_ours(layout, run_lock, clock):
+    there = RunLockFile(layout.run_lock, clock, "there")
+    there.write("auth-core", 12)
+    there.record_child(CHILD)
+    assert run_lock.foreign() == "issue-12 (auth-core), since 2026-04-22T12:00:00Z, on there"
+    assert run_lock.children() == ()
+
+
+@pytest.mark.parametrize("content", ["pid: 1\nreason: run\n", "not yaml: [", "acquired_at: yesterday\n"])
+def test_a_lock_that_says_no_time_is_as_old_as_its_file(layout, run_lock, clock, content):
+    layout.run_lock.write_text(content)
+    moment = (NOON - timedelta(minutes=5)).timestamp()
+    os.utime(layout.run_lock, (moment, moment))
+    assert run_lock.foreign() == "an unnamed task, since 2026-04-22T11:55:00Z"
+    clock.advance(hours=3)
+    assert run_lock.foreign() is None
+
+
+def test_a_lock_emptied_by_a_power_loss_is_none(layout, run_lock):
+    layout.run_lock.write_text("")
+    assert run_lock.found() is None
+
+
+def test_our_own_lock_with_a_damaged_child_is_not_passed_over(layout, run_lock):
+    run_lock.record_child(CHILD)
+    layout.run_lock.write_text(layout.run_lock.read_text().replace("pid: 101", "pid: none", 1))
+    with pytest.raises(LogDamaged, match="pid"):
+        run_lock.children()
+
+
+def test_the_lease_file_has_the_contract_s_keys_and_a_heartbeat(layout, lease_file, clock):
+    layout.loops.mkdir()
+    lease_file.write(LOOP_ID)
+    clock.advance(minutes=1)
+    lease_file.heartbeat()
+    assert layout.active_lock.read_text() == (
+        f'loop_id: "{LOOP_ID}"\nholder_pid: {os.getpid()}\nholder_agent: mino-task\n'
+        'acquired_at: "2026-04-22T12:00:00Z"\nheartbeat_at: "2026-04-22T12:01:00Z"\n'
+        f"meta:\n  writer: irontree\n  host: here\n  pid: {os.getpid()}\n  children: []\n"
+    )
+
+
+def test_no_heart_beats_for_a_lease_that_is_gone_or_another_s(layout, lease_file):
+    layout.loops.mkdir()
+    lease_file.heartbeat()
+    assert not layout.active_lock.exists()
+    layout.active_lock.write_text(f"loop_id: {LOOP_ID}\n")
+    lease_file.heartbeat()
+    assert layout.active_lock.read_text() == f"loop_id: {LOOP_ID}\n"
+
+
+def lease(layout: Layout, clock: StillClock, host: str = "here") -> LoopLease:
+    return LoopLease(FileLock(layout.lease_lock, clock, host), LoopLeaseFile(layout.active_lock, clock, host))
+
+
+def test_a_held_lease_shows_in_the_lease_file_and_a_free_one_does_not(layout, clock):
+    with lease(layout, clock).hold(LOOP_ID):
+        assert f'loop_id: "{LOOP_ID}"' in layout.active_lock.read_text()
+    assert not layout.active_lock.exists()
+    assert layout.lease_lock.exists(), "a lock file is never deleted"
+
+
+def test_another_tool_s_loop_is_respected_until_it_is_stale(layout, clock):
+    layout.loops.mkdir()
+    layout.active_lock.write_text('loop_id: theirs\nholder_pid: 1\nheartbeat_at: "2026-04-22T10:00:00Z"\n')
+    with pytest.raises(Busy, match="loop theirs, process 1, since 2026-04-22T10:00:00Z"), lease(layout, clock).hold(LOOP_ID):
+        pytest.fail("two loops")
+    clock.advance(hours=5)
+    with lease(layout, clock).hold(LOOP_ID):
+        assert LOOP_ID in layout.active_lock.read_text()
+
+
+def test_our_own_lease_file_left_by_a_killed_loop_is_stale_at_once(layout, clock):
+    layout.loops.mkdir()
+    LoopLeaseFile(layout.active_lock, clock, "here").write("2026-04-21-0000-00ff00")
+    with lease(layout, clock).hold(LOOP_ID):
+        assert LOOP_ID in layout.active_lock.read_text()
+
+
+def test_what_a_dead_holder_left_in_the_lock_file_is_not_believed(layout, clock):
+    layout.driver_lock.write_text('{"what": "issue-1, run", "since": "long ago", "pid": 1, "host": "here"}')
+    assert FileLock(layout.driver_lock, clock, "here").holder() is None
+
+
+def test_a_holder_that_has_not_said_its_name_yet_is_still_one(layout, clock):
+    with exclusive(layout.driver_lock):
+        holder = FileLock(layout.driver_lock, clock, "here").holder()
+        assert (holder.what, holder.pid) == ("another process", 0)
+
+
+def test_the_lock_of_a_file_system_can_be_tried(layout):
+    assert flock_works(layout.state)
+    assert list(layout.state.iterdir()) == [layout.state / ".gitignore"]
+    assert not flock_works(layout.root / "nowhere")
+
+
+def test_a_lock_needs_the_state_folder(tmp_path):
+    lock = FileLock(Layout(tmp_path).driver_lock, StillClock(), "here")
+    assert lock.holder() is None
+    with pytest.raises(EnvironmentRefused) as caught, lock.hold("issue-12, run"):
+        pytest.fail("held nothing")
+    assert "irontree init" in caught.value.remedy
+    assert list(Path(tmp_path).iterdir()) == []

@@ -1,0 +1,133 @@
+"""The Slim Comment Invariant (ruling R10): what is refused, what is allowed, and that `slim` makes any text fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irontree.domain.events import ISSUE_EVENTS, LOOP_EVENTS, IssueEvent
+from irontree.domain.lint import MAX_CHARACTERS, comment_problems, slim, status_problems
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"
+STATUS = f"""\
+❌ verify failed (retryable) — #7 — attempt 1 / 4
+
+Reason: the tests fail
+
+Action: none
+
+Commit: https://example.com/commit/{SHA}
+
+{MARKER}
+"""
+FRAGMENTS = (
+    *("```yaml", "iron_tree:", "~~~", "<!--", "-->", "---", ".mino", ".mino/events/x.yml", "/home/ada/", "run_started"),
+    *("verify_failed", "_retryable", "Completion Basis", ":", "code_ref", SHA, SHA[:7], "12345678", "_", "-", ".", "/"),
+    *("https://example.com/", "`", "(", ")", "\n", " ", "\x00", "\u200b", "@ada", "<b>", "g", "A", "é"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("```yaml\nversion: 1\n```", "a code fence"),
+        ("iron_tree:\n  version: 1", "a YAML block"),
+        ("--- sequence 3 · published ---", "a dump of the event log"),
+        ("Local events: .mino/events/issue-7/", "a path under .mino"),
+        ("see https://example.com/blob/main/.mino/config.yml", "a path under .mino"),
+        ("/home/ada/shop/.mino is there", "a path under .mino"),
+        (f"its tip is {SHA}", "a bare commit SHA"),
+        (f"its tip is {SHA[:7]}.", "a bare commit SHA"),
+        (f"its tip is {SHA.upper()}", "a bare commit SHA"),
+        (f"its tip is _{SHA[:12]}_", "a bare commit SHA"),
+        ("Completion Basis: verified", "a machine field"),
+        ("code_publication_state : published", "a machine field"),
+        ("<!-- hidden -->", "raw HTML"),
+        ("<details>", "raw HTML"),
+        ("x" * (MAX_CHARACTERS + 1), "more than 60,000 characters"),
+    ],
+)
+def test_what_a_comment_must_not_hold_is_named(text: str, problem: str):
+    assert problem in comment_problems(text)
+
+
+@pytest.mark.parametrize("event", [*ISSUE_EVENTS, *LOOP_EVENTS])
+def test_no_event_is_named(event: str):
+    assert comment_problems(f"after {event}.") == ("the name of an event",)
+
+
+@pytest.mark.parametrize("field", [name for name in IssueEvent.model_fields if "_" in name])
+def test_no_field_of_an_event_is_shown(field: str):
+    assert comment_problems(f"{field}: x") == ("a machine field",)
+    assert comment_problems(f"- {field.replace('_', ' ').title()}: x") == ("a machine field",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The tests of the login page fail: 3 of 120.",
+        f"The change: https://example.com/shop/commit/{SHA}",
+        "Python < 3.11 and a->b",
+        "the run started, verification failed; a dead-end facade, 123456 times",
+        "loop 2026-01-02-1200-a3f8b2",
+        "domino/.minor and x.mino",
+        MARKER,
+    ],
+)
+def test_ordinary_words_links_and_our_marker_are_fine(text: str):
+    assert comment_problems(text) == ()
+
+
+def test_a_slim_status_comment_is_fine():
+    assert status_problems(STATUS) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        STATUS.replace("❌ ", ""),
+        STATUS.replace("#7", "seven"),
+        STATUS.replace("Action: none", "Action:"),
+        STATUS.replace("Action: none\n", ""),
+        STATUS.replace("Action: none", "Action: none\n\nAction: more"),
+        STATUS.replace("Action: none", "Action: none\n\nand a story"),
+        STATUS.replace("https://example.com", "see example.com"),
+        STATUS.replace("the tests fail", "the tests fail\nat line 3"),
+    ],
+)
+def test_a_status_comment_is_nothing_but_heading_reason_action_and_links(text: str):
+    assert status_problems(text)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@settings(max_examples=1000)
+def test_slim_makes_any_text_fit(text: str):
+    assert comment_problems(slim(text)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "slimmed"),
+    [
+        (f"its tip is {SHA[:12]}", "its tip is (commit)"),
+        ("1048576 bytes", "1,048,576 bytes"),
+        ("run_started failed", "run started failed"),
+        ("see '/home/ada/shop/.mino/config.yml'", "see '(a local file)'"),
+        (f"see https://example.com/{SHA}", f"see https://example.com/{SHA}"),
+    ],
+)
+def test_slim_says_the_same_in_other_words(text: str, slimmed: str):
+    assert slim(text) == slimmed
+
+
+def test_slim_calls_nobody():
+    assert slim("ask @ada") == "ask @\N{ZERO WIDTH SPACE}ada"
+
+
+@pytest.mark.parametrize("filler", ["x", "-", " ", "\n", "a/", "<", "1", "run_", ".mino"])
+def test_a_large_text_takes_no_time_worth_telling(filler: str):
+    """The limit of the test run would end a search that goes back and forth."""
+    assert comment_problems(slim(filler * 100_000)[:1000]) == ()
