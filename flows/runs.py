@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
@@ -60,20 +61,31 @@ class Run:
 
 @contextmanager
 def connect() -> Iterator[SyncPrefectClient]:
-    """Open a client of the server that the settings name; maps what it raises to ServerUnavailable."""
+    """Open a client of the server that the settings name; maps what it says when it cannot serve us.
+
+    Raises ServerUnavailable. Other refusals of requests are ours to avoid and pass as they are.
+    """
     try:
         with get_client(sync_client=True) as client:
             yield client
     except httpx.TransportError as error:
         raise ServerUnavailable(
-            f"The Prefect server at {get_current_settings().api.url} cannot be reached: {error!r}.",
-            remedy="See whether it runs; what is recorded in .mino/ goes on as soon as it does.",
+            f"The Prefect server at {_api_url()} cannot be reached: {error!r}.",
+            remedy="See whether it runs. What is recorded in .mino/ goes on when it does.",
         ) from error
     except PrefectHTTPStatusError as error:
-        raise ServerUnavailable(
-            f"The Prefect server at {get_current_settings().api.url} refused a request: {error}.",
-            remedy="If it is a server of your own, compare its version with `irontree doctor`.",
-        ) from error
+        if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            raise ServerUnavailable(
+                f"The Prefect server at {_api_url()} does not let us in: {error}.",
+                remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
+            ) from error
+        if error.response.is_server_error:
+            raise ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.") from error
+        raise
+
+
+def _api_url() -> str | None:
+    return get_current_settings().api.url
 
 
 def ensure_run(

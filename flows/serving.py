@@ -88,6 +88,8 @@ class Serving:
 
     def stop(self) -> None:
         """End the child and all flow processes at once, and leave nothing behind; `runs.mark_lost` tells the server."""
+        if not Path(self._folder.name).exists():
+            return  # done already; by now the group's number may be somebody else's
         with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
             os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()

@@ -14,8 +14,8 @@ from irontree.blocks.repository import app_of
 from irontree.domain.decide import Step
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
-from irontree.services.answers import Answer, answer_issue
 from irontree.ports import Cancellation
+from irontree.services.answers import Answer, answer_issue
 from irontree.services.steps import perform
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
@@ -58,9 +58,7 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Tas
 
 
 @task(name="answer", cache_policy=NO_CACHE, persist_result=False)
-async def answer_stage(
-    repository: str, number: int, answer: Answer, loop_id: str | None
-) -> TaskState | AnswerRefused:
+async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> TaskState | AnswerRefused:
     """What a person decided in the form, validated against the log and recorded; or why it was not taken."""
 
     def record(cancel: Cancellation) -> TaskState | AnswerRefused:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 # Names by which the caller's shell, hooks, CI or desktop would reach into a test.
@@ -34,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[HOME] = home
     _make_home(home)
     time.tzset()
+    _use_hypothesis_without_a_clock()
     sys.addaudithook(_refuse_the_network)
 
 
@@ -48,6 +50,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "prefect" in item.path.relative_to(Path(__file__).parent).parts:
             item.add_marker(pytest.mark.xdist_group("prefect"))
+
+
+def _use_hypothesis_without_a_clock() -> None:
+    """A slow machine fails no test; what failed is reproduced from the printed blob, not from a local database."""
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile(
+        "irontree", deadline=None, database=None, print_blob=True, suppress_health_check=slow
+    )
+    hypothesis.settings.load_profile("irontree")
 
 
 def _make_home(home: Path) -> None:

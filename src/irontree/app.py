@@ -45,6 +45,8 @@ class Preferences:
     """None: bug -> manual, everything else -> auto (contract)."""
     loop_budget: int | None = None
     """None: max(50, 10 * tasks) (ruling R17)."""
+    api_url: str | None = None
+    """The Prefect server that the configuration names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
 
 
 def _preferences(config: Config) -> Preferences:
-    return Preferences(close_on_done=config.issue.close_on_done, loop_budget=config.loop.max_transitions)
+    return Preferences(close_on_done=config.issue.close_on_done, loop_budget=config.loop.max_transitions, api_url=config.prefect.api_url)
 
 
 class _LazyRenderer:

@@ -89,7 +89,9 @@ def test_streams_are_issue_numbers_in_ascending_order(subject):
 
 def test_what_was_appended_is_read_back_equal(subject):
     written = [
-        subject.log.append(event, expected_sequence=event.sequence - 1, meta={"token": "12/00123456/2", "base_sha": SHA})
+        subject.log.append(
+            event, expected_sequence=event.sequence - 1, meta={"token": "12/00123456/2", "base_sha": SHA}
+        )
         for event in history(3)
     ]
     stream = subject.log.read(12)
@@ -99,7 +101,9 @@ def test_what_was_appended_is_read_back_equal(subject):
 
 
 def test_meta_says_when_and_what_came_before(subject):
-    first = subject.log.append(published(), expected_sequence=0, meta={"actor": "ada", "time": "never", "previous": "x"})
+    first = subject.log.append(
+        published(), expected_sequence=0, meta={"actor": "ada", "time": "never", "previous": "x"}
+    )
     subject.clock.advance(minutes=1)
     second = subject.log.append(started(), expected_sequence=1)
     assert first.meta == {"time": "2026-04-22T12:00:00Z", "previous": None, "actor": "ada"}

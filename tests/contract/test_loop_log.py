@@ -73,7 +73,9 @@ def test_loops_are_listed_oldest_first_whatever_there_is_of_them(loops):
 
 
 def test_the_entity_is_read_back_equal_and_replaced_as_a_whole(loops):
-    first = entity(intent="first\nten issues\n", halt_reason="blocked", halt_at_iso="2026-04-22T14:40:00Z", status="halted")
+    first = entity(
+        intent="first\nten issues\n", halt_reason="blocked", halt_at_iso="2026-04-22T14:40:00Z", status="halted"
+    )
     loops.write_entity(first)
     assert loops.read_entity(LOOP_ID) == first
     second = entity(status="completed", completed_at="2026-04-22T16:00:00Z", budget_used=9)
@@ -88,3 +90,14 @@ def test_the_entity_keeps_the_last_transitions_only(loops):
     )
     loops.write_entity(entity(transitions=transitions))
     assert loops.read_entity(LOOP_ID).transitions == transitions[5:]
+
+
+def test_the_entity_is_changed_from_what_it_is_now(loops):
+    loops.write_entity(entity(budget_used=1))
+    changed = loops.change_entity(LOOP_ID, lambda now: now.model_copy(update={"budget_used": now.budget_used + 1}))
+    assert changed == loops.read_entity(LOOP_ID) == entity(budget_used=2)
+
+
+def test_a_loop_without_entity_has_nothing_to_change(loops):
+    with pytest.raises(KeyError):
+        loops.change_entity(LOOP_ID, lambda now: now)

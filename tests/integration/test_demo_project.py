@@ -27,6 +27,8 @@ HOSTILE_SETTINGS = """\
 [core]
     hooksPath = {hooks}
     autocrlf = true
+[i18n]
+    commitEncoding = ISO-8859-1
 [init]
     defaultBranch = trunk
     templateDir = {template}
@@ -92,6 +94,9 @@ def test_the_users_git_settings_neither_change_the_project_nor_stop_commits_and_
     tmp_path, hostile_git, monkeypatch
 ):
     place = lay_out(tmp_path / "demo")
+    place.document.unlink()
+    git(place.repository, "checkout", "--quiet", ".")
+    assert b"\r" not in place.document.read_bytes()
     (place.repository / "notes.txt").write_text("one\n")
     git(place.repository, "add", "notes.txt")
     git(place.repository, "commit", "--quiet", "--message=Add notes")

@@ -13,7 +13,6 @@ from irontree.flows.local_server import LocalServer
 from irontree.flows.settings import local_environment
 from tests.prefect.harness import ROOT, prefect_at, prepare_home
 
-
 LEAK = "ignore:unclosed <socket:ResourceWarning"
 """Prefect 3.8 asks for the server's default result storage with a client that it never closes (results.py)."""
 

@@ -87,4 +87,3 @@ def logs(client: SyncPrefectClient, run_id: UUID) -> Sequence[tuple[int, str]]:
     APILogWorker.drain_all(timeout=10)
     found = client.read_logs(LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run_id])), limit=200)
     return [(entry.level, entry.message) for entry in found]
-

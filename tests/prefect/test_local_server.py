@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -31,10 +32,8 @@ def pid_of(home) -> int:
 
 
 def wait_for_end(pid: int) -> None:
-    try:
+    with suppress(psutil.NoSuchProcess):
         psutil.Process(pid).wait(timeout=30)
-    except psutil.NoSuchProcess:
-        pass
 
 
 def test_two_starts_at_once_give_one_server_on_a_free_port_that_ends_after_its_last_client(own_home, api_url):

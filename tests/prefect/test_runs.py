@@ -106,6 +106,9 @@ def test_the_page_of_a_run_is_the_one_with_the_resume_button(api_url):
 
 
 def test_a_server_that_does_not_answer_is_named_with_its_address():
-    with prefect_at("http://127.0.0.1:9/api"), pytest.raises(ServerUnavailable, match=r"127\.0\.0\.1:9"):
-        with runs.connect() as client:
-            runs.find_run(client, "x")
+    with (
+        prefect_at("http://127.0.0.1:9/api"),
+        pytest.raises(ServerUnavailable, match=r"127\.0\.0\.1:9"),
+        runs.connect() as client,
+    ):
+        runs.find_run(client, "x")

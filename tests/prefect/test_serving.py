@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -25,7 +26,7 @@ from irontree.flows import runs
 from irontree.flows.questions import answer, open_question
 from irontree.flows.runner import drop_missed
 from irontree.flows.serving import Served, Serving
-from tests.prefect.harness import logs
+from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
 
 FLOWS = "tests.prefect.sample_flows"
@@ -74,76 +75,78 @@ def gone(processes) -> bool:
     return not psutil.wait_procs(processes, timeout=10)[1]
 
 
-def test_a_suspended_run_goes_on_under_the_next_process_that_serves_it(client, workspace_id, serve):
+def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_it(
+    client, workspace_id, serve, tmp_path
+):
     """...and what its processes logged on the way has no line above INFO."""
     with serve() as serving:
         assert f"question/{workspace_id}" in serving.wait_ready()
-        run_id = start(client, workspace_id, "question")
-        reaches(client, run_id, "Suspended")
-        found = wait_until(lambda: open_question(client, run_id))
-    answer(client, run_id, {"decision": "accept", "approver": "Ada"}, key=found.key)
-    with serve() as serving:
-        serving.wait_ready()
-        assert reaches(client, run_id, "Answered").message == "accept by Ada (halt-1)"
-    assert [text for level, text in logs(client, run_id) if level > 20] == []
-
-
-def test_stop_ends_every_process_and_lost_runs_can_be_named(client, workspace_id, serve, tmp_path):
-    with serve() as serving:
-        serving.wait_ready()
-        run_id = start(client, workspace_id, "short-steps", folder=str(tmp_path))
-        wait_until((tmp_path / "started").exists)
-        processes = flow_processes(serving)
-    assert processes
-    assert gone(processes)
-    assert not serving.alive()
-    assert [run.id for run in runs.mark_lost(client, workspace_id, "stopped")] == [run_id]
-
-
-def test_flow_processes_end_with_a_runner_that_was_killed(client, workspace_id, serve, tmp_path):
-    with serve() as serving:
-        serving.wait_ready()
-        start(client, workspace_id, "short-steps", folder=str(tmp_path))
+        asking = start(client, workspace_id, "question")
+        working = start(client, workspace_id, "short-steps", folder=str(tmp_path))
+        reaches(client, asking, "Suspended")
         wait_until((tmp_path / "started").exists)
         processes = flow_processes(serving)
         os.kill(serving._program.pid, signal.SIGKILL)
         assert gone(processes)
         assert not serving.alive()
-    runs.mark_lost(client, workspace_id, "killed")
-
-
-def test_asked_to_finish_a_flow_stops_after_its_step(client, workspace_id, serve, tmp_path):
+    assert [run.id for run in runs.mark_lost(client, workspace_id, "the runner was killed")] == [working]
+    answer(client, asking, {"decision": "accept", "approver": "Ada"}, key=open_question(client, asking).key)
     with serve() as serving:
         serving.wait_ready()
-        run_id = start(client, workspace_id, "short-steps", folder=str(tmp_path))
-        wait_until((tmp_path / "started").exists)
-        serving.finish()
-        halted = reaches(client, run_id, "Halted")
-        assert (halted.state, halted.message) == ("COMPLETED", "stopped after this step")
+        assert reaches(client, asking, "Answered").message == "accept by Ada (halt-1)"
+    assert [text for level, text in stored_logs(client, asking) if level > logging.INFO] == []
 
 
-def test_cancelling_a_run_reaches_the_thread_that_does_its_work(client, workspace_id, serve, tmp_path):
+def test_stop_ends_every_process_at_once(client, workspace_id, serve, tmp_path):
     with serve() as serving:
         serving.wait_ready()
-        run_id = start(client, workspace_id, "long-step", folder=str(tmp_path))
+        start(client, workspace_id, "short-steps", folder=str(tmp_path))
         wait_until((tmp_path / "started").exists)
-        runs.cancel(client, run_id)
-        reaches(client, run_id, "Cancelled")
-        assert (tmp_path / "stopped").exists()
+        processes = flow_processes(serving)
+    assert processes
+    assert gone(processes)
+    assert not serving.alive()
+    runs.mark_lost(client, workspace_id, "stopped")
+
+
+@pytest.fixture(scope="module")
+def serving(serve):
+    """The sample flows, served for tests that leave the process as it is."""
+    with serve() as serving:
+        serving.wait_ready()
+        yield serving
+
+
+def test_asked_to_finish_a_flow_stops_after_its_step(client, workspace_id, serving, tmp_path):
+    run_id = start(client, workspace_id, "short-steps", folder=str(tmp_path))
+    wait_until((tmp_path / "started").exists)
+    serving.finish()
+    halted = reaches(client, run_id, "Halted")
+    assert (halted.state, halted.message) == ("COMPLETED", "stopped after this step")
+
+
+def test_cancelling_a_run_reaches_the_thread_that_does_its_work(client, workspace_id, serving, tmp_path):
+    run_id = start(client, workspace_id, "long-step", folder=str(tmp_path))
+    wait_until((tmp_path / "started").exists)
+    runs.cancel(client, run_id)
+    reaches(client, run_id, "Cancelled")
+    assert (tmp_path / "stopped").exists()
 
 
 def test_of_the_schedules_that_were_missed_one_run_is_made_up_for(client, workspace_id):
     """A laptop that slept for a day does not run its janitor three hundred times."""
     deployment = note.to_deployment(f"{workspace_id}-night", cron="0 * * * *").apply()
-    past = {"start_time": moment(hours=-6), "end_time": moment(hours=0), "min_runs": 5}
+    past = {"start_time": str(moment(hours=-6)), "end_time": str(moment(hours=0)), "min_runs": 5}
     client.request("POST", "/deployments/{id}/schedule", path_params={"id": deployment}, json=past)
-    by_hand = client.create_flow_run_from_deployment(deployment, state=Scheduled(scheduled_time=moment(hours=-9)))
+    by_hand = client.create_flow_run_from_deployment(
+        deployment, state=Scheduled(scheduled_time=moment(hours=-9)), parameters={"folder": "."}
+    )
     asyncio.run(drop_missed_of(deployment))
     assert [run.id == by_hand.id for run in waiting(client, deployment)] == [True, False]
 
 
-def moment(*, hours: int) -> str:
-    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
+def moment(*, hours: int) -> datetime:
+    return datetime.now(UTC) + timedelta(hours=hours)
 
 
 async def drop_missed_of(deployment):
@@ -160,6 +163,9 @@ def waiting(client, deployment):
 
 
 def test_what_cannot_be_served_is_said_with_its_reason(home, environment):
-    with Serving([Served("tests.prefect.sample_flows.nothing", "x")], environment=environment, home=home) as serving:
-        with pytest.raises(ServerUnavailable, match="nothing"):
-            serving.wait_ready()
+    served = [Served("tests.prefect.sample_flows.nothing", "x")]
+    with (
+        Serving(served, environment=environment, home=home) as serving,
+        pytest.raises(ServerUnavailable, match="nothing"),
+    ):
+        serving.wait_ready()

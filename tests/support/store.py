@@ -94,7 +94,9 @@ def plan(**changes: Any) -> Plan:
         "spec_path": "docs/SPEC.md",
         "source": "# Auth\n\n- [ ] tokens expire\n",
         "nodes": (node,),
-        "policy": ExecutionPolicy(agent=AgentSpec(command=("agent", "-p", "")), publish=PublishPolicy(target_branch="main")),
+        "policy": ExecutionPolicy(
+            agent=AgentSpec(command=("agent", "-p", "")), publish=PublishPolicy(target_branch="main")
+        ),
         "budget_max_transitions": 50,
         "approval": Approval(by="ada", at="2026-04-22T14:32:11Z", channel="terminal"),
     }

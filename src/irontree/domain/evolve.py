@@ -95,12 +95,19 @@ def replay(records: Sequence[Record[IssueEvent]], *, highest_sequence: int = 0) 
     Behind a gap only its own gap event counts, and what follows that one without another gap. Give the stream's
     *highest_sequence*, so that unreadable files behind the last event count as missing too.
     """
+    seen = _fold(records, highest_sequence)
+    settled = _settled(records) if seen.problem else frozenset()
+    if settled:
+        again = _fold([record for record in records if record.event.sequence not in settled], highest_sequence)
+        return seen if again.problem else again
+    return seen
+
+
+def _fold(records: Sequence[Record[IssueEvent]], highest_sequence: int) -> Replay:
     state: TaskState | None = None
-    settled = _settled(records)
     for record in records:
         sequence, expected = record.event.sequence, state.sequence + 1 if state else 1
-        names_gap = isinstance(record.event, SequenceGapDetected) and sequence > expected
-        if sequence in settled or (sequence != expected and not names_gap):
+        if sequence != expected and not (isinstance(record.event, SequenceGapDetected) and sequence > expected):
             continue
         try:
             state = evolve(state, record)
@@ -235,7 +242,7 @@ def _with_problem(state: TaskState | None, problem: str) -> TaskState | None:
 
 
 def _settled(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
-    """Sequences a person went on without: unblocking is the checkpoint (B13), so files that come back stay out."""
+    """Sequences a person went on without: files that come back afterwards and contradict that stay out (B13)."""
     events = [record.event for record in records]
     cleared = max((event.cleared_sequence for event in events if isinstance(event, CheckupUnblocked)), default=0)
     gaps = (event for event in events if isinstance(event, SequenceGapDetected) and event.sequence <= cleared)

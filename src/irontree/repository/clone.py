@@ -73,13 +73,6 @@ class PrivateClone:
             (clone / ".git").rename(self.git_dir)
         shutil.copyfile(self.git_dir / "config", self._origin_config)
 
-    def fetch(self, commits: Sequence[str]) -> None:
-        """Bring commits over that a clone without shared objects (of a shallow repository) lacks."""
-        self.source.at(self.folder).change(
-            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
-            *(str(self.source.folder), *commits),
-        )
-
     @property
     def _origin_config(self) -> Path:
         """What `git clone` found out about the file system; its presence says that the clone is complete."""
@@ -101,14 +94,19 @@ class PrivateClone:
         remove(info / "grafts")
 
 
-def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
-    """Copy untracked files and folders (`workspace.copy`) of the user's worktree into a workspace.
-
-    Raises EnvironmentRefused for a path that is not there, ConfigRefused for one that leads out of the worktree.
-    """
+def require_inside(paths: Sequence[str]) -> None:
+    """Raise ConfigRefused for a path of `workspace.copy` that leads out of the repository."""
     for path in paths:
         if Path(path).is_absolute() or ".." in Path(path).parts:
             raise ConfigRefused(f"workspace.copy: {path} leads out of the repository", remedy="name a path inside it")
+
+
+def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
+    """Copy untracked files and folders (`workspace.copy`) of the user's worktree into a workspace.
+
+    Raises EnvironmentRefused for a path that is not there.
+    """
+    for path in paths:
         original, copy = source / path, folder / path
         if not original.exists():
             raise EnvironmentRefused(

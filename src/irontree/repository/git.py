@@ -55,9 +55,13 @@ def git_environment(base: Mapping[str, str]) -> dict[str, str]:
     return kept | ({"LANG": everywhere, "LC_CTYPE": everywhere} if everywhere else {}) | _NEVER_ASK
 
 
-def workspace_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """What git gets where an agent has worked: hooks run there, and the agent may have changed what they call."""
-    return git_environment(scrubbed_environment(base, (*_KEPT, *_SIGNING))) | {"GIT_NO_REPLACE_OBJECTS": "1"}
+def workspace_environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What git gets in the workspace *folder*: hooks run there, and an agent may have changed what they call.
+
+    Without its `.git`, a workspace is no repository: never the one around it, which may be the user's home.
+    """
+    scrubbed = git_environment(scrubbed_environment(base, (*_KEPT, *_SIGNING)))
+    return scrubbed | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class Git:
         return self.run(*words, variables={"GIT_SSH_COMMAND": f"{ssh} -o BatchMode=yes"})
 
     def _failed(self, words: tuple[str, ...], output: str) -> GitFailed:
-        command = next((word for word in words if not word.startswith("-")), words[0])
+        command = next(word for word in words if not word.startswith("-") and "=" not in word)
         message = output.strip() or "no output"
         return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output)
 

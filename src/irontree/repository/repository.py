@@ -116,9 +116,10 @@ class GitRepository:
     def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
-        git = Git(folder, self.git.children, workspace_environment(self.environment))
         clone = PrivateClone(folder, self.git, self._common_dir)
-        return GitWorkspace(name, git, clone, policy, scrubbed_environment(self.environment), self._keep_from)
+        return GitWorkspace(
+            name, self._git_of(folder), clone, policy, scrubbed_environment(self.environment), self._keep_from
+        )
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing.
@@ -139,11 +140,9 @@ class GitRepository:
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The one commit in `base..HEAD` of *source* with an `Irontree-…` trailer that holds *token*."""
-        if not (source.path / ".git").is_dir():
+        if not source.path.is_dir():
             return None
-        return history.commit_with_token(
-            Git(source.path, self.git.children, workspace_environment(self.environment)), token, base
-        )
+        return history.commit_with_token(self._git_of(source.path), token, base)
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
@@ -167,6 +166,9 @@ class GitRepository:
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
         self.keep(sha, ref, source=source)
+
+    def _git_of(self, workspace: Path) -> Git:
+        return Git(workspace, self.git.children, workspace_environment(self.environment, workspace))
 
     def _cache(self) -> Path:
         folder = self.cache_root / "irontree" / self.id

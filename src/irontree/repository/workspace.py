@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -12,9 +13,9 @@ from irontree.domain.results import truncate
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
 from irontree.ports import Cancellation, CommitRefused, Committed
 from irontree.processes import SHELL, Limits
-from irontree.repository.clone import PrivateClone, copy_files, remove
+from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside
 from irontree.repository.git import Git, said
-from irontree.repository.history import shown
+from irontree.repository.history import commit_of, has_commit, shown
 from irontree.repository.settings import Settings, read_settings
 
 T = TypeVar("T")
@@ -22,7 +23,6 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
 STATE_FOLDER = ".mino"
-_EVERYTHING = ("--", ".", f":!{STATE_FOLDER}")  # ":!.mino" alone fails when .mino is ignored
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
@@ -88,11 +88,10 @@ class GitWorkspace:
         if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
             return None
         self._restore()
-        self._mending((base,), lambda: self.git.read("cat-file", "-e", f"{base}^{{commit}}"))
-        head = self.git.find("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or base
-        self.git.change("reset", "--quiet", base)
+        head = commit_of(self.git, "HEAD")
+        self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         self._stage()
-        sha = self._snapshot(head, ref)
+        sha = self._snapshot(head if head and has_commit(self.git, head) else base, ref)
         if sha is not None:
             self.keep(sha, ref, self)
         return sha
@@ -123,22 +122,31 @@ class GitWorkspace:
 
     def _mending(self, commits: Sequence[str], action: Callable[[], T]) -> T:
         """Do *action*; if git fails, bring *commits* over and try again; at last with the clone made anew."""
-        try:
-            return action()
-        except GitFailed:
-            self._bring(commits)
-        try:
-            return action()
-        except GitFailed:
-            self.clone.renew()
-            self._restore()
-            self._bring(commits)
+        for mend in (self._bring, self._drop_index, self._renew):
+            try:
+                return action()
+            except GitFailed:
+                with suppress(GitFailed):  # the next try says what is wrong
+                    mend(commits)
         return action()
 
     def _bring(self, commits: Sequence[str]) -> None:
+        """Fetch what a clone without shared objects (of a shallow repository) lacks."""
         missing = [sha for sha in commits if not self.git.holds("cat-file", "-e", f"{sha}^{{commit}}")]
-        if missing and self.path.is_dir():
-            self.clone.fetch(missing)
+        if missing:
+            self.git.change(
+                *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
+                *(str(self.clone.source.folder), *missing),
+            )
+
+    def _drop_index(self, _: Sequence[str]) -> None:
+        """It may be damaged; git makes it anew from HEAD."""
+        (self.clone.git_dir / "index").unlink(missing_ok=True)
+
+    def _renew(self, commits: Sequence[str]) -> None:
+        self.clone.renew()
+        self._restore()
+        self._bring(commits)
 
     def _place(self, base: str, tree_of: str, cancel: Cancellation | None) -> None:
         self.git.change(*_NO_HOOKS, "checkout", "--quiet", "--force", "--detach", tree_of, cancel=cancel)
@@ -148,6 +156,7 @@ class GitWorkspace:
 
     def _copy_files(self) -> None:
         names = self.policy.copy_files
+        require_inside(names)
         tracked = self.git.paths("ls-files", "-z", "--", *names) if names else ()
         if tracked:
             raise ConfigRefused(
@@ -180,8 +189,8 @@ class GitWorkspace:
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
 
-    def _stage(self) -> tuple[str, ...]:
-        """Put everything but `.mino/` into the index; the paths that differ from it until then."""
+    def _stage(self) -> bool:
+        """Put everything into the index but `.mino/`; whether there was anything."""
         changed = self._differing()
         seen: set[str] = set()
         while nested := {path for path in changed if path.endswith("/")} - seen:
@@ -189,12 +198,18 @@ class GitWorkspace:
                 remove(self.path / path / ".git")
             seen |= nested
             changed = self._differing()
-        if changed:
-            self.git.change("add", "--all", *_EVERYTHING)
-        return changed
+        ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
+        if len(changed) > len(ours):
+            self._add_all(unstage=bool(ours))
+        return len(changed) > len(ours)
 
-    def _differing(self) -> tuple[str, ...]:
-        return tuple(path for _, path in self._status() if not path.startswith(f"{STATE_FOLDER}/"))
+    def _add_all(self, *, unstage: bool) -> None:
+        self.git.change("add", "--all")
+        if unstage:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
+            self.git.change("reset", "--quiet", "--", STATE_FOLDER)
+
+    def _differing(self) -> list[str]:
+        return [path for _, path in self._status()]
 
     def _status(self) -> Iterator[tuple[str, str]]:
         for entry in self.git.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
@@ -207,10 +222,11 @@ class GitWorkspace:
         return None if done.ok else CommitRefused(said(done))
 
     def _stage_what_hooks_changed(self) -> bool:
-        changed = any(state[1] != " " and not path.startswith(f"{STATE_FOLDER}/") for state, path in self._status())
-        if changed:
-            self.git.change("add", "--all", *_EVERYTHING)
-        return changed
+        changed = [path for state, path in self._status() if state[1] != " "]
+        ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
+        if len(changed) > len(ours):
+            self._add_all(unstage=bool(ours))
+        return len(changed) > len(ours)
 
     def _committed(self) -> Committed:
         sha, *files = self.git.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")

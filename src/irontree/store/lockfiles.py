@@ -7,9 +7,8 @@ Liveness is the kernel's (`locks.py`). One of these that another tool or another
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,8 @@ from irontree.ports import Child, Clock, Holder
 from irontree.store.codec import EVENT_BYTES, read_mapping
 from irontree.store.documents import V, decode_value, encode_value
 from irontree.store.files import disk_errors, read_bytes, replace
-from irontree.store.locks import FileLock
+from irontree.store.layout import Layout
+from irontree.store.locks import FileLock, exclusive
 from irontree.store.streams import utc_text
 
 RUN_STALE = timedelta(hours=2)
@@ -85,11 +85,6 @@ class _LockFile:
         self._host = host
         self._stale_after = stale_after
 
-    def remove(self) -> None:
-        """Remove the file; no error if there is none."""
-        with disk_errors(self._path):
-            self._path.unlink(missing_ok=True)
-
     def found(self) -> FoundLock | None:
         """The file, whoever wrote it; None without one, or with one that a power loss emptied."""
         data = read_bytes(self._path, EVENT_BYTES)
@@ -118,6 +113,10 @@ class _LockFile:
     def _save(self, value: Value) -> None:
         replace(self._path, encode_value(value))
 
+    def _delete(self) -> None:
+        with disk_errors(self._path):
+            self._path.unlink(missing_ok=True)
+
     def _mark(self, children: tuple[Child, ...] = ()) -> _Mark:
         return _Mark(host=self._host, pid=os.getpid(), children=children)
 
@@ -144,17 +143,21 @@ class _LockFile:
 class RunLockFile(_LockFile):
     """The port `RunLock` on `.mino/run.lock`; its `meta:` holds the children we started (ruling R3).
 
-    Written by the holder of the driver lock alone, from any of its threads.
+    A process that only reads has children (git) too, so changes are made under the append lock.
     """
 
     def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta = RUN_STALE) -> None:
         super().__init__(path, clock, host, stale_after)
-        self._changing = threading.Lock()
 
     def write(self, task_key: str, issue_number: int) -> None:
         """Say that this issue is being worked on; children that are recorded stay so."""
-        with self._changing:
+        with self._changing():
             self._save(self._new(task_key, issue_number, self.recorded()))
+
+    def remove(self) -> None:
+        """Say that nothing is being worked on; no error if nothing was said."""
+        with self._changing():
+            self._delete()
 
     def foreign(self) -> str | None:
         """Who holds it, in words, if another tool or host wrote it less than the stale limit ago."""
@@ -163,13 +166,13 @@ class RunLockFile(_LockFile):
 
     def record(self, child: Child) -> None:
         """Add a child, before it is let go."""
-        with self._changing:
+        with self._changing():
             before = self._own(_RunLock) or self._new(None, None, ())
             self._replace_children(before, (*before.meta.children, child))
 
     def forget(self, pid: int) -> None:
-        """Remove a child that has ended; no error if it is not there."""
-        with self._changing:
+        """Remove a child that has ended, and with the last one a file that names no task; no error without it."""
+        with self._changing():
             before = self._own(_RunLock)
             if before:
                 self._replace_children(before, tuple(child for child in before.meta.children if child.pid != pid))
@@ -188,9 +191,12 @@ class RunLockFile(_LockFile):
             meta=self._mark(children),
         )
 
+    def _changing(self) -> AbstractContextManager[None]:
+        return exclusive(Layout(self._path.parent.parent).append_lock)
+
     def _replace_children(self, before: _RunLock, children: tuple[Child, ...]) -> None:
         if before.task_key is None and not children:
-            self.remove()
+            self._delete()
             return
         self._save(before.model_copy(update={"meta": before.meta.model_copy(update={"children": children})}))
 
@@ -211,6 +217,10 @@ class LoopLeaseFile(_LockFile):
         self._save(
             _Lease(loop_id=loop_id, holder_pid=os.getpid(), acquired_at=now, heartbeat_at=now, meta=self._mark())
         )
+
+    def remove(self) -> None:
+        """Say that no loop is active; no error if none was."""
+        self._delete()
 
     def heartbeat(self) -> None:
         """Say that it still is; nothing happens if the file is gone or not ours."""

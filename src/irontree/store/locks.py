@@ -88,7 +88,7 @@ class FileLock:
 def _opened(path: Path) -> Iterator[int]:
     try:
         # The state folder itself is made by `create` alone, which also hides it from git.
-        if path.parent.name != STATE_FOLDER:
+        if path.parent.parent.name == STATE_FOLDER:
             path.parent.mkdir(exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inheritable (PEP 446)
     except FileNotFoundError as error:

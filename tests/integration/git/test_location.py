@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.repositories import commit, git
 
 from irontree.errors import EnvironmentRefused, NotARepository
+from tests.support.repositories import commit, git
 
 
 @pytest.mark.parametrize("folder", [".", "src/deep", ".git", ".mino"])

@@ -7,10 +7,10 @@ import shutil
 import threading
 
 import pytest
-from tests.support.repositories import PLAIN, commit, git, head, hook, write
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused
+from tests.support.repositories import PLAIN, commit, git, head, hook, write
 
 
 @pytest.fixture
@@ -116,6 +116,17 @@ def test_it_is_put_right_after(project, workspace, harm):
     assert git(workspace.path, "remote") == ""
     assert not (workspace.path / ".git").is_symlink()
     assert git(project.root, "for-each-ref") == before
+
+
+def test_without_its_git_folder_it_is_not_taken_for_a_part_of_the_repository_around_it(project, workspace):
+    """People keep their home, and with it the cache, in git: nothing there may be reset or cleaned."""
+    home = project.root.parent
+    git(home, "init", "--quiet")
+    write(home, notes="precious\n")
+    os.system(f"rm -rf '{workspace.path}/.git/objects'")
+    workspace.prepare(head(project.root))
+    assert (home / "notes").read_text() == "precious\n"
+    assert clean(workspace)
 
 
 def test_an_unfinished_merge_is_put_away(project, workspace):

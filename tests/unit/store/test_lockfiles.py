@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
+from irontree.ports import Child
 from irontree.store.layout import Layout, create
-from irontree.store.lockfiles import Child, LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import FileLock, exclusive, flock_works
 from tests.support.store import LOOP_ID, NOON, StillClock
 
-CHILD = {"pid": 101, "pgid": 101, "started": 1234.56, "boot_id": "0e5-1", "argv0": "git"}
+CHILD = Child(pid=101, pgid=101, started="00123456", boot="12345e67", mark="0f", command="git commit -m 'a: b'")
 THEIRS = 'task_key: their-task\nissue_number: 7\nacquired_at: "2026-04-22T11:00:00Z"\nhost: elsewhere\n'
 
 
@@ -41,47 +43,65 @@ def lease_file(layout, clock):
 
 def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_lock):
     run_lock.write("auth-core", 12)
-    run_lock.record_child(CHILD)
+    run_lock.record(CHILD)
     assert layout.run_lock.read_text() == (
         "task_key: auth-core\nissue_number: 12\n"
         'acquired_at: "2026-04-22T12:00:00Z"\nhost: here\n'
         f"meta:\n  writer: irontree\n  host: here\n  pid: {os.getpid()}\n"
-        '  children:\n    - pid: 101\n      pgid: 101\n      started: 1234.56\n      boot_id: "0e5-1"\n      argv0: git\n'
+        '  children:\n    - pid: 101\n      pgid: 101\n      started: "00123456"\n      boot: "12345e67"\n'
+        """      mark: "0f"\n      command: "git commit -m 'a: b'"\n"""
     )
 
 
 def test_children_come_back_as_they_were_recorded_until_they_are_forgotten(run_lock):
     run_lock.write("auth-core", 12)
     for pid in (101, 102, 103):
-        run_lock.record_child(CHILD | {"pid": pid})
-    run_lock.forget_child(102)
-    run_lock.forget_child(999)
-    assert run_lock.children() == tuple(Child(**CHILD | {"pid": pid}) for pid in (101, 103))
+        run_lock.record(replace(CHILD, pid=pid))
+    run_lock.forget(102)
+    run_lock.forget(999)
+    assert run_lock.recorded() == tuple(replace(CHILD, pid=pid) for pid in (101, 103))
 
 
 def test_children_are_recorded_before_and_across_the_naming_of_a_task(run_lock, clock):
-    run_lock.record_child(CHILD)
+    run_lock.record(CHILD)
     clock.advance(minutes=1)
     run_lock.write("auth-core", 12)
-    run_lock.record_child(CHILD | {"pid": 102})
-    assert [child.pid for child in run_lock.children()] == [101, 102]
+    run_lock.record(replace(CHILD, pid=102))
+    assert [child.pid for child in run_lock.recorded()] == [101, 102]
     assert str(run_lock.found()) == "issue-12 (auth-core), since 2026-04-22T12:01:00Z, on here"
 
 
-def test_threads_lose_no_child(run_lock):
-    threads = [threading.Thread(target=run_lock.record_child, args=(CHILD | {"pid": pid},)) for pid in range(8)]
+def test_writers_at_the_same_time_lose_no_child(layout, run_lock, clock):
+    others = [RunLockFile(layout.run_lock, clock, "here").record, run_lock.record]
+    threads = [threading.Thread(target=others[pid % 2], args=(replace(CHILD, pid=pid),)) for pid in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {child.pid for child in run_lock.children()} == set(range(8))
+    assert {child.pid for child in run_lock.recorded()} == set(range(8))
+
+
+def test_a_run_lock_that_names_no_task_goes_with_its_last_child(layout, run_lock):
+    for pid in (101, 102):
+        run_lock.record(replace(CHILD, pid=pid))
+    run_lock.forget(101)
+    assert layout.run_lock.exists()
+    run_lock.forget(102)
+    assert not layout.run_lock.exists()
+
+
+def test_a_run_lock_that_names_a_task_outlives_its_children(layout, run_lock):
+    run_lock.write("auth-core", 12)
+    run_lock.record(CHILD)
+    run_lock.forget(CHILD.pid)
+    assert "task_key: auth-core" in layout.run_lock.read_text()
 
 
 def test_a_removed_run_lock_says_nothing(layout, run_lock):
     run_lock.write("auth-core", 12)
     run_lock.remove()
     run_lock.remove()
-    assert (run_lock.found(), run_lock.foreign(), run_lock.children()) == (None, None, ())
+    assert (run_lock.found(), run_lock.foreign(), run_lock.recorded()) == (None, None, ())
     assert not layout.run_lock.exists()
 
 
@@ -92,7 +112,9 @@ def test_our_own_run_lock_is_never_foreign_however_old(run_lock, clock):
     assert run_lock.found().ours
 
 
-@pytest.mark.parametrize(("hours", "words"), [(2, "issue-7 (their-task), since 2026-04-22T11:00:00Z, on elsewhere"), (3.1, None)])
+@pytest.mark.parametrize(
+    ("hours", "words"), [(2, "issue-7 (their-task), since 2026-04-22T11:00:00Z, on elsewhere"), (3.1, None)]
+)
 def test_another_tool_s_run_lock_counts_for_two_hours(layout, run_lock, clock, hours, words):
     layout.run_lock.write_text(THEIRS)
     clock.moment = NOON + timedelta(hours=hours - 1)
@@ -108,9 +130,9 @@ def test_the_limit_is_a_setting(layout, clock):
 def test_our_run_lock_of_another_host_is_foreign_and_its_children_are_none_of_ours(layout, run_lock, clock):
     there = RunLockFile(layout.run_lock, clock, "there")
     there.write("auth-core", 12)
-    there.record_child(CHILD)
+    there.record(CHILD)
     assert run_lock.foreign() == "issue-12 (auth-core), since 2026-04-22T12:00:00Z, on there"
-    assert run_lock.children() == ()
+    assert run_lock.recorded() == ()
 
 
 @pytest.mark.parametrize("content", ["pid: 1\nreason: run\n", "not yaml: [", "acquired_at: yesterday\n"])
@@ -129,10 +151,10 @@ def test_a_lock_emptied_by_a_power_loss_is_none(layout, run_lock):
 
 
 def test_our_own_lock_with_a_damaged_child_is_not_passed_over(layout, run_lock):
-    run_lock.record_child(CHILD)
+    run_lock.record(CHILD)
     layout.run_lock.write_text(layout.run_lock.read_text().replace("pid: 101", "pid: none", 1))
     with pytest.raises(LogDamaged, match="pid"):
-        run_lock.children()
+        run_lock.recorded()
 
 
 def test_the_lease_file_has_the_contract_s_keys_and_a_heartbeat(layout, lease_file, clock):
@@ -170,7 +192,10 @@ def test_a_held_lease_shows_in_the_lease_file_and_a_free_one_does_not(layout, cl
 def test_another_tool_s_loop_is_respected_until_it_is_stale(layout, clock):
     layout.loops.mkdir()
     layout.active_lock.write_text('loop_id: theirs\nholder_pid: 1\nheartbeat_at: "2026-04-22T10:00:00Z"\n')
-    with pytest.raises(Busy, match="loop theirs, process 1, since 2026-04-22T10:00:00Z"), lease(layout, clock).hold(LOOP_ID):
+    with (
+        pytest.raises(Busy, match="loop theirs, process 1, since 2026-04-22T10:00:00Z"),
+        lease(layout, clock).hold(LOOP_ID),
+    ):
         pytest.fail("two loops")
     clock.advance(hours=5)
     with lease(layout, clock).hold(LOOP_ID):

@@ -112,17 +112,16 @@ class _Names:
         return self._checked(name, draft, here) if here else key
 
     def _checked(self, name: Text, draft: Draft, meant: Draft) -> str | None:
+        remedy = "Remove that name; a composite always comes after its parts"
         if meant is draft:
-            what = "depends on itself"
+            what, remedy = "depends on itself", "Remove that name"
         elif meant in draft.ancestors():
             what = f"depends on {quoted(meant.title)}, of which it is a part"
         elif draft in meant.ancestors():
             what = f"depends on {quoted(meant.title)}, which is a part of it"
         else:
             return meant.key
-        self._findings.refuse(
-            name.index, f"{quoted(draft.title)} {what}", "A composite is done when its parts are; remove it"
-        )
+        self._findings.refuse(name.index, f"{quoted(draft.title)} {what}", remedy)
         return None
 
     def _refuse_ambiguous(self, name: Text, meant: Sequence[Draft]) -> None:

@@ -19,7 +19,7 @@ BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 # Inline text is parsed only where it is needed; both parsers are never changed after this.
 _BLOCKS: Final = MarkdownIt("commonmark").disable("inline")
 _INLINE: Final = MarkdownIt("commonmark")
-MAX_TEXT: Final = 4096
+MAX_TEXT: Final = 2000
 """Characters of a title, field, criterion or command; reading longer ones is not linear in time for hostile text."""
 _CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from irontree.domain.requirements.findings import Findings, quoted
+from irontree.domain.requirements.labels import grouped
 from irontree.domain.requirements.markdown import Block, Document, Item, Section
 from irontree.domain.requirements.names import Kind, kind_of
 
@@ -117,10 +118,23 @@ def _check_introduction(parts: list[Part], findings: Findings) -> None:
                 f"the section {quoted(part.label)} belongs to no task",
                 "Give it a deeper heading than its task has, or another name if it is a task",
             )
-        else:
-            for item in checkbox_items(part.blocks):
-                findings.refuse(
-                    item.start,
-                    "an acceptance criterion that belongs to no task",
-                    "Move it under the heading of its task, or make it a plain list item",
+            continue
+        for item in checkbox_items(part.blocks):
+            findings.refuse(
+                item.start,
+                "an acceptance criterion that belongs to no task",
+                "Move it under the heading of its task, or make it a plain list item",
+            )
+        if part.kind is None:
+            _warn_of_fields(part, findings)
+
+
+def _warn_of_fields(part: Part, findings: Findings) -> None:
+    for block in part.blocks:
+        for labelled in grouped(block)[0]:
+            if labelled.kind != "description":
+                findings.warn(
+                    labelled.start,
+                    f"{quoted(labelled.label)} stands in the document's introduction, where fields are not read",
+                    "If it is meant as a field, move it under the heading of its task",
                 )

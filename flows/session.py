@@ -1,0 +1,152 @@
+"""What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
+
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.settings.adopt`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.app import App
+from irontree.domain.decide import Halt
+from irontree.domain.state import Phase
+from irontree.errors import Busy
+from irontree.flows import questions, runs
+from irontree.flows.deployments import deployments_of
+from irontree.flows.names import issue_key, loop_key
+from irontree.flows.questions import Question as Asked
+from irontree.flows.runs import Run
+from irontree.flows.serving import Serving
+from irontree.flows.starting import start_issue, start_loop
+from irontree.flows.taking_up import mark_dead_runs
+from irontree.services import loop as loops
+from irontree.services.answers import Answer, validate
+from irontree.services.run import recover
+from irontree.services.steps import Question
+from irontree.services.world import read_world
+
+SERVING: Final = "serving"
+"""The lock of whoever serves a repository from a terminal; a second terminal is a viewer."""
+
+
+class Session:
+    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already."""
+
+    def __init__(self, app: App, *, environment: Mapping[str, str], home: Path) -> None:
+        self._app = app
+        self._environment = environment
+        self._home = home
+        self._held = ExitStack()
+        self._serving: Serving | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether the flow processes are ours."""
+        return self._serving is not None
+
+    def __enter__(self) -> Self:
+        try:
+            self._held.enter_context(self._app.alive(SERVING).hold("irontree task"))
+        except Busy:
+            return self
+        with self._held:
+            mark_dead_runs(self._app, nothing_starts=True)
+            self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
+            self._held.callback(self._serving.stop)
+            self._held = self._held.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._held.close()
+
+    def wait_ready(self) -> None:
+        """Wait until our runs would be taken up; raises ServerUnavailable."""
+        if self._serving:
+            self._serving.wait_ready()
+
+    def set_going(self, loop_id: str) -> Run | None:
+        """Have the right run of this loop working or asking, by what the log says; None if the loop has ended."""
+        loop = loops.read_loop(self._app, loop_id)
+        if loop.entity.status in ("completed", "cancelled"):
+            return None
+        world = read_world(self._app)
+        decision = loops.next_decision(self._app, loop_id)
+        if loop.entity.status == "halted" and isinstance(decision, Halt) and decision.task_key:
+            return start_issue(self._app, world.states[decision.task_key], loop_id)
+        return start_loop(self._app, loop_id)
+
+    def run_of_issue(self, issue_number: int) -> Run | None:
+        """The one run of this issue; None before its first step, or after Prefect's database was deleted."""
+        state = read_world(self._app).state(issue_number)
+        with runs.connect() as client:
+            return runs.find_run(client, issue_key(self._app, state))
+
+    def run_of_loop(self, loop_id: str) -> Run | None:
+        """The newest run of this loop."""
+        newest = loops.read_loop(self._app, loop_id).sequence
+        with runs.connect() as client:
+            found = (runs.find_run(client, loop_key(self._app, loop_id, n)) for n in range(newest, 0, -1))
+            return next((run for run in found if run), None)
+
+    def run_that_asks(self, question: Question) -> Run | None:
+        """The suspended run that shows this question's form; None if none does (yet)."""
+        if question.issue_number is not None:
+            return self.run_of_issue(question.issue_number)
+        return self.run_of_loop(question.loop_id or "")
+
+    def asked(self, question: Question) -> Asked | None:
+        """The form of this question; None until its run has suspended: the log knows of a halt before Prefect does."""
+        run = self.run_that_asks(question)
+        if run is None:
+            return None
+        with runs.connect() as client:
+            found = questions.open_question(client, run.id)
+        return found if found and found.key.startswith(question.key) else None
+
+    def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
+        """Answer as the form in the browser does; raises AnswerRefused if it does not fit, or somebody was faster."""
+        choice = validate(question, answer)
+        extra = {"count": answer.count, "revision": answer.revision}
+        payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
+        payload |= {need: value for need, value in extra.items() if value is not None}
+        with runs.connect() as client:
+            questions.answer(client, asked.run_id, payload, key=asked.key)
+
+    def url(self, run: Run) -> str:
+        """The page of that run."""
+        return runs.url_for(run.id)
+
+    def url_of(self, asked: Asked) -> str:
+        """The page of the run that asks."""
+        return runs.url_for(asked.run_id)
+
+    def finish(self) -> None:
+        """Let the flows stop after their present step."""
+        if self._serving:
+            self._serving.finish()
+
+    def alive(self) -> bool:
+        """Whether our flows are still served; a viewer cannot know."""
+        return self._serving is None or self._serving.alive()
+
+    def stop(self) -> None:
+        """End all flow processes now, and settle by evidence what they left (ruling R11)."""
+        if not self._serving:
+            return
+        self._serving.stop()
+        settle(self._app)
+        with runs.connect() as client:
+            runs.mark_lost(client, self._app.repository.id, "stopped by a person")
+
+
+def settle(app: App) -> tuple[int, ...]:
+    """Record of every attempt that was cut off what became of it; the issues concerned."""
+    running = [state for state in read_world(app).states.values() if state.phase is Phase.RUNNING]
+    for state in running:
+        with app.driver.hold(f"issue-{state.issue_number}, recover", wait_seconds=10):
+            recover(app, state.issue_number)
+    return tuple(state.issue_number for state in running)

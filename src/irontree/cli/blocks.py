@@ -1,0 +1,101 @@
+"""What a verb shows, as values: the console prints them as plain text, or with Rich on a terminal.
+
+`Style` says what a text means; only the terminal knows what that looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal
+
+from irontree.cli.text import one_line, printable
+
+Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
+GAP = "  "
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One line of text and what it means."""
+
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headings; the last column is the one that may be long."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell | str, ...], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines as they are, under a title if there is one; `framed` where a person has to decide something."""
+
+    lines: tuple[Cell | str, ...]
+    title: str = ""
+    framed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Text of many lines, such as a diff, with its own line ends."""
+
+    text: str
+    title: str = ""
+    language: str = "text"
+
+
+Block = Table | Lines | Verbatim
+
+
+def cell(value: Cell | str) -> Cell:
+    """The cell itself, or the text as one without meaning."""
+    return value if isinstance(value, Cell) else Cell(value)
+
+
+def plain(blocks: Iterable[Block]) -> Iterator[str]:
+    """The lines of *blocks* as plain text, an empty one between two blocks."""
+    first = True
+    for block in blocks:
+        if not first:
+            yield ""
+        first = False
+        yield from _plain_block(block)
+
+
+def _plain_block(block: Block) -> Iterator[str]:
+    match block:
+        case Table():
+            yield from _titled(block.title, _columns([block.headings, *block.rows]), indent="")
+        case Lines():
+            yield from _titled(block.title, (one_line(cell(line).text) for line in block.lines))
+        case Verbatim():
+            yield from _titled(block.title, printable(block.text).rstrip("\n").split("\n"))
+
+
+def _titled(title: str, lines: Iterable[str], indent: str = GAP) -> Iterator[str]:
+    if title:
+        yield f"{one_line(title)}:"
+    yield from (f"{indent if title else ''}{line}" for line in lines)
+
+
+def _columns(rows: Sequence[Sequence[Cell | str]]) -> Iterator[str]:
+    """Columns of one width each, with a mark in empty cells; nothing is cut off."""
+    texts = [[_indented(cell(value).text) or NOTHING for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
+    for row in texts:
+        *most, last = row
+        yield GAP.join([*(text.ljust(width) for text, width in zip(most, widths, strict=False)), last]).rstrip()
+
+
+def _indented(text: str) -> str:
+    """In one line, with the spaces at its beginning: they show how deep a task is in the tree."""
+    line = one_line(text)
+    return " " * (len(text) - len(text.lstrip(" "))) + line if line else ""

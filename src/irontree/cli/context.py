@@ -1,0 +1,66 @@
+"""What a verb gets: its options, where to print, where to work; and the way to the repository's ports."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irontree.cli.console import Console
+
+if TYPE_CHECKING:
+    import threading
+
+    from irontree.app import App
+    from irontree.ports import Cancellation
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One command: `folder` is in the repository it is about."""
+
+    options: argparse.Namespace
+    console: Console
+    folder: Path
+
+    def open(self, *, cancel: Cancellation | None = None) -> App:
+        """The ports of the repository; raises what `bootstrap.open_app` raises."""
+        from irontree.app import Origin
+        from irontree.bootstrap import open_app
+
+        return open_app(self.folder, origin=Origin(actor=user_name()), cancel=cancel, progress=self.console)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[threading.Event]:
+        """Ctrl-C asks the step in the block to stop and keep what was done; a second one ends it at once."""
+        import signal
+        import threading
+
+        cancel = threading.Event()
+
+        def stop(*_: object) -> None:
+            if cancel.is_set():
+                raise KeyboardInterrupt
+            cancel.set()
+            with suppress(RuntimeError):  # came in the middle of another line
+                self.console.note("stopping; what was done is kept (Ctrl-C again: at once)")
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield cancel
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def user_name() -> str:
+    """Who types, by the log-in; `someone` where the machine has no name for them."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container with a number for a user
+        return f"user {os.getuid()}"

@@ -1,0 +1,87 @@
+"""Blocks on a terminal, with Rich: the only module of the read-only verbs that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TextIO
+
+from rich.box import ROUNDED, SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell
+from irontree.cli.text import one_line, printable
+
+STYLES: Final[dict[Style, str]] = {
+    "": "",
+    "title": "bold",
+    "faint": "dim",
+    "good": "green",
+    "bad": "red",
+    "busy": "cyan",
+    "asks": "yellow",
+    "command": "bold cyan",
+}
+NARROW: Final = 60
+
+
+def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
+    """Draw *blocks* on the terminal *out*; NO_COLOR and the encoding of *out* are respected.
+
+    *width* in columns instead of the terminal's own, *force* for an *out* that is none.
+    """
+    console = Console(file=out, width=width, force_terminal=force or None, highlight=False, soft_wrap=False)
+    for number, block in enumerate(blocks):
+        if number:
+            console.print()
+        console.print(_drawn(block, narrow=console.width < NARROW))
+
+
+def _drawn(block: Block, *, narrow: bool) -> RenderableType:
+    match block:
+        case Table():
+            return _table(block, narrow=narrow)
+        case Lines():
+            return _lines(block)
+        case Verbatim():
+            text = printable(block.text).rstrip("\n")
+            return _under(block.title, Syntax(text, block.language, theme="ansi_dark", background_color="default"))
+
+
+def _table(block: Table, *, narrow: bool) -> RenderableType:
+    """On a narrow terminal every row is a few lines of its own: columns would leave nothing to read."""
+    if narrow:
+        return _under(block.title, Group(*(_stacked(block.headings, row) for row in block.rows)))
+    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
+    for number, heading in enumerate(block.headings):
+        last = number == len(block.headings) - 1
+        drawn.add_column(heading, no_wrap=not last, overflow="fold" if last else "ellipsis")
+    for row in block.rows:
+        drawn.add_row(*(_text(value) for value in row))
+    return _under(block.title, drawn)
+
+
+def _stacked(headings: tuple[str, ...], row: tuple[Cell | str, ...]) -> RenderableType:
+    named = [(heading, cell(value)) for heading, value in zip(headings, row, strict=True) if cell(value).text.strip()]
+    lines = [Text.assemble((f"{heading}: ", "dim"), _text(value)) for heading, value in named]
+    return Group(*lines, Text())
+
+
+def _lines(block: Lines) -> RenderableType:
+    body = Group(*(_text(line) for line in block.lines))
+    if block.framed:
+        return Panel(body, title=Text(one_line(block.title)), title_align="left", box=ROUNDED, border_style="yellow")
+    return _under(block.title, body)
+
+
+def _under(title: str, body: RenderableType) -> RenderableType:
+    return Group(Text(one_line(title), style="bold"), body) if title else body
+
+
+def _text(value: Cell | str) -> Text:
+    found = cell(value)
+    indent = " " * (len(found.text) - len(found.text.lstrip(" ")))
+    return Text(indent + one_line(found.text), style=STYLES[found.style])

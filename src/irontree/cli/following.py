@@ -1,0 +1,193 @@
+"""Follows a loop on the terminal: new events as they come, questions when they are asked, until it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from irontree.app import App
+from irontree.cli.answering import Prepared
+from irontree.domain.state import Phase
+from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.flows.questions import Question as Asked
+from irontree.flows.session import Session
+from irontree.services.answers import Answer
+from irontree.services.loop import read_loop
+from irontree.services.narrate import say_issue_event, say_loop_event
+from irontree.services.overview import title_of
+from irontree.services.steps import Question, next_step, question_of_loop
+from irontree.services.world import World, read_world
+
+LOOK_EVERY = 0.15
+CHECK_RUN_EVERY = 3.0
+
+
+class Screen(Protocol):
+    """What the follower needs of a terminal."""
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        ...
+
+    def busy(self, text: str) -> None:
+        """What is going on right now; replaced by the next."""
+        ...
+
+    def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:
+        """A person's answer; None if nobody is there, or it was answered elsewhere meanwhile."""
+        ...
+
+
+class Asking(Protocol):
+    """Whether a question is still open."""
+
+    def __call__(self) -> bool:
+        """False once it was answered elsewhere."""
+        ...
+
+
+@dataclass
+class Follower:
+    """Follows one loop; `prepared` are answers given beforehand, used up in order."""
+
+    app: App
+    session: Session
+    loop_id: str
+    screen: Screen
+    prepared: list[Prepared]
+    person: str
+    _seen: dict[int, int] = field(default_factory=dict)
+    _loop_seen: int = 0
+    _answered: set[str] = field(default_factory=set)
+    _stopping: bool = False
+
+    def follow(self) -> str:
+        """Until the loop has ended, or waits for somebody who is not here; its status then (`stopped`: by Ctrl-C)."""
+        check_at = time.monotonic() + CHECK_RUN_EVERY
+        while True:
+            try:
+                self.catch_up()
+                status = read_loop(self.app, self.loop_id).entity.status
+                if status in ("completed", "cancelled"):
+                    return status
+                if not self._stopping and not self._answer_what_is_asked():
+                    return "halted"
+                if time.monotonic() >= check_at:
+                    if self._has_stopped():
+                        return "stopped"
+                    check_at = time.monotonic() + CHECK_RUN_EVERY
+                time.sleep(LOOK_EVERY)
+            except KeyboardInterrupt:
+                if self._stopping:
+                    raise
+                self._stopping = True
+                self.session.finish()
+                self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
+
+    def catch_up(self) -> None:
+        """Say what is new in the log, in the order in which it was recorded."""
+        world = read_world(self.app)
+        lines = [*self._issue_lines(world), *self._loop_lines()]
+        for _, text in sorted(lines, key=lambda line: line[0]):
+            self.screen.say(text)
+        self.screen.busy(self._activity(world))
+
+    def skip_history(self) -> None:
+        """Take what is in the log already as known."""
+        for number in self.app.log.streams():
+            self._seen[number] = self.app.log.read(number).last_sequence
+        self._loop_seen = read_loop(self.app, self.loop_id).sequence
+
+    def _issue_lines(self, world: World) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = []
+        for state in sorted(world.states.values(), key=lambda state: state.issue_number):
+            if state.sequence <= self._seen.get(state.issue_number, 0):
+                continue
+            for record in self.app.log.read(state.issue_number).records:
+                if record.event.sequence > self._seen.get(state.issue_number, 0):
+                    title = title_of(world, state.task_key)
+                    text = f"#{state.issue_number} {title}: {say_issue_event(record)}"
+                    lines.append((str(record.meta.get("time", "")), text))
+            self._seen[state.issue_number] = state.sequence
+        return lines
+
+    def _loop_lines(self) -> list[tuple[str, str]]:
+        records = self.app.loops.read(self.loop_id).records
+        fresh = [record for record in records if record.event.sequence > self._loop_seen]
+        if fresh:
+            self._loop_seen = fresh[-1].event.sequence
+        return [(str(record.meta.get("time", "")), say_loop_event(record)) for record in fresh]
+
+    def _activity(self, world: World) -> str:
+        busy = [state for state in world.states.values() if state.phase in (Phase.RUNNING, Phase.COMMITTED)]
+        if not busy:
+            return "starting the next step"
+        state = busy[0]
+        doing = "the agent works" if state.phase is Phase.RUNNING else "checks run"
+        return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
+
+    def _answer_what_is_asked(self) -> bool:
+        """Answer the open question, if there is one; False if there is and nobody can."""
+        question = self._question()
+        if question is None:
+            return True
+        asked = self.session.asked(question)
+        if asked is None or asked.key in self._answered:
+            return True
+        answer = self._prepared_answer(question) or self.screen.ask(
+            question, asked, self.session.url_of(asked), lambda: self._question() == question
+        )
+        if answer is None:
+            return self._question() != question
+        self._answered.add(asked.key)
+        self._give(question, answer, asked)
+        return True
+
+    def _give(self, question: Question, answer: Answer, asked: Asked) -> None:
+        try:
+            self.session.answer(question, answer, asked)
+        except AnswerRefused as error:
+            self.screen.say(f"{error.message} {error.remedy or ''}")
+            return
+        note = f" (“{answer.note}”)" if answer.note else ""
+        self.screen.say(f"Answered: {answer.choice}{note}")
+
+    def _question(self) -> Question | None:
+        entity = read_loop(self.app, self.loop_id).entity
+        if entity.status != "halted":
+            return None
+        world = read_world(self.app)
+        state = world.states.get(entity.halt_at_task_key or "")
+        if state is None:
+            return question_of_loop(self.app, self.loop_id)
+        found = next_step(self.app, state.issue_number, self.loop_id)
+        return found if isinstance(found, Question) else None
+
+    def _prepared_answer(self, question: Question) -> Answer | None:
+        for index, prepared in enumerate(self.prepared):
+            if prepared.answers(question):
+                return self.prepared.pop(index).by(self.person, question)
+        return None
+
+    def _has_stopped(self) -> bool:
+        """Whether nothing drives the loop any more; raises ServerUnavailable if that is not what was asked for."""
+        if not self.session.alive():
+            raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
+        run = self.session.run_of_loop(self.loop_id)
+        if run is None or not run.final or read_loop(self.app, self.loop_id).entity.status != "running":
+            return False
+        if self._stopping or run.state_name == "Stopped":
+            return True
+        raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
+
+    def _go_on_hint(self) -> str:
+        return f"go on with: irontree task resume {self.loop_id}"
+
+
+def leftover(prepared: Sequence[Prepared]) -> str | None:
+    """Words about prepared answers that were not needed."""
+    if not prepared:
+        return None
+    return "Not needed: " + ", ".join(f"--answer {answer.text!r}" for answer in prepared)

@@ -1,0 +1,188 @@
+"""`irontree VERB …`: finds the verb, imports its module alone, and is the one error boundary.
+
+The module of a verb is named after it and has two functions: `add_arguments(parser)` says what may be typed,
+`run(context)` does it and returns the exit code. Exit codes: 0 done, 1 refused, halted or failed as expected,
+2 wrong usage, 3 a bug of ours, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Protocol, cast
+
+from irontree import __version__
+from irontree.cli.console import Console, open_console
+from irontree.cli.context import Context
+from irontree.cli.parser import Parser, UsageError
+from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
+
+OK: Final = 0
+REFUSED: Final = 1
+USAGE: Final = 2
+BUG: Final = 3
+INTERRUPTED: Final = 130
+
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "begin": {
+            "demo": "the main job on a sample repository, offline",
+            "init": "set this repository up: .mino/config.yml from what is found, labels",
+            "example": "print a requirement document to start from",
+            "task": "approve a requirement document, publish its issues, work through them",
+        },
+        "one step at a time": {
+            "run": "let the agent make one attempt at an issue",
+            "verify": "check an issue's commit, and publish it if the checks pass",
+            "checkup": "accept, reject, unblock, aggregate, finalize, reconcile, look for trouble",
+        },
+        "look": {
+            "status": "the tree, who is busy, what waits for you and how to answer",
+            "show": "everything about one issue",
+            "events": "the event log of one issue",
+            "graph": "the dependency graph as Mermaid text",
+            "loops": "loops, or one loop with its transitions",
+            "config": "every setting, its value and where it comes from",
+        },
+    }
+)
+VERBS: Final[Mapping[str, str]] = MappingProxyType({verb: text for group in GROUPS.values() for verb, text in group.items()})
+
+# The machine's trouble, not a bug: disk full or over quota, read-only, not allowed.
+_ENVIRONMENT_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+class Verb(Protocol):
+    """The module of a verb."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say what may be typed behind the verb."""
+        ...
+
+    def run(self, context: Context) -> int:
+        """Do it; the exit code."""
+        ...
+
+
+def entry() -> None:
+    """Be the console script."""
+    sys.exit(main())
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line *argv* (without the program's name) and return the exit code; raises nothing."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    console = open_console(sys.stdout, sys.stderr, os.environ, json="--json" in words)
+    try:
+        return _bounded(words, console)
+    except BrokenPipeError:  # `irontree events issue-12 | head`: the reader has what it wanted
+        _be_quiet()
+        return OK
+
+
+def verb_parser(verb: str) -> Parser:
+    """The parser of everything behind *verb*."""
+    parser = Parser(prog=f"irontree {verb}", description=f"{VERBS[verb][0].upper()}{VERBS[verb][1:]}.")
+    _load(verb).add_arguments(parser)
+    _add_folder(parser)
+    return parser
+
+
+def top_parser() -> Parser:
+    """The parser of everything up to the verb."""
+    parser = Parser(
+        prog="irontree",
+        usage="irontree [-C DIR] VERB …",
+        description="Requirement documents become approved issues; coding agents work through them.",
+        epilog="\n".join(_verb_list()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_folder(parser)
+    parser.add_argument("--version", action="version", version=f"irontree {__version__}")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _bounded(words: Sequence[str], console: Console) -> int:
+    """The one error boundary: whatever happens becomes words for the person who must act, and an exit code."""
+    try:
+        code = _dispatch(words, console)
+        console.flush()
+    except SystemExit as end:  # argparse after --help and --version
+        return end.code if isinstance(end.code, int) else OK
+    except UsageError as error:
+        console.usage(error.message, error.usage)
+        return USAGE
+    except (KeyboardInterrupt, Cancelled) as error:
+        console.failed("interrupted", str(error) or "interrupted")
+        return INTERRUPTED
+    except IrontreeError as error:
+        console.refused(error)
+        return REFUSED
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001  (nothing may reach the user as a traceback)
+        return _foreign(error, words, console)
+    return code
+
+
+def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
+    if isinstance(error, OSError) and error.errno in _ENVIRONMENT_ERRORS:
+        where = f"{error.filename}: " if error.filename else ""
+        console.refused(EnvironmentRefused(f"{where}{error.strerror}", remedy="see to it, then type the same again"))
+        return REFUSED
+    from irontree.cli.bugreport import write_report
+
+    console.bug(error, write_report(error, words, os.environ))
+    return BUG
+
+
+def _dispatch(words: Sequence[str], console: Console) -> int:
+    given = top_parser().parse_args(words)
+    if not given.words:
+        top_parser().print_help()
+        return OK
+    verb, *rest = given.words
+    if verb not in VERBS:
+        raise _unknown(verb)
+    options = verb_parser(verb).parse_intermixed_args(rest)
+    folder = Path(given.folder or ".") / (options.folder or ".")
+    return _load(verb).run(Context(options, console, folder))
+
+
+def _load(verb: str) -> Verb:
+    return cast("Verb", importlib.import_module(f"irontree.cli.{verb}"))
+
+
+def _unknown(verb: str) -> UsageError:
+    import difflib
+
+    close = difflib.get_close_matches(verb, VERBS, n=1)
+    meant = f"; did you mean `irontree {close[0]}`?" if close else ""
+    return UsageError(f"there is no verb {verb!r}{meant}", top_parser().format_usage())
+
+
+def _add_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-C", dest="folder", metavar="DIR", help="work in the repository that DIR is in")
+
+
+def _verb_list() -> Iterator[str]:
+    for group, verbs in GROUPS.items():
+        yield f"{group}:"
+        yield from (f"  {verb:<9}{text}" for verb, text in verbs.items())
+    yield "\n`irontree VERB --help` says what each one takes."
+
+
+def _be_quiet() -> None:
+    """Keep the interpreter from complaining about the closed pipe when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,64 @@
+"""argparse as this program uses it: usage errors reach the one error boundary, shared arguments are said once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; *usage* shows what can."""
+
+    def __init__(self, message: str, usage: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError; never guesses at shortened options, which would change meaning when one is added."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of printing and leaving."""
+        raise UsageError(message, self.format_usage())
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, for everything that prints data."""
+    parser.add_argument("--json", action="store_true", help="print JSON (keys: docs/reference-cli.md)")
+
+
+def add_issue(parser: argparse.ArgumentParser) -> None:
+    """The issue that a verb is about."""
+    parser.add_argument("issue", metavar="ISSUE", help="issue-12, #12, 12, or a task key")
+
+
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """`--wait`, for everything that needs the driver lock."""
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help="how long to wait while somebody else is at work here (default: not at all)",
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number above zero, as an argparse type."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds

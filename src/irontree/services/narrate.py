@@ -1,0 +1,77 @@
+"""Events in plain words, one line each, for people who watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irontree.domain.events import IssueEvent, LoopEvent, Record
+
+
+def say_issue_event(record: Record[IssueEvent]) -> str:
+    """What happened to the issue, with what matters of its particulars."""
+    event, meta = record.event, record.meta
+    words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
+    return words.format(
+        attempt=event.attempt_count,
+        started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
+        attempts=1 + event.max_retry_count,
+        commit=_short(event.code_ref),
+        why=_why(meta),
+        by=meta.get("by") or getattr(event, "by", ""),
+        check=getattr(event, "blocking_check", ""),
+    ) + _sent_back(event, meta)
+
+
+def say_loop_event(record: Record[LoopEvent]) -> str:
+    """What happened to the loop."""
+    event = record.event
+    match event.event:
+        case "loop_started":
+            return f"loop {event.loop_id} started"
+        case "loop_halted":
+            return f"loop halted: {str(getattr(event, 'halt_reason', '')).replace('_', ' ')}"
+        case "loop_completed":
+            return "goal reached: everything in scope is done"
+        case "loop_cancelled" if getattr(event, "task_key", None):
+            return f"skipped: {getattr(event, 'task_key', '')}"
+        case other:
+            return other.replace("_", " ")
+
+
+_ISSUE_WORDS = {
+    "task_published": "published",
+    "task_approved": "approved by {by}",
+    "task_reapproval_required": "needs approval again: {why}",
+    "run_started": "attempt {attempt} of {attempts}: the agent works",
+    "run_completed": "attempt {attempt} of {attempts}: committed {commit}",
+    "run_commit_failed": "attempt {started} given back: git refused the commit",
+    "run_interrupted": "attempt {started} given back: {why}",
+    "verify_passed": "verified, published as {commit}",
+    "verify_failed_retryable": "verification failed at attempt {attempt} of {attempts}",
+    "verify_failed_terminal": "verification failed, all {attempts} attempts are used up",
+    "verify_pending_acceptance": "waits for a person: {why}",
+    "verify_publication_failed": "verified, but not published yet: {why}",
+    "checkup_preflight_blocked": "blocked ({check}): {why}",
+    "checkup_unblocked": "goes on, says {by}",
+    "checkup_accept_recorded": "accepted by {by}, published as {commit}",
+    "checkup_accept_publication_failed": "accepted, but not published yet: {why}",
+    "checkup_aggregate_recorded": "all its parts are done",
+    "checkup_done": "done",
+    "checkup_reconcile_external_close_detected": "closed outside, without evidence",
+    "checkup_reconcile_sequence_gap_detected": "events are missing",
+}
+
+
+def _why(meta: dict[str, Any]) -> str:
+    reasons = meta.get("reasons") or [meta.get("reason", "")]
+    return "; ".join(str(reason) for reason in reasons)
+
+
+def _sent_back(event: IssueEvent, meta: dict[str, Any]) -> str:
+    if event.event.startswith("verify_failed") and meta.get("note"):
+        return f": sent back by {meta.get('by', 'a person')} (“{meta['note']}”)"
+    return ""
+
+
+def _short(code_ref: str | None) -> str:
+    return code_ref[:7] if code_ref and code_ref != "not_applicable" else "(no change)"

@@ -1,0 +1,82 @@
+"""The seven halt conditions, in their order, and what a person may answer (protocol, halt conditions; design, 6)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irontree.domain.halt import RULE, RULES, choices, halt_of
+from irontree.domain.state import Phase
+from tests.unit.domain.histories import reach
+
+ORDER = """goal_reached fail_terminal pending_acceptance reapproval_required blocked protocol_gap
+    loop_budget_exhausted""".split()
+HALTS = {
+    Phase.TERMINAL: "fail_terminal",
+    Phase.PENDING: "pending_acceptance",
+    Phase.STALE: "reapproval_required",
+    Phase.ADOPTED: "reapproval_required",
+    Phase.BLOCKED: "blocked",
+}
+# Reason -> who asks, and the answers: name and what it needs. A star: only inside a loop.
+ANSWERS = {
+    "goal_reached": (None, []),
+    "fail_terminal": ("issue", ["retry count", "verify", "*skip", "*stop"]),
+    "pending_acceptance": ("issue", ["accept", "send-back note", "*skip", "*stop"]),
+    "reapproval_required": ("issue", ["approve revision", "*skip", "*stop"]),
+    "blocked": ("issue", ["go-on", "*skip", "*stop"]),
+    "protocol_gap": ("loop", ["go-on", "stop"]),
+    "loop_budget_exhausted": ("loop", ["extend count", "stop"]),
+}
+
+
+def test_the_seven_conditions_stand_in_the_protocols_order():
+    assert [rule.reason for rule in RULES] == ORDER
+    assert list(RULE) == ORDER
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_an_issue_halts_in_exactly_these_phases(phase):
+    rule = halt_of(reach(phase).now)
+    assert (rule.reason if rule else None) == HALTS.get(phase)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_log_that_cannot_be_trusted_blocks_in_every_phase(phase):
+    assert halt_of(replace(reach(phase).now, problem="sequence 2 is missing")) is RULE["blocked"]
+
+
+@pytest.mark.parametrize("reason", ORDER)
+def test_a_person_is_asked_by_the_issue_or_the_loop_and_has_these_choices(reason):
+    asked_of, answers = ANSWERS[reason]
+    rule = RULE[reason]
+    told = [f"{'*' * choice.loop_only}{choice.name} {' '.join(choice.needs)}".strip() for choice in rule.choices]
+    only_in_loop = [answer for answer in answers if answer.startswith("*")]
+    assert rule.asked_of == asked_of
+    if asked_of == "issue":
+        assert told == answers
+        assert [choice.name for choice in choices(rule, in_loop=True)] == [names(answer) for answer in answers]
+    assert len(choices(rule, in_loop=False)) >= len(answers) - max(len(only_in_loop), asked_of == "loop")
+
+
+def names(answer):
+    return answer.lstrip("*").split()[0]
+
+
+@pytest.mark.parametrize("reason", ORDER)
+def test_every_choice_of_a_halt_has_its_own_name_and_label(reason):
+    """A form sends the label, a terminal the name: neither may stand for two answers."""
+    rule = RULE[reason]
+    words = [word for choice in rule.choices for word in (choice.name, choice.label)]
+    assert len(set(words)) == len(words)
+    assert rule.title
+
+
+@pytest.mark.parametrize("phase", sorted(HALTS))
+def test_a_halted_issue_leaves_a_choice_even_without_a_loop(phase):
+    rule = halt_of(reach(phase).now)
+    assert rule is not None
+    names_alone = [choice.name for choice in choices(rule, in_loop=False)]
+    assert names_alone
+    assert not {"skip", "stop"} & set(names_alone)

@@ -1,0 +1,47 @@
+"""Forms of questions: what the server checks without us."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from irontree.flows.forms import make_form
+
+ADA = {"decision": "accept", "approver": "Ada"}
+
+
+@pytest.fixture
+def form():
+    return make_form("Decide", ["accept", "send back"], needs=["revision", "count"])
+
+
+def test_a_decision_and_a_name_are_enough(form):
+    filled = form(**ADA)
+    assert filled.model_dump() == {**ADA, "note": "", "count": 1, "revision": ""}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"decision": None},
+        {"decision": "yes"},
+        {"approver": ""},
+        {"approver": "A"},
+        {"count": 0},
+        {"count": 51},
+        {"revision": "not one"},
+        {"other": 1},
+    ],
+)
+def test_what_the_form_does_not_offer_is_refused(form, wrong):
+    with pytest.raises(ValidationError):
+        form(**{**ADA, **wrong})
+
+
+def test_nothing_is_decided_for_the_person(form):
+    """Prefect takes an empty answer to a form whose fields all have defaults."""
+    assert set(form.model_json_schema()["required"]) == {"decision", "approver"}
+
+
+def test_a_question_asks_for_nothing_that_it_does_not_need():
+    assert set(make_form("Decide", ["accept"]).model_fields) == {"decision", "approver", "note"}

@@ -1,0 +1,16 @@
+"""What a suspended run asks, as other clients read it."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from irontree.flows.forms import make_form
+from irontree.flows.questions import Question
+
+
+@pytest.mark.parametrize("choices", [("accept", "send back", "skip"), ("stop",)])
+def test_the_choices_of_a_question_are_those_of_its_form(choices):
+    schema = make_form("Decide", choices).model_json_schema()
+    assert Question(uuid.uuid4(), "halt-1", "", schema).choices == choices

@@ -1,0 +1,71 @@
+"""How the private server and its clients find each other: locks say who lives, files say where."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from irontree.flows.server_state import Address, ServerState
+
+HERE = Address(port=4280, pid=1)
+
+
+@pytest.fixture
+def state(tmp_path):
+    """The state folder as one process sees it; locks are per opening, so a second object stands for another one."""
+    return ServerState(tmp_path / "state")
+
+
+@pytest.fixture
+def other(state):
+    return ServerState(state.home)
+
+
+def test_only_one_process_becomes_the_server(state, other):
+    assert state.become_the_server()
+    assert not other.become_the_server()
+
+
+def test_a_server_is_seen_from_its_start_and_found_when_it_answers(state, other):
+    assert not other.lives()
+    state.come_alive()
+    assert (other.lives(), other.address()) == (True, None)
+    state.publish(HERE)
+    assert other.address() == HERE
+
+
+def test_the_address_of_a_dead_server_is_not_trusted(state, other):
+    state.publish(HERE)
+    assert other.address() is None
+
+
+def test_a_new_server_learns_the_port_of_the_one_before_and_takes_its_address_away(state, other):
+    state.publish(HERE)
+    assert other.come_alive() == HERE.port
+    assert state.address() is None
+
+
+def test_the_first_server_has_none_before_it(state):
+    assert state.come_alive() is None
+
+
+def test_a_server_is_in_use_while_it_has_any_client(state, other):
+    assert not state.in_use()
+    first, second = other.join(), other.join()
+    os.close(first)
+    assert state.in_use()
+    assert not state.shut_out()
+    os.close(second)
+    assert not state.in_use()
+
+
+def test_a_server_that_ends_takes_its_address_away_first(state, other):
+    state.come_alive()
+    state.publish(HERE)
+    assert state.shut_out()
+    assert other.address() is None
+
+
+def test_the_address_is_that_of_the_api():
+    assert HERE.api_url == "http://127.0.0.1:4280/api"

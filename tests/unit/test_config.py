@@ -1,0 +1,218 @@
+"""`.mino/config.yml`: what it says, what it may not say, and how it is written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from irontree.config import Config, Section, load_config, read_config, write_config
+from irontree.domain.detection import DETECTION
+from irontree.domain.plan import AgentSpec, CheckCommand, PublishPolicy, WorkspacePolicy
+from irontree.errors import ConfigRefused, EnvironmentRefused
+
+NAME = ".mino/config.yml"
+EVERYTHING = """\
+verify:
+  commands: [make test, {name: lint, run: ruff check .}]
+  seconds: 60
+  detection: false
+issue: {close_on_done: manual}
+report: {promotion: never, docs_path: notes/}
+comment: {reply: always}
+agent:
+  adapter: replay
+  command: agent -p 'do it' "${HOME}"
+  wall_seconds: 10
+  stall_seconds: 5
+  environment: [API_KEY]
+workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
+publish: {mode: pull_request, remote: upstream, target_branch: trunk}
+forge: {adapter: memory}
+loop: {max_transitions: 20, lease_stale_hours: 12}
+run: {max_retry_count: 0, lock_stale_hours: 4}
+composite_threshold: 5
+backup: {push: true}
+prefect: {api_url: "http://127.0.0.1:4200/api"}
+"""
+
+
+SECTIONS = {name: type(value) for name, value in Config() if isinstance(value, Section)}
+
+
+def refusal(text: str | bytes) -> str:
+    with pytest.raises(ConfigRefused) as caught:
+        read_config(text, NAME)
+    assert caught.value.remedy
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing yet\n", "verify:\n# commands: []\npublish:\n", "{}", "agent: {command: }"]
+)
+def test_a_file_that_says_nothing_means_the_defaults(text):
+    assert read_config(text, NAME) == Config()
+
+
+def test_without_a_file_everything_has_its_default(tmp_path):
+    assert load_config(tmp_path / "config.yml") == Config()
+
+
+def test_the_defaults_are_the_protocol_s():
+    config = Config()
+    assert (config.issue.close_on_done, config.report.promotion, config.comment.reply) == (None, "auto", "auto")
+    assert (config.report.docs_path, config.composite_threshold) == ("docs/integrations/", 3)
+    assert (config.run.lock_stale_hours, config.loop.lease_stale_hours, config.run.max_retry_count) == (2, 6, 3)
+    assert (config.publish.mode, config.forge.adapter, config.backup.push) == ("direct", "local", False)
+
+
+def test_every_key_can_be_set():
+    said, default = dict(read_config(EVERYTHING, NAME)), dict(Config())
+    assert [name for name in default if name not in SECTIONS and said[name] == default[name]] == []
+    for name in SECTIONS:
+        before = dict(default[name])
+        assert [f"{name}.{key}" for key, value in said[name] if value == before[key]] == []
+
+
+def test_the_policy_carries_what_a_person_approves():
+    policy = read_config(EVERYTHING, NAME).policy("origin", "main")
+    assert policy.agent == AgentSpec(
+        adapter="replay",
+        command=("agent", "-p", "do it", "${HOME}"),
+        wall_seconds=10,
+        stall_seconds=5,
+        environment=("API_KEY",),
+    )
+    assert policy.checks == (
+        CheckCommand(name="make test", run="make test"),
+        CheckCommand(name="lint", run="ruff check ."),
+    )
+    assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True, kind="none")
+    assert policy.publish == PublishPolicy(mode="pull_request", remote="upstream", target_branch="trunk")
+    assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
+
+
+def test_what_was_found_holds_where_the_file_says_nothing():
+    policy = Config().policy("origin", "main")
+    assert policy.publish == PublishPolicy(remote="origin", target_branch="main")
+    assert Config().policy(None, "main").publish.remote is None
+    assert policy.detection == DETECTION
+
+
+def test_configured_commands_replace_detection():
+    assert read_config("verify: {commands: [make]}", NAME).policy(None, "main").detection == ()
+    assert read_config("verify: {detection: false}", NAME).policy(None, "main").detection == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("verfy:\n", "line 1: unknown key `verfy`; did you mean `verify`?"),
+        ("verify:\n  comands: []\n", "line 2: unknown key `verify.comands`; did you mean `verify.commands`?"),
+        ("workspace:\n\n  copy_files: []\n", "line 3: unknown key `workspace.copy_files`"),
+        ("zebra: 1\n", "line 1: unknown key `zebra`"),
+        ("run:\n  max_retry_count: three\n", "line 2: `run.max_retry_count`: expected a whole number, got 'three'"),
+        ("run:\n  max_retry_count: '3'\n", "expected a whole number, got '3'"),
+        ("run:\n  max_retry_count: true\n", "expected a whole number, got True"),
+        ("run:\n  max_retry_count: -1\n", "expected greater than or equal to 0, got -1"),
+        ("verify:\n  seconds: 1.5\n", "expected a whole number, got 1.5"),
+        ("verify:\n  seconds: 0\n", "expected greater than 0, got 0"),
+        ("verify:\n  commands: pytest\n", "`verify.commands`: expected a list, got 'pytest'"),
+        ("verify:\n  commands:\n    - 5\n", "line 3: `verify.commands.0`: expected keys below it, got 5"),
+        ("verify:\n  commands:\n    - nam: x\n      run: y\n", "`verify.commands.0.name` is missing"),
+        ("verify:\n  commands: ['']\n", "`verify.commands.0.name`: expected"),
+        ("verify:\n  commands: [a, a]\n", "`verify.commands`: two checks have the name a"),
+        ("verify: yes\n", "`verify`: expected keys below it, got 'yes'"),
+        ("backup:\n  push: yes\n", "`backup.push`: expected true or false, got 'yes'"),
+        ("publish:\n  mode: derict\n", "`publish.mode`: expected 'direct' or 'pull_request', got 'derict'"),
+        ("publish:\n  target_branch: 1.0\n", "`publish.target_branch`: expected text, got 1.0"),
+        ("agent:\n  command: it's\n", "`agent.command`: No closing quotation"),
+        ("agent:\n  command: [a, 1]\n", "`agent.command.1`: expected text, got 1"),
+        ("a: [1\nb: 2\n", "line 2: expected ',' or ']'"),
+        ("run:\n  max_retry_count: 1\nrun: {}\n", "line 3: found duplicate key"),
+        ("run:\n\tmax_retry_count: 1\n", "line 2: found character '\\t'"),
+        ("- verify\n", "expected keys such as `verify:`"),
+        ("just text", "expected keys such as `verify:`"),
+        ("run: \x07\n", "not readable as YAML text"),
+        (b"run: \xff\n", "not readable as YAML text"),
+        (b"\xff\xfe\x00", "not readable as YAML text"),
+    ],
+)
+def test_what_is_wrong_is_said_with_file_line_and_key(text, message):
+    found = refusal(text)
+    assert found.startswith(NAME)
+    assert message in found
+
+
+def test_everything_that_is_wrong_is_said_at_once():
+    found = refusal("verfy: 1\nrun:\n  max_retry_count: x\nbackup: {push: 1}\n")
+    assert len(found.splitlines()) == 3
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(EnvironmentRefused, match=re.escape(str(tmp_path))):
+        load_config(tmp_path)
+
+
+def test_a_new_file_says_where_its_values_come_from(tmp_path):
+    path = tmp_path / "config.yml"
+    write_config(
+        path,
+        {"verify.commands": ["pytest -q"], "publish.remote": "origin", "composite_threshold": 4},
+        {"verify.commands": "found: pyproject.toml", "publish.remote": "the only one\nthere is"},
+    )
+    assert path.read_text() == (
+        "verify:\n  # found: pyproject.toml\n  commands:\n  - pytest -q\n"
+        "publish:\n  # the only one\n  # there is\n  remote: origin\ncomposite_threshold: 4\n"
+    )
+    assert load_config(path).publish.remote == "origin"
+
+
+def test_setting_a_key_leaves_everything_else_to_the_letter(tmp_path):
+    path = tmp_path / "config.yml"
+    before = (
+        "# ours\n\nverify:\n  # slow machine\n  seconds: 3600   # one hour\n  commands:\n    - 'make test'\n\n"
+        "publish:\n  mode: direct\n"
+    )
+    path.write_text(before)
+    write_config(path, {"publish.mode": "pull_request"}, {"publish.mode": "not said again: the key was there"})
+    assert path.read_text() == before.replace("mode: direct", "mode: pull_request").replace("    - 'make", "  - 'make")
+    assert load_config(path).verify.commands == (CheckCommand(name="make test", run="make test"),)
+
+
+def test_writing_the_same_twice_changes_nothing(tmp_path):
+    path = tmp_path / "config.yml"
+    for _ in range(2):
+        write_config(path, {"agent.command": ["agent", "-p"], "publish.remote": "origin"}, {"agent.command": "on PATH"})
+        written = path.read_text()
+        assert written.count("# on PATH") == 1
+    assert [child.name for child in tmp_path.iterdir()] == ["config.yml"]
+
+
+@pytest.mark.parametrize("values", [{"publish.remot": "origin"}, {"run.max_retry_count": "three"}, {"verify": 1}])
+def test_what_would_not_be_accepted_is_not_written(tmp_path, values):
+    path = tmp_path / "config.yml"
+    path.write_text("# mine\n")
+    with pytest.raises(ConfigRefused):
+        write_config(path, values)
+    assert path.read_text() == "# mine\n"
+
+
+def test_a_file_that_is_wrong_already_is_not_written_over(tmp_path):
+    path = tmp_path / "config.yml"
+    path.write_text("a: [\n")
+    with pytest.raises(ConfigRefused):
+        write_config(path, {"publish.remote": "origin"})
+    assert path.read_text() == "a: [\n"
+
+
+@pytest.mark.parametrize("section", [Config, *SECTIONS.values()], ids=lambda section: section.__name__)
+def test_every_key_is_explained(section):
+    assert section.__doc__
+    assert [name for name, key in section.model_fields.items() if name not in SECTIONS and not key.description] == []
+
+
+def test_the_schema_names_the_keys_as_they_are_written():
+    schema = Config.model_json_schema()
+    assert set(schema["properties"]) == set(Config.model_fields)
+    assert set(schema["$defs"]["Workspace"]["properties"]) == {"setup", "copy", "pristine", "kind"}
+    assert schema["$defs"]["Agent"]["properties"]["command"]["anyOf"][0] == {"type": "string"}
