@@ -26,7 +26,7 @@ from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.deliveries import FileDeliveries
 from irontree.store.event_log import FileEventLog
-from irontree.store.layout import Layout
+from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import FileLock
 from irontree.store.loops import FileLoopLog
@@ -83,6 +83,18 @@ def open_app(
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),
     )
+
+
+def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
+    """Give the repository that *start* is in its `.mino/` and its identity, and make this place its home (R21).
+
+    The same again changes nothing. Raises NotARepository, EnvironmentRefused.
+    """
+    children = Children(_ChildRegistry())
+    repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
+    create(repository.root)
+    repository.adopt_home(socket.gethostname())
+    return repository
 
 
 def policy_of(config: Config, repository: GitRepository) -> ExecutionPolicy:

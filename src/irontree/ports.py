@@ -362,6 +362,10 @@ class Repository(Protocol):
         """`irontree.id` of this clone, made by `init` (ruling R21)."""
         ...
 
+    def user_name(self) -> str | None:
+        """Who commits here, as git knows them; None if it does not."""
+        ...
+
     def preflight(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> tuple[Blocker, ...]:
         """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
         ...

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.repositories import PLAIN, Project, commit, git, head, make_project, write
 
 from irontree.errors import GitFailed
 from irontree.ports import Committed, Moved, Published, Repository
+from tests.support.repositories import PLAIN, Project, commit, git, head, make_project, write
 
 REF = "refs/irontree/issue-1/2"
 

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 
-
 SHOW = """
 import json, os, sys
 from pathlib import Path

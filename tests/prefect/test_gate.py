@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from prefect.states import Cancelled, Scheduled
@@ -128,6 +129,23 @@ def test_a_cancelled_run_that_starts_again_asks_its_question_anew(client, asked)
     client.set_flow_run_state(asked, Scheduled())
     assert again(client, asked) == "Suspended"
     answer(client, asked, ACCEPT, key=open_question(client, asked).key)
+    assert again(client, asked) == "Answered"
+
+
+def test_a_run_whose_process_died_before_it_asked_asks_when_it_is_rescheduled(client, asked):
+    """Prefect suspends the run first and stores the form after it."""
+    client.delete_flow_run_input(asked, "suspended-halt-1-schema")
+    assert open_question(client, asked) is None
+    runs.reschedule(client, asked)
+    assert again(client, asked) == "Suspended"
+    assert open_question(client, asked).key == "halt-1-again-2"
+
+
+def test_an_answer_that_comes_before_the_form_is_stored_waits_for_it(client, asked):
+    form = client.read_flow_run_input(asked, "suspended-halt-1-schema")
+    client.delete_flow_run_input(asked, "suspended-halt-1-schema")
+    threading.Timer(0.3, client.create_flow_run_input, (asked, "suspended-halt-1-schema", form)).start()
+    answer(client, asked, ACCEPT, key="halt-1")
     assert again(client, asked) == "Answered"
 
 

@@ -7,13 +7,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.processes import children as new_children
-
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.ports import Committed
 from irontree.processes import Children
 from irontree.repository import GitRepository, open_repository
 from irontree.repository.workspace import GitWorkspace
+from tests.support.processes import children as new_children
 
 PLAIN = WorkspacePolicy()
 

@@ -31,7 +31,9 @@ LAYERS = (
     {"bootstrap", "demo"},
     {"blocks"},
     {"tasks"},
-    {"flows", "cli", "__main__"},
+    {"flows"},
+    {"cli"},
+    {"__main__"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import AgentSpec, CheckCommand, PublishPolicy, WorkspacePolicy

@@ -7,7 +7,7 @@ import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,17 @@ class Context:
     console: Console
     folder: Path
 
+    def at(self, folder: Path) -> Context:
+        """The same command, about another repository."""
+        return replace(self, folder=folder)
+
     def open(self, *, cancel: Cancellation | None = None) -> App:
-        """The ports of the repository; raises what `bootstrap.open_app` raises."""
+        """The ports of the repository, on behalf of who types; raises what `bootstrap.open_app` raises."""
         from irontree.app import Origin
         from irontree.bootstrap import open_app
 
-        return open_app(self.folder, origin=Origin(actor=user_name()), cancel=cancel, progress=self.console)
+        app = open_app(self.folder, origin=Origin(actor=""), cancel=cancel, progress=self.console)
+        return replace(app, origin=Origin(actor=app.repository.user_name() or login_name()))
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
@@ -58,8 +63,8 @@ class Context:
                 signal.signal(number, handler)
 
 
-def user_name() -> str:
-    """Who types, by the log-in; `someone` where the machine has no name for them."""
+def login_name() -> str:
+    """Who types, by the log-in."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container with a number for a user

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from irontree.app import App
 from irontree.cli.answering import Prepared
-from irontree.cli.tree import print_tree
+from irontree.cli.console import Console
+from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused
 from irontree.flows.local_server import LocalServer
 from irontree.flows.settings import (
@@ -25,8 +25,14 @@ from irontree.flows.settings import (
     state_folder,
 )
 
+from irontree.services.overview import overview
+from irontree.services.world import World
+
 if TYPE_CHECKING:
+    from irontree.cli.screens import PlainScreen, RichScreen
     from irontree.flows.session import Session
+
+Shoot = Callable[[World], bool]
 
 INTERRUPTED = 130
 
@@ -57,72 +63,80 @@ def local_server(app: App) -> Iterator[Server]:
         yield Server(home, None, private)
 
 
-def person_of() -> str:
-    """The name under which the person at this terminal decides."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "somebody"
-
-
 @dataclass
 class Drive:
-    """One loop, driven and followed from this terminal."""
+    """One loop, driven and followed from this terminal. `shoot` tells when to kill the flows once, for show."""
 
     app: App
     server: Server
+    console: Console
     prepared: list[Prepared] = field(default_factory=list)
     detach: bool = False
+    shoot: Shoot | None = None
 
     def drive(self, loop_id: str) -> int:
         """Until the loop has ended or waits for somebody else; the exit code."""
         began = time.monotonic()
-        print("Waiting for the Prefect server ...", flush=True)
+        self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
         adopt(environment, self.server.home)
         if self.detach:
             return self._leave_to_worker(loop_id)
-        from irontree.flows.session import Session
+        from irontree.flows.session import Session  # imports Prefect: its settings come first
 
-        with Session(self.app, environment=environment, home=self.server.home) as session:
-            session.wait_ready()
-            run = session.set_going(loop_id)
-            print(f"Ready after {time.monotonic() - began:.1f} s.", flush=True)
-            if run:
-                print(f"Watch it in the browser: {session.url(run)}\n", flush=True)
-            return self._follow(session, loop_id)
+        while True:
+            with Session(self.app, environment=environment, home=self.server.home) as session:
+                self._begin(session, loop_id, began)
+                status = self._follow(session, loop_id)
+            if status != "shot":
+                return self._ending(loop_id, status)
+            began, self.shoot = time.monotonic(), None
+            self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
 
-    def _follow(self, session: Session, loop_id: str) -> int:
+    def _begin(self, session: Session, loop_id: str, began: float) -> None:
+        if not session.serves:
+            self._say("Another terminal serves the flows; this one looks on.")
+        session.wait_ready()
+        run = session.set_going(loop_id)
+        self._say(f"Ready after {time.monotonic() - began:.1f} s.")
+        if run:
+            self._say(f"Watch it in the browser: {session.url(run)}\n")
+
+    def _follow(self, session: Session, loop_id: str) -> str:
+        """How it ended: the loop's status, `stopped` by Ctrl-C, or `shot`."""
         from irontree.cli.following import Follower
-        from irontree.cli.screens import PlainScreen, RichScreen
 
-        person = self.app.origin.actor
-        on_terminal = sys.stdout.isatty() and sys.stdin.isatty()
-        screen = RichScreen(person) if on_terminal else PlainScreen()
-        follower = Follower(self.app, session, loop_id, screen, self.prepared, person)
-        follower.skip_history()
+        screen = self._screen()
+        follower = Follower(self.app, session, loop_id, screen, self.prepared, self.app.origin.actor, self.shoot)
         try:
-            status = follower.follow()
+            return follower.follow()
         except KeyboardInterrupt:
-            print("Stopping now; what the agent has done is kept.")
+            self._say("Stopping now; what the agent has done is kept.")
             session.stop()
-            status = "stopped"
+            return "stopped"
         finally:
             screen.close()
-        return self._ending(loop_id, status)
+
+    def _screen(self) -> PlainScreen | RichScreen:
+        from irontree.cli.screens import PlainScreen, RichScreen
+
+        if self.console.draws and sys.stdin.isatty():
+            return RichScreen(self.app.origin.actor)
+        return PlainScreen(self.console.out)
 
     def _ending(self, loop_id: str, status: str) -> int:
-        """The tree as it stands, and what to type next; no address that is dead by then."""
-        print()
-        print_tree(self.app)
+        """Show the tree as it stands, and what to type next; no address that is dead by then."""
+        self._say("")
+        for row in overview(self.app).issues:
+            self._say(tree_line(row))
         for answer in self.prepared:
-            print(f"Not needed: --answer {answer.text!r}")
+            self._say(f"Not needed: --answer {answer.text!r}")
         if status == "completed":
             return 0
         if status == "cancelled":
-            print(f"Loop {loop_id} cancelled.")
+            self._say(f"Loop {loop_id} cancelled.")
             return 1
-        print(f"Go on with: irontree task resume {loop_id}")
+        self._say(f"Go on with: irontree task resume {loop_id}")
         return INTERRUPTED if status == "stopped" else 1
 
     def _leave_to_worker(self, loop_id: str) -> int:
@@ -135,5 +149,9 @@ class Drive:
         from irontree.flows.starting import start_loop
 
         run = start_loop(self.app, loop_id)
-        print(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")
+        self._say(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")
         return 0
+
+    def _say(self, text: str) -> None:
+        self.console.write(f"{text}\n")
+        self.console.flush()

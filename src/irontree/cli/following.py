@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from irontree.app import App
 from irontree.cli.answering import Prepared
+from irontree.cli.driving import Shoot
+from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.questions import Question as Asked
@@ -22,6 +23,7 @@ from irontree.services.world import World, read_world
 
 LOOK_EVERY = 0.15
 CHECK_RUN_EVERY = 3.0
+CONTEXT_LINES = 6
 
 
 class Screen(Protocol):
@@ -58,6 +60,7 @@ class Follower:
     screen: Screen
     prepared: list[Prepared]
     person: str
+    shoot: Shoot | None = None
     _seen: dict[int, int] = field(default_factory=dict)
     _loop_seen: int = 0
     _answered: set[str] = field(default_factory=set)
@@ -69,6 +72,8 @@ class Follower:
         while True:
             try:
                 self.catch_up()
+                if self.shoot and self.shoot(read_world(self.app)):
+                    return "shot"
                 status = read_loop(self.app, self.loop_id).entity.status
                 if status in ("completed", "cancelled"):
                     return status
@@ -109,9 +114,20 @@ class Follower:
                 if record.event.sequence > self._seen.get(state.issue_number, 0):
                     title = title_of(world, state.task_key)
                     text = f"#{state.issue_number} {title}: {say_issue_event(record)}"
-                    lines.append((str(record.meta.get("time", "")), text))
+                    lines.append((str(record.meta.get("time", "")), text + self._context_of_failure(record)))
             self._seen[state.issue_number] = state.sequence
         return lines
+
+    def _context_of_failure(self, record: Record[IssueEvent]) -> str:
+        """What the next attempt will be told: the command that failed, and the end of what it said."""
+        event = record.event
+        if not isinstance(event, VerifyFailedRetryable) or record.meta.get("note"):
+            return ""
+        report = self.app.results.load(event.issue_number, event.verify_anchor_sha)
+        if report is None or report.failed is None:
+            return ""
+        last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]
+        return "".join(f"\n            | {line}" for line in (f"$ {report.failed.command}", *last))
 
     def _loop_lines(self) -> list[tuple[str, str]]:
         records = self.app.loops.read(self.loop_id).records
@@ -184,10 +200,3 @@ class Follower:
 
     def _go_on_hint(self) -> str:
         return f"go on with: irontree task resume {self.loop_id}"
-
-
-def leftover(prepared: Sequence[Prepared]) -> str | None:
-    """Words about prepared answers that were not needed."""
-    if not prepared:
-        return None
-    return "Not needed: " + ", ".join(f"--answer {answer.text!r}" for answer in prepared)

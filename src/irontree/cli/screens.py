@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.panel import Panel
 
+from irontree.cli.text import printable
 from irontree.domain.halt import Choice, choices
 from irontree.flows.questions import Question as Asked
 from irontree.services.answers import Answer
@@ -30,7 +31,7 @@ class PlainScreen:
 
     def say(self, text: str) -> None:
         """One line, with the time of day (UTC)."""
-        self._output.write(f"{time.strftime('%H:%M:%S', time.gmtime())}  {_printable(text)}\n")
+        self._output.write(f"{time.strftime('%H:%M:%S', time.gmtime())}  {printable(text)}\n")
         self._output.flush()
 
     def busy(self, text: str) -> None:
@@ -113,8 +114,3 @@ class RichScreen:
             if not still_open():
                 self._console.print("\n[green]Answered in the browser.[/]")
                 return None
-
-
-def _printable(text: str) -> str:
-    """Without what could move a terminal's cursor: titles and notes are other people's text."""
-    return "".join(character if character.isprintable() else " " for character in text)

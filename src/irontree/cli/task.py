@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from irontree.app import App, Origin
-from irontree.bootstrap import open_app
+from irontree.app import App
 from irontree.cli.answering import Prepared, prepare, refuse_unknown
-from irontree.cli.driving import Drive, local_server, person_of
+from irontree.cli.console import Console
+from irontree.cli.context import Context
+from irontree.cli.driving import Drive, local_server
 from irontree.domain.graph import Graph
 from irontree.errors import ApprovalRefused, NotEligible
 from irontree.services import loop as loops
-from irontree.services.approve import Proposal, approve, propose
+from irontree.services.approve import Proposal, approve, propose, require_revision
 from irontree.services.forms import approval_text
 from irontree.services.intake import authorise
 from irontree.services.publish import publish
@@ -24,8 +24,8 @@ from irontree.services.world import read_world
 YES = frozenset({"y", "yes"})
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """The words and options of the verb."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words and options of the verb."""
     parser.add_argument(
         "intent", nargs="+", metavar="INTENT", help="SPEC.md, or: resume LOOP_ID [continue|skip KEY|cancel]"
     )
@@ -43,33 +43,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="leave the runs to a worker of the configured server")
 
 
-def execute(args: argparse.Namespace) -> int:
+def run(context: Context) -> int:
     """Carry out the intent; the exit code."""
-    prepared = prepare(args.answer)
-    app = open_app(Path(args.directory), origin=Origin(actor=person_of(), channel="terminal"))
-    if args.intent[0] == "resume":
-        return _resume(app, args, args.intent[1:], prepared)
-    document = _document(args.intent)
-    proposal = propose(app, document)
-    if args.plan:
-        return _show_plan(app, proposal, as_json=args.json)
-    return approve_and_drive(app, proposal, args, prepared)
+    options = context.options
+    prepared = prepare(options.answer)
+    app = context.open()
+    if options.intent[0] == "resume":
+        return _resume(context, app, options.intent[1:], prepared)
+    proposal = propose(app, _document(context, options.intent))
+    if options.plan:
+        return _show_plan(context, app, proposal)
+    return approve_and_drive(context, app, proposal, prepared)
 
 
-def approve_and_drive(app: App, proposal: Proposal, args: argparse.Namespace, prepared: tuple[Prepared, ...]) -> int:
+def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
     """Ask for the approval unless it is there, publish, and follow the loop to its end."""
-    if args.stepwise:
-        revision = _approved_revision(app, proposal, args.approve, loop_mode=False)
-        return _publish_only(app, proposal, revision)
+    if context.options.stepwise:
+        ask_for_approval(context, app, proposal, loop_mode=False)
+        return _publish_only(context, app, proposal)
     with local_server(app) as server:
-        revision = _approved_revision(app, proposal, args.approve, loop_mode=True)
+        ask_for_approval(context, app, proposal, loop_mode=True)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
-            loop = authorise(app, proposal, revision, app.origin.actor)
+            loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         refuse_unknown(prepared, _numbers(app, loop.keys))
-        return Drive(app, server, list(prepared), detach=args.detach).drive(loop.id)
+        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
 
-def _resume(app: App, args: argparse.Namespace, words: Sequence[str], prepared: tuple[Prepared, ...]) -> int:
+def _resume(context: Context, app: App, words: Sequence[str], prepared: Sequence[Prepared]) -> int:
     """`resume LOOP_ID [continue | skip TASK_KEY | cancel]` (protocol, Halt Semantics)."""
     if not words:
         raise NotEligible("which loop?", remedy="`irontree loops` lists them: irontree task resume LOOP_ID")
@@ -78,21 +78,22 @@ def _resume(app: App, args: argparse.Namespace, words: Sequence[str], prepared: 
     match action:
         case ["cancel"]:
             loops.cancel(app, loop_id, app.origin.actor)
-            print(f"Loop {loop_id} cancelled.")
+            context.console.write(f"Loop {loop_id} cancelled.\n")
             return 0
         case ["skip", task_key]:
-            print("Skipped: " + ", ".join(loops.skip(app, loop_id, task_key, app.origin.actor)))
+            skipped = loops.skip(app, loop_id, task_key, app.origin.actor)
+            context.console.write(f"Skipped: {', '.join(skipped)}\n")
         case ["continue"]:
             pass
         case _:
             raise NotEligible(f"“{' '.join(action)}” is no way to resume", remedy="continue, skip TASK_KEY, or cancel")
     with local_server(app) as server:
         refuse_unknown(prepared, _numbers(app, loops.read_loop(app, loop_id).keys))
-        return Drive(app, server, list(prepared), detach=args.detach).drive(loop_id)
+        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop_id)
 
 
-def _document(words: Sequence[str]) -> Path:
-    path = Path(words[0])
+def _document(context: Context, words: Sequence[str]) -> Path:
+    path = context.folder / words[0]
     if len(words) > 1 or path.suffix.lower() not in (".md", ".markdown"):
         raise NotEligible(
             f"Cannot infer intent from “{' '.join(words)}”.", remedy="give the path of a Markdown document: SPEC.md"
@@ -102,42 +103,47 @@ def _document(words: Sequence[str]) -> Path:
     return path
 
 
-def _approved_revision(app: App, proposal: Proposal, given: str | None, *, loop_mode: bool) -> str:
-    """The revision that is approved: known from before, given as an option, or asked for here and now."""
+def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mode: bool) -> None:
+    """Have a person's word for exactly this revision: from before, as an option, or here and now."""
+    given = context.options.approve
     if proposal.approved and given is None:
-        print(f"Revision {proposal.revision} was approved by {proposal.approved.approval.by}; going on with it.")
-        return proposal.revision
-    _print_markdown(approval_text(app, proposal, loop_mode=loop_mode, answer="yes"))
+        by = proposal.approved.approval.by
+        context.console.write(f"Revision {proposal.revision} was approved by {by}; going on with it.\n")
+        return
+    answer = f"--approve {proposal.revision}" if given else "yes"
+    show_markdown(context.console, approval_text(app, proposal, loop_mode=loop_mode, answer=answer))
     if given is not None:
-        return given
+        require_revision(proposal, given)
+        return
     if not sys.stdin.isatty():
         raise ApprovalRefused(
             f"revision {proposal.revision} is not approved, and nobody is here to ask",
             remedy=f"look at the plan above, then add --approve {proposal.revision}",
         )
-    answer = input("Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] ")
-    if answer.strip().lower() not in YES:
+    wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
+    if input(wanted).strip().lower() not in YES:
         raise ApprovalRefused("not approved; nothing was written")
-    return proposal.revision
 
 
-def _publish_only(app: App, proposal: Proposal, revision: str) -> int:
+def _publish_only(context: Context, app: App, proposal: Proposal) -> int:
     with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
-        published = publish(app, approve(app, proposal, revision, app.origin.actor, loop_mode=False))
+        plan = approve(app, proposal, proposal.revision, app.origin.actor, loop_mode=False)
+        published = publish(app, plan)
         app.repository.back_up()
     for node, number, status in published:
-        print(f"#{number}  {status:8} {node.title}")
+        context.console.write(f"#{number}  {status:8} {node.title}\n")
     ready = [n for node, n, _ in published if not node.depends_on and node.executability == "executable"]
     if ready:
-        print(f"Next: irontree run issue-{min(ready)}")
+        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
     return 0
 
 
-def _show_plan(app: App, proposal: Proposal, *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps(_plan_data(proposal), indent=2, ensure_ascii=False))
+def _show_plan(context: Context, app: App, proposal: Proposal) -> int:
+    if context.options.json:
+        context.console.dump(_plan_data(proposal))
         return 0
-    _print_markdown(approval_text(app, proposal, loop_mode=True, answer=f"irontree task {proposal.spec_path}"))
+    text = approval_text(app, proposal, loop_mode=True, answer=f"irontree task {proposal.spec_path}")
+    show_markdown(context.console, text)
     return 0
 
 
@@ -161,12 +167,12 @@ def _numbers(app: App, keys: Sequence[str]) -> list[int]:
     return sorted(states[key].issue_number for key in keys if key in states)
 
 
-def _print_markdown(text: str) -> None:
-    """As Markdown on a terminal, as it is elsewhere."""
-    if not sys.stdout.isatty():
-        print(text)
+def show_markdown(console: Console, text: str) -> None:
+    """Drawn on a terminal, as it is elsewhere."""
+    if not console.draws:
+        console.write(f"{text}\n")
         return
-    from rich.console import Console
+    from rich.console import Console as RichConsole
     from rich.markdown import Markdown
 
-    Console().print(Markdown(text))
+    RichConsole(file=console.out).print(Markdown(text))

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from irontree.app import App
-from irontree.services.overview import IssueRow, overview
+from irontree.services.overview import IssueRow
 
 _MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗"}
-
-
-def print_tree(app: App) -> None:
-    """One line per issue, children below their parents."""
-    for row in overview(app).issues:
-        print(tree_line(row))
 
 
 def tree_line(row: IssueRow) -> str:

@@ -29,7 +29,7 @@ def mermaid(graph: Graph, labels: Mapping[str, str] = NO_LABELS) -> str:
 
 
 def _boxes(graph: Graph, names: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[str]:
-    roots = [key for key, node in graph.nodes.items() if node.parent not in graph.nodes]
+    roots = [key for key in graph.nodes if graph.parent(key) is None]
     queue: list[str | None] = [*reversed(roots)]
     while queue:
         key = queue.pop()
@@ -44,7 +44,8 @@ def _boxes(graph: Graph, names: Mapping[str, str], labels: Mapping[str, str]) ->
 
 def _arrows(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
     for key, node in graph.nodes.items():
-        inherited = {needed for parent in graph.ancestors(key)[:1] for needed in graph.nodes[parent].depends_on}
+        parent = graph.parent(key)
+        inherited = graph.nodes[parent].depends_on if parent else ()
         for needed in node.depends_on:
             if needed not in inherited:
                 yield f"{names[needed]} {'-->' if needed in graph.nodes else '-.->'} {names[key]}"

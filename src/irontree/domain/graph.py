@@ -55,13 +55,18 @@ class Graph:
         """All parts of the node, at any depth, in graph order."""
         return self._sorted(_reach(self.children(key), self.children))
 
+    def parent(self, key: str) -> str | None:
+        """The composite that the node is part of; None if it has none, or none in this graph."""
+        parent = self.nodes[key].parent
+        return parent if parent in self.nodes else None
+
     def ancestors(self, key: str) -> tuple[str, ...]:
         """The composites that the node is part of, innermost first."""
         found: dict[str, None] = {}
-        outer = self._parent(key)
-        while outer and outer[0] not in found:
-            found[outer[0]] = None
-            outer = self._parent(outer[0])
+        outer = self.parent(key)
+        while outer and outer not in found:
+            found[outer] = None
+            outer = self.parent(outer)
         return tuple(found)
 
     def dependents(self, key: str) -> tuple[str, ...]:
@@ -103,15 +108,12 @@ class Graph:
                 continue
             cancelled.add(current)
             queue += [(dependent, True) for dependent in self._dependents.get(current, _NONE)]
-            queue += [(parent, False) for parent in self._parent(current)]
+            parent = self.parent(current)
+            queue += [(parent, False)] if parent else []
             if with_parts:
                 whole.add(current)
                 queue += [(child, True) for child in self.children(current)]
         return self._sorted(cancelled)
-
-    def _parent(self, key: str) -> tuple[str, ...]:
-        parent = self.nodes[key].parent
-        return (parent,) if parent and parent in self.nodes else _NONE
 
     def _sorted(self, keys: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(keys, key=self._position.__getitem__))
@@ -171,9 +173,7 @@ class _Precedence:
 
     def _cycles(self) -> tuple[tuple[str, ...], ...]:
         """Follow, from each vertex that never became ready, one that it waits for until one comes again."""
-        waits_for = {
-            later: vertex for vertex, followers in enumerate(self._after) if self._open[vertex] for later in followers
-        }
+        waits_for = self._stuck()
         found: list[tuple[str, ...]] = []
         walked: dict[int, int] = {}
         for start in waits_for:
@@ -183,9 +183,17 @@ class _Precedence:
                 walked[vertex] = start
                 path.append(vertex)
                 vertex = waits_for[vertex]
-            if walked[vertex] == start and path:
+            if walked[vertex] == start:
                 found.append(self._named(path[path.index(vertex) :]))
         return tuple(found)
+
+    def _stuck(self) -> dict[int, int]:
+        """Each vertex that never became ready with one that it waits for; an end rather waits for its own start."""
+        waits_for = {
+            later: vertex for vertex, followers in enumerate(self._after) if self._open[vertex] for later in followers
+        }
+        starts = {self._end(key): start for key, start in self._starts.items() if self._open[start]}
+        return waits_for | {end: start for end, start in starts.items() if end != start}
 
     def _named(self, vertices: list[int]) -> tuple[str, ...]:
         keys = list(dict.fromkeys(self._key(vertex) for vertex in vertices))

@@ -76,7 +76,7 @@ class GitWorkspace:
         refused = self._try_commit(message)
         if refused and self.git.holds("diff", "--cached", "--quiet"):
             return None  # what looked like a change is none: line ends, filters
-        if refused and self._stage_what_hooks_changed():
+        if refused and self._stage():  # hooks reformatted something
             refused = self._try_commit(message)
         return refused or self._committed()
 
@@ -190,26 +190,24 @@ class GitWorkspace:
             )
 
     def _stage(self) -> bool:
-        """Put everything into the index but `.mino/`; whether there was anything."""
-        changed = self._differing()
+        """Put all that is not in the index into it, but `.mino/`; whether there was anything."""
+        changed = self._unstaged()
         seen: set[str] = set()
         while nested := {path for path in changed if path.endswith("/")} - seen:
             for path in nested:  # a repository in the repository: git would take up a pointer and no files
                 remove(self.path / path / ".git")
             seen |= nested
-            changed = self._differing()
+            changed = self._unstaged()
         ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
-        if len(changed) > len(ours):
-            self._add_all(unstage=bool(ours))
-        return len(changed) > len(ours)
-
-    def _add_all(self, *, unstage: bool) -> None:
+        if len(changed) == len(ours):
+            return False
         self.git.change("add", "--all")
-        if unstage:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
+        if ours:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
             self.git.change("reset", "--quiet", "--", STATE_FOLDER)
+        return True
 
-    def _differing(self) -> list[str]:
-        return [path for _, path in self._status()]
+    def _unstaged(self) -> list[str]:
+        return [path for state, path in self._status() if state[1] != " "]
 
     def _status(self) -> Iterator[tuple[str, str]]:
         for entry in self.git.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
@@ -220,13 +218,6 @@ class GitWorkspace:
             "commit", "--quiet", "--cleanup=whitespace", "--file=-", stdin=message.encode(), seconds=COMMIT_SECONDS
         )
         return None if done.ok else CommitRefused(said(done))
-
-    def _stage_what_hooks_changed(self) -> bool:
-        changed = [path for state, path in self._status() if state[1] != " "]
-        ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
-        if len(changed) > len(ours):
-            self._add_all(unstage=bool(ours))
-        return len(changed) > len(ours)
 
     def _committed(self) -> Committed:
         sha, *files = self.git.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")

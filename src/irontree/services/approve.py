@@ -55,11 +55,7 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
 
     A plan with exactly this content is returned as it is: it was approved before.
     """
-    if revision.lower() != proposal.revision:
-        raise ApprovalRefused(
-            f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}",
-            remedy=f"look at it again and approve what it is now: --approve {proposal.revision}",
-        )
+    require_revision(proposal, revision)
     if proposal.approved:
         return proposal.approved
     plan = Plan(
@@ -74,6 +70,15 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
     )
     app.plans.save(plan)
     return plan
+
+
+def require_revision(proposal: Proposal, revision: str) -> None:
+    """Raise ApprovalRefused unless *revision* (any case) is what the document is now."""
+    if revision.lower() != proposal.revision:
+        raise ApprovalRefused(
+            f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}",
+            remedy=f"look at it again and approve what it is now: --approve {proposal.revision}",
+        )
 
 
 def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:

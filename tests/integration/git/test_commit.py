@@ -168,9 +168,7 @@ def test_a_hook_that_formats_and_refuses_gets_a_second_try(hooks, attempt):
 
 
 def test_a_hook_that_always_refuses_is_tried_twice_at_most_and_the_work_stays(hooks, attempt, tmp_path):
-    hook(
-        hooks, "pre-commit", f"echo x >> '{tmp_path}/calls'; echo again >> work; echo no: $(wc -l < work) lines; exit 1"
-    )
+    hook(hooks, "pre-commit", f"echo x >> '{tmp_path}/calls'; echo again >> work; echo no: $(wc -l < work); exit 1")
     write(attempt.path, work="mine\n")
     assert attempt.commit() == CommitRefused("no: 3\n")
     assert (tmp_path / "calls").read_text() == "x\nx\n"

@@ -8,9 +8,9 @@ import sys
 import threading
 
 import pytest
-from tests.support.processes import AMPLE, MemoryRegistry, children
 
 from irontree.processes import MARK, Child, Children, Limits
+from tests.support.processes import AMPLE, MemoryRegistry, children
 
 DEAF = "trap '' TERM"
 

@@ -10,9 +10,9 @@ import subprocess
 import sys
 
 import pytest
-from tests.support.processes import MemoryRegistry
 
 from irontree.processes import Child, Children
+from tests.support.processes import MemoryRegistry
 
 DRIVER = """
 import dataclasses, json, os, sys

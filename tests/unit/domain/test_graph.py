@@ -89,8 +89,8 @@ def test_every_node_of_a_cycle_waits_for_the_next(nodes):
     by_key = {made.task_key: made for made in nodes}
     for cycle in Graph.of(nodes).cycles:
         for key, following in zip(cycle, (*cycle[1:], cycle[0]), strict=True):
-            related = {by_key[key].parent, *by_key[key].depends_on}
-            assert following in related or by_key[following].parent == key
+            waits_for = {by_key[key].parent, *by_key[key].depends_on}
+            assert following in waits_for or by_key[following].parent == key
 
 
 @given(plans(acyclic=False))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from irontree.domain.plan import Criterion
 
-_CODE: Final = r"(?<!`)(?P<ticks>`+)(?!`) ?{inside} ?(?<!`)(?P=ticks)(?!`)"
-_COMMAND: Final = re.compile(_CODE.format(inside=r"\$ (?P<command>.+?)"))
-_COMMAND_AT_END: Final = re.compile(_COMMAND.pattern + r"[\s.;]*$")
+_CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=ticks)(?!`)")
 _MARK: Final = re.compile(
-    _CODE.format(inside=r".*?") + r"|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE
+    rf"{_CODE.pattern}|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE
 )
 _TRIVIAL: Final = re.compile(
     r"(?:/bin/|/usr/bin/)?true|:|exit(?: 0)?|(?:echo|printf)\b[^;&|]*|.*(?:\|\||;)\s*(?:true|:|exit 0)"
@@ -29,18 +28,18 @@ def parse_criterion(text: str) -> Criterion:
     for match in reversed(marks):
         before, after = stated[: match.start()].rstrip(), stated[match.end() :].lstrip()
         stated = f"{before}{'' if after.startswith((':', ';', ',', '.')) else ' '}{after}".strip()
-    command = _COMMAND_AT_END.search(stated)
+    statement, command = _trailing_command(stated)
     return Criterion(
-        text=(stated[: command.start()].rstrip(" :,;") if command else stated) or stated or text,
+        text=statement or stated or text,
         manual=any(match["manual"] for match in marks),
         check=checks[0] if checks else None,
-        command=command["command"] if command else None,
+        command=command,
     )
 
 
 def hides_a_command(criterion: Criterion) -> bool:
     """Whether the text holds a `` `$ command` `` that covers nothing because it does not stand at the end."""
-    return criterion.command is None and _COMMAND.search(criterion.text) is not None
+    return any(command != criterion.command for _, command in _commands(criterion.text))
 
 
 def parse_commands(line: str) -> tuple[str, ...]:
@@ -48,9 +47,8 @@ def parse_commands(line: str) -> tuple[str, ...]:
     stripped = line.strip()
     if stripped.startswith("$ "):
         return (stripped[2:].strip(),)
-    if _COMMAND.match(stripped):
-        return tuple(match["command"] for match in _COMMAND.finditer(stripped))
-    return ()
+    found = list(_commands(stripped)) if stripped.startswith("`") else []
+    return tuple(command for _, command in found) if found and found[0][0].start() == 0 else ()
 
 
 def is_only_code(line: str) -> bool:
@@ -61,3 +59,19 @@ def is_only_code(line: str) -> bool:
 def is_trivial(command: str) -> bool:
     """Whether the command cannot fail, so that it proves nothing; pointed out at approval (ruling R18)."""
     return _TRIVIAL.fullmatch(command.strip()) is not None
+
+
+def _trailing_command(text: str) -> tuple[str, str | None]:
+    """The text before the command at its end, and the command."""
+    match, command = max(_commands(text), key=lambda found: found[0].end(), default=(None, None))
+    if match is None or text[match.end() :].strip(" .;"):
+        return text, None
+    return text[: match.start()].rstrip(" :,;"), command
+
+
+def _commands(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """The code spans that hold `$ command`."""
+    for match in _CODE.finditer(text):
+        inside = match["inside"].strip()
+        if inside.startswith("$ "):
+            yield match, inside[2:].strip()

@@ -1,0 +1,117 @@
+"""`irontree demo`: the main job on a sample repository, offline, in a folder of its own."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from irontree.bootstrap import set_up
+from irontree.cli.answering import Prepared, prepare, refuse_unknown
+from irontree.cli.context import Context
+from irontree.cli.driving import Drive, local_server
+from irontree.cli.task import ask_for_approval
+from irontree.demo import sample
+from irontree.demo.layout import DemoPlace, lay_out
+from irontree.domain.state import Phase
+from irontree.errors import ApprovalRefused, Busy, NotARepository
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
+from irontree.services.world import World
+
+FOLDER = "irontree-demo"
+SHOT_AT = "share-the-costs-name-who-took-part"
+"""The task in whose first attempt `--kill` shoots."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the words and options of the verb."""
+    parser.add_argument("place", nargs="?", default=FOLDER, metavar="DIR", help=f"where to lay it out (./{FOLDER})")
+    parser.add_argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
+    parser.add_argument(
+        "--answer", action="append", default=[], metavar="'issue-N=CHOICE[:NOTE]'", help="answer a question beforehand"
+    )
+    parser.add_argument("--agent", metavar="COMMAND", help="a real coding agent instead of the prepared patches")
+    parser.add_argument("--kill", action="store_true", help="shoot the flows in the middle of an attempt, and go on")
+
+
+def run(context: Context) -> int:
+    """Lay the sample out, have it approved, follow its loop, and say where everything is."""
+    options = context.options
+    prepared = prepare(options.answer)
+    _refuse_wrong_words(options.approve, prepared)
+    folder = context.folder / options.place
+    _refuse_running(context, folder)
+    place = lay_out(folder, agent=shlex.split(options.agent or ""))
+    set_up(place.repository)
+    app = context.at(place.repository).open()
+    context.console.write(_introduction(place, options.agent))
+    with local_server(app) as server:
+        proposal = propose(app, place.document)
+        ask_for_approval(context, app, proposal, loop_mode=True)
+        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
+            loop = authorise(app, proposal, proposal.revision, app.origin.actor)
+        shoot = _in_the_middle if options.kill else None
+        code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
+    context.console.write(_where_everything_is(place))
+    return code
+
+
+def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> None:
+    """The sample is the same everywhere, so wrong words are known before anything is laid out."""
+    known = sample.requirements()
+    if revision and revision.lower() != known.revision:
+        raise ApprovalRefused(
+            f"revision {revision} was approved, but the demo is revision {known.revision}",
+            remedy=f"--approve {known.revision}",
+        )
+    refuse_unknown(prepared, range(1, len(known.nodes) + 1))
+
+
+def _refuse_running(context: Context, folder: Path) -> None:
+    """A demo that is running in that folder must not be moved away under its feet."""
+    repository = DemoPlace(folder.resolve()).repository
+    if not repository.is_dir():
+        return
+    try:
+        app = context.at(repository).open()
+    except NotARepository:
+        return
+    if app.lease.holder() or app.driver.holder() or app.alive("serving").holder():
+        raise Busy(f"a demo is running in {folder}", remedy="watch it end, or give another folder: irontree demo DIR")
+
+
+def _in_the_middle(world: World) -> bool:
+    state = world.states.get(SHOT_AT)
+    return state is not None and state.phase is Phase.RUNNING
+
+
+def _introduction(place: DemoPlace, agent: str | None) -> str:
+    who = (
+        f"The coding agent is yours: {agent}\n"
+        if agent
+        else "The coding agent of this demo replays prepared patches; no model is called and nothing leaves this machine.\n"
+        "To put a real one in its place: irontree demo --agent 'claude -p --permission-mode acceptEdits'\n"
+    )
+    moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""
+    return (
+        f"A small Python project, with its history and a bare remote, is in {place.folder}\n"
+        f"Its {place.document.name} will become a tree of issues, and these will be worked through.\n{who}{moved}\n"
+    )
+
+
+def _where_everything_is(place: DemoPlace) -> str:
+    state = place.repository / ".mino"
+    shown = [
+        ("the published commits", f"git -C {place.remote} log --oneline main"),
+        ("the event log", str(state / "events")),
+        ("issues with their comments", str(state / "forge")),
+        ("briefs and reports", f"{state / 'briefs'}, {state / 'reports'}"),
+        ("look around", f"irontree -C {place.repository} status"),
+    ]
+    lines = "".join(f"  {what:28}{where}\n" for what, where in shown)
+    return (
+        f"\nWhere everything is:\n{lines}\nOn your own repository:\n"
+        "  irontree init\n  irontree example > SPEC.md\n  irontree task SPEC.md\n"
+    )

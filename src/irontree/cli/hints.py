@@ -1,0 +1,98 @@
+"""What to type next: the exact command for every answer and every step, from the same table as the forms."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
+from irontree.domain.halt import RULE, Choice, choices
+
+_ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
+    ("pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
+    ("pending_acceptance", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",
+    ("fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",
+    ("fail_terminal", "verify"): "irontree checkup unblock issue-{number} --verify",
+    ("blocked", "go-on"): "irontree checkup unblock issue-{number}",
+    ("reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
+}
+_LOOP_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
+    ("protocol_gap", "go-on"): "irontree task resume {loop_id} continue",
+    ("loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer loop=extend:20",
+}
+_ANY_ANSWERS: Final[Mapping[str, str]] = {
+    "skip": "irontree task resume {loop_id} skip {task_key}",
+    "stop": "irontree task resume {loop_id} cancel",
+}
+DAMAGED: Final = "irontree checkup reconcile"
+"""What comes before any answer where the log of an issue has holes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An open question, as a listing shows it: of an issue, or of a loop if `number` is None."""
+
+    reason: str
+    number: int | None = None
+    task_key: str = ""
+    title: str = ""
+    loop_id: str | None = None
+    revision: str | None = None
+    detail: str = ""
+    damaged: bool = False
+
+    @property
+    def what(self) -> str:
+        """The question's title, in the words of its form."""
+        return RULE[self.reason].title
+
+    @property
+    def answers(self) -> tuple[tuple[Choice, str], ...]:
+        """Every legal choice with its command; none while the log is damaged."""
+        if self.damaged:
+            return ()
+        legal = choices(RULE[self.reason], in_loop=self.loop_id is not None)
+        return tuple((choice, self._command(choice)) for choice in legal)
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys."""
+        return {
+            "issue": self.number,
+            "task_key": self.task_key or None,
+            "title": self.title or None,
+            "loop_id": self.loop_id,
+            "reason": self.reason,
+            "question": self.what,
+            "detail": self.detail,
+            "answers": [
+                {"choice": choice.name, "label": choice.label, "needs": list(choice.needs), "command": command}
+                for choice, command in self.answers
+            ],
+        }
+
+    def _command(self, choice: Choice) -> str:
+        known = _ISSUE_ANSWERS if self.number is not None else _LOOP_ANSWERS
+        form = known.get((self.reason, choice.name)) or _ANY_ANSWERS[choice.name]
+        return form.format(
+            number=self.number,
+            loop_id=self.loop_id,
+            task_key=shlex.quote(self.task_key),
+            revision=self.revision or "REVISION",
+        )
+
+
+def step_command(step: Step, number: int) -> str:
+    """The stepwise verb that takes this step."""
+    match step:
+        case Recover() | Run():
+            return f"irontree run issue-{number}"
+        case Verify():
+            return f"irontree verify issue-{number}"
+        case Finalize():
+            return f"irontree checkup finalize issue-{number}"
+        case Aggregate():
+            return f"irontree checkup aggregate issue-{number}"
+        case _:
+            assert_never(step)

@@ -1,0 +1,52 @@
+"""The port `CheckRunner`: what every adapter keeps, the shipped double included."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.checks.shell import ShellCheckRunner
+from tests.support.processes import NEVER, Heard, children
+
+
+def shell():
+    return ShellCheckRunner(children(), os.environ)
+
+
+def scripted():
+    return ScriptedCheckRunner(lambda command, _workspace: int(command.removeprefix("exit ")))
+
+
+@pytest.fixture(params=[shell, scripted])
+def runner(request):
+    return request.param()
+
+
+def run(runner, command, workspace, cancel=NEVER):
+    return runner.run("unit", command, workspace=workspace, seconds=60, variables={}, cancel=cancel, progress=Heard())
+
+
+@pytest.mark.parametrize("code", [0, 1, 7])
+def test_a_check_passes_by_exit_code_zero_alone(runner, tmp_path, code):
+    result = run(runner, f"exit {code}", tmp_path)
+    assert (result.ended, result.exit_code, result.passed) == ("exited", code, code == 0)
+    assert (result.name, result.command) == ("unit", f"exit {code}")
+
+
+def test_asked_to_stop_it_has_not_passed(runner, tmp_path):
+    stop = threading.Event()
+    stop.set()
+    result = run(runner, "exit 0", tmp_path, stop)
+    assert result.ended == "cancelled"
+    assert not result.passed
+
+
+def test_the_digest_is_64_hex(runner, tmp_path):
+    assert len(bytes.fromhex(run(runner, "exit 0", tmp_path).output_digest)) == 32
+
+
+def test_nothing_foreign_is_seen_where_nothing_is(runner, tmp_path):
+    assert runner.foreign_sources(tmp_path / "workspace", tmp_path / "checkout") == ()

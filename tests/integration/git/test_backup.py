@@ -1,0 +1,112 @@
+"""The log's backup in git: complete, cheap, and nobody else's business (ruling R13)."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.support.repositories import everything, git, head
+
+LOG = "refs/irontree/log"
+
+
+@pytest.fixture
+def state(project):
+    for path in (
+        "plans/aaaaaaaa.yml",
+        "events/issue-1/0001-task-published.yml",
+        "archive/issue-1-rev-aaaaaaaa/brief.md",
+    ):
+        put(project, path)
+    return project.root / ".mino"
+
+
+def put(project, path: str, text: str = "x: 1\n") -> None:
+    target = project.root / ".mino" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def backed_up(project) -> set[str]:
+    return set(git(project.root, "ls-tree", "-r", "--name-only", LOG).splitlines())
+
+
+def test_it_holds_the_log_and_nothing_else(project, state):
+    others = ("config.yml", "run.lock", "forge/issues/1.md", "reports/issue-1/report.md", "events/issue-1/.0002.tmp")
+    for path in others:
+        put(project, path)
+    project.repository.back_up()
+    assert backed_up(project) == {
+        ".mino/plans/aaaaaaaa.yml",
+        ".mino/events/issue-1/0001-task-published.yml",
+        ".mino/archive/issue-1-rev-aaaaaaaa/brief.md",
+    }
+
+
+def test_each_change_is_a_commit_on_the_one_before(project, state):
+    project.repository.back_up()
+    first = head(project.root, LOG)
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    assert git(project.root, "rev-list", LOG).split() == [head(project.root, LOG), first]
+
+
+def test_what_was_deleted_shows_and_is_still_in_the_history(project, state):
+    put(project, "loops/one.yml")
+    project.repository.back_up()
+    (state / "loops" / "one.yml").unlink()
+    (state / "loops").rmdir()
+    (state / "events" / "issue-1" / "0001-task-published.yml").unlink()
+    project.repository.back_up()
+    assert git(project.root, "diff", "--name-status", f"{LOG}~", LOG).split() == [
+        *("D", ".mino/events/issue-1/0001-task-published.yml"),
+        *("D", ".mino/loops/one.yml"),
+    ]
+
+
+def test_the_users_index_branches_and_files_are_untouched(project, state):
+    before = everything(project.root)
+    index = (project.root / ".git" / "index").read_bytes()
+    project.repository.back_up()
+    after = everything(project.root)
+    assert after["refs"] != before.pop("refs")
+    assert {key: after[key] for key in before} == before
+    assert (project.root / ".git" / "index").read_bytes() == index
+
+
+def test_it_is_written_byte_by_byte_whatever_line_ends_the_user_likes(project, state):
+    git(project.root, "config", "core.autocrlf", "true")
+    git(project.root, "config", "core.safecrlf", "true")
+    put(project, "events/issue-2/0001-task-published.yml", "a: 1\r\nb: 2\n")
+    project.repository.back_up()
+    assert git(project.root, "cat-file", "-s", f"{LOG}:.mino/events/issue-2/0001-task-published.yml") == "11"
+
+
+def test_it_does_not_depend_on_who_commits(project, state, tmp_path):
+    (tmp_path / "nobody").write_text("")
+    project.opened(GIT_CONFIG_GLOBAL=str(tmp_path / "nobody")).back_up()
+    assert git(project.root, "log", "-1", "--format=%an", LOG) == "irontree"
+
+
+@pytest.mark.parametrize("harm", ["log.index.lock", "log.index"], ids=["killed while writing", "damaged index"])
+def test_traces_of_a_crash_do_not_stop_it(project, state, harm):
+    project.repository.back_up()
+    folder = project.cache / "irontree" / project.repository.id
+    (folder / harm).write_text("rubbish")
+    put(project, "events/issue-1/0002-run-started.yml")
+    project.repository.back_up()
+    assert ".mino/events/issue-1/0002-run-started.yml" in backed_up(project)
+
+
+def test_two_at_the_same_time_lose_nothing(project, state):
+    def one(number: int) -> None:
+        put(project, f"events/issue-{number}/0001-task-published.yml")
+        project.repository.back_up()
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(2, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {f".mino/events/issue-{n}/0001-task-published.yml" for n in range(2, 6)} <= backed_up(project)

@@ -1,0 +1,272 @@
+"""The target branch moves at publication alone, forward alone, and the user's checkout follows if it can (R5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.plan import PublishPolicy
+from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
+from irontree.ports import Moved, Published
+from tests.support.repositories import commit, git, head, hook, write
+
+
+@pytest.fixture
+def pushes(project, tmp_path):
+    """Counts what the remote was sent."""
+    record = tmp_path / "pushes"
+    hook(project.remote / "hooks", "post-receive", f"cat >> '{record}'")
+    return lambda: len(record.read_text().splitlines()) if record.exists() else 0
+
+
+def publish(project, sha):
+    return project.repository.publish(sha, project.target)
+
+
+def test_one_push_is_enough_even_if_asked_twice(project, pushes):
+    sha = project.work()
+    publish(project, sha)
+    publish(project, sha)
+    assert pushes() == 1
+    assert head(project.remote, "main") == sha
+
+
+def test_what_was_pushed_before_a_crash_is_not_pushed_again(project, pushes):
+    """The push arrived, and we died before we noticed: no local trace of it."""
+    sha = project.work()
+    git(project.root, "push", "--quiet", str(project.remote), f"{sha}:main")
+    assert publish(project, sha) == Published(sha)
+    assert pushes() == 1
+
+
+def test_what_the_remote_contains_beneath_newer_commits_is_published(project):
+    sha = project.work()
+    git(project.root, "push", "--quiet", str(project.remote), f"{sha}:main")
+    tip = project.push_from_elsewhere()
+    assert publish(project, sha) == Published(sha)
+    assert head(project.remote, "main") == tip
+
+
+def test_a_target_that_moved_is_never_overwritten(project):
+    sha, tip = project.work(), project.push_from_elsewhere()
+    git(project.root, "config", "remote.origin.push", "+refs/heads/*:refs/heads/*")
+    assert publish(project, sha) == Moved(tip)
+    assert head(project.remote, "main") == tip
+    assert project.repository.has_commit(tip)
+
+
+def test_only_the_target_is_pushed(project):
+    git(project.root, "branch", "private")
+    git(project.root, "tag", "--annotate", "--message", "v1", "v1")
+    git(project.root, "config", "push.followTags", "true")
+    publish(project, project.work())
+    assert git(project.remote, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+
+def test_a_branch_that_the_remote_lacks_is_made_there(project):
+    git(project.root, "branch", "release")
+    policy = PublishPolicy(remote="origin", target_branch="release")
+    assert project.repository.base(policy) == head(project.root)
+    sha = project.work()
+    assert project.repository.publish(sha, policy) == Published(sha)
+    assert head(project.remote, "release") == head(project.root, "release") == sha
+
+
+def test_edits_that_do_not_overlap_are_left_alone(project):
+    write(project.root, **{"notes.txt": "mine\n"})
+    assert publish(project, project.work()) == Published(head(project.root))
+    assert (project.root / "notes.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("name", ["app.py", "work.txt"], ids=["edited", "untracked"])
+def test_edits_that_overlap_stay_and_become_a_warning(project, name):
+    before = head(project.root)
+    sha = project.work(**{name: "by the agent\n"})
+    write(project.root, **{name: "mine\n"})
+    published = publish(project, sha)
+    assert published.sha == sha
+    assert "git merge --ff-only origin/main" in published.warning
+    assert (project.root / name).read_text() == "mine\n"
+    assert head(project.root) == before
+    assert head(project.remote, "main") == sha
+
+
+def test_commits_of_the_user_that_are_not_pushed_stay_and_become_a_warning(project):
+    sha = project.work()
+    mine = commit(project.root, "mine.txt", "mine\n")
+    assert publish(project, sha).warning
+    assert head(project.root, "main") == mine
+    assert head(project.remote, "main") == sha
+
+
+def test_a_branch_that_is_not_checked_out_follows_too(project):
+    git(project.root, "switch", "--quiet", "--create", "feature")
+    sha = project.work()
+    assert publish(project, sha) == Published(sha)
+    assert head(project.root, "main") == sha
+    assert git(project.root, "status", "--porcelain") == ""
+
+
+def test_a_branch_that_is_checked_out_in_another_worktree_follows_there(project, tmp_path):
+    git(project.root, "switch", "--quiet", "--create", "feature")
+    git(project.root, "worktree", "add", "--quiet", str(tmp_path / "linked"), "main")
+    sha = project.work()
+    assert publish(project, sha) == Published(sha)
+    assert (tmp_path / "linked" / "work.txt").exists()
+    assert git(tmp_path / "linked", "status", "--porcelain") == ""
+
+
+def test_a_branch_that_does_not_exist_here_is_not_made(project):
+    git(project.root, "switch", "--quiet", "--create", "feature")
+    git(project.root, "branch", "--quiet", "-D", "main")
+    assert publish(project, project.work()) == Published(head(project.remote, "main"))
+    assert git(project.root, "branch", "--list", "main") == ""
+
+
+def test_a_submodules_checkout_follows(project, tmp_path):
+    git(tmp_path, "init", "--quiet", "parent")
+    git(
+        tmp_path / "parent",
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "--quiet",
+        "add",
+        str(project.remote),
+        "sub",
+    )
+    submodule = tmp_path / "parent" / "sub"
+    git(submodule, "switch", "--quiet", "main")
+    repository = project.opened(submodule)
+    repository.adopt_home("host")
+    tip = project.push_from_elsewhere()
+    assert repository.base(project.target) == tip
+    assert repository.publish(tip, project.target) == Published(tip)
+    assert (submodule / "elsewhere.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "reason"),
+    [
+        ("GH006: Protected branch update failed for refs/heads/main", "protected-branch"),
+        ("You are not allowed to push code to protected branches on this project.", "protected-branch"),
+        ("commits must be signed", "hook-declined"),
+    ],
+)
+def test_a_remote_that_refuses_for_good_is_not_asked_again(project, says, reason):
+    hook(project.remote / "hooks", "pre-receive", f"echo '{says}' >&2; exit 1")
+    before = head(project.root)
+    with pytest.raises(PublicationRefused) as refused:
+        publish(project, project.work())
+    assert refused.value.reason == reason
+    assert says in refused.value.message
+    assert refused.value.remedy
+    assert head(project.root, "main") == head(project.remote, "main") == before
+
+
+def test_the_users_own_hook_may_refuse(project):
+    hook(project.root / ".git" / "hooks", "pre-push", "echo not on a Friday; exit 1")
+    with pytest.raises(PublicationRefused, match="not on a Friday") as refused:
+        publish(project, project.work())
+    assert refused.value.reason == "hook-declined"
+
+
+def test_a_remote_with_the_branch_checked_out_refuses(project, tmp_path):
+    git(tmp_path, "clone", "--quiet", str(project.remote), "checked-out")
+    git(project.root, "remote", "set-url", "origin", str(tmp_path / "checked-out"))
+    with pytest.raises(PublicationRefused) as refused:
+        publish(project, project.work())
+    assert refused.value.reason == "remote-checked-out"
+
+
+def test_a_remote_that_does_not_answer_may_do_so_later(project):
+    sha = project.work()
+    git(project.root, "remote", "set-url", "origin", "http://127.0.0.1:9/nobody")
+    with pytest.raises(RemoteUnavailable):
+        publish(project, sha)
+    with pytest.raises(RemoteUnavailable):
+        project.repository.base(project.target)
+
+
+def test_a_remote_that_is_not_there_is_refused_with_a_remedy(project):
+    git(project.root, "remote", "set-url", "origin", str(project.root.parent / "gone.git"))
+    with pytest.raises(PublicationRefused) as refused:
+        project.repository.base(project.target)
+    assert refused.value.reason == "remote-not-found"
+
+
+def test_ssh_is_told_not_to_ask(project, tmp_path):
+    record = tmp_path / "ssh-arguments"
+    ssh = hook(tmp_path, "ssh", f"echo \"$@\" > '{record}'; exit 255")
+    git(project.root, "config", "core.sshCommand", str(ssh))
+    git(project.root, "remote", "set-url", "origin", "ssh://git@127.0.0.1/project")
+    with pytest.raises(RemoteUnavailable):
+        project.repository.base(project.target)
+    assert "-o BatchMode=yes" in record.read_text()
+
+
+def test_without_a_remote_overlapping_edits_refuse_publication(project):
+    before, sha = head(project.root), project.work(**{"app.py": "by the agent\n"})
+    write(project.root, **{"app.py": "mine\n"})
+    with pytest.raises(PublicationRefused) as refused:
+        project.repository.publish(sha, project.local_target)
+    assert refused.value.reason == "checkout-not-clean"
+    assert "stash" in refused.value.remedy
+    assert head(project.root) == before
+    assert (project.root / "app.py").read_text() == "mine\n"
+
+
+def test_without_a_remote_a_git_command_of_the_user_is_waited_for(project):
+    sha = project.work()
+    (project.root / ".git" / "index.lock").touch()
+    with pytest.raises(RemoteUnavailable):
+        project.repository.publish(sha, project.local_target)
+    (project.root / ".git" / "index.lock").unlink()
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+
+
+def test_without_a_remote_a_branch_that_is_not_checked_out_moves(project):
+    git(project.root, "switch", "--quiet", "--create", "feature")
+    sha = project.work()
+    assert project.repository.publish(sha, project.local_target) == Published(sha)
+    assert head(project.root, "main") == sha
+    assert git(project.remote, "rev-parse", "main") != sha
+
+
+def test_a_target_that_is_nowhere_is_named(project):
+    policy = PublishPolicy(remote=None, target_branch="nowhere")
+    for act in (
+        lambda: project.repository.base(policy),
+        lambda: project.repository.publish(head(project.root), policy),
+    ):
+        with pytest.raises(GitFailed, match="nowhere"):
+            act()
+
+
+def test_what_should_become_a_pull_request_is_never_pushed_to_the_target(project):
+    policy = PublishPolicy(mode="pull_request", remote="origin", target_branch="main")
+    with pytest.raises(ConfigRefused):
+        project.repository.publish(project.work(), policy)
+    assert head(project.remote, "main") == head(project.root)
+
+
+def test_a_merge_in_the_workspace_has_our_trailer_and_both_parents_content(project):
+    sha, tip = project.work(ours="1\n"), project.push_from_elsewhere("theirs", "2\n")
+    project.repository.base(project.target)
+    workspace = project.run_workspace()
+    merged = workspace.merge(sha, tip, "Merge main into #1\n\nIrontree-Merge: token-1\n")
+    assert project.repository.find_token("token-1", base=sha, source=workspace) == merged
+    assert set(git(workspace.path, "ls-tree", "--name-only", "HEAD").split()) == {
+        ".gitignore",
+        "app.py",
+        "ours",
+        "theirs",
+    }
+
+
+def test_a_merge_that_a_hook_refuses_is_an_error_and_no_conflict(project):
+    sha, tip = project.work(ours="1\n"), project.push_from_elsewhere()
+    project.repository.base(project.target)
+    hook(project.root / ".git" / "hooks", "commit-msg", "echo no merges here; exit 1")
+    with pytest.raises(GitFailed, match="no merges here"):
+        project.run_workspace().merge(sha, tip, "merge")
+    assert git(project.run_workspace().path, "status", "--porcelain") == ""
