@@ -17,8 +17,10 @@ setup: $(STAMP) ## a .venv with the locked versions and this project in it
 $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	@$(PYTHON) tools/check_python.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@# The lock file is complete, so pip need not resolve: its resolver stumbles over hashes of packages with extras.
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check
 	@touch $@
 
 check: $(STAMP) ## formatting, lint and types, without running anything

@@ -16,7 +16,7 @@ from irontree.errors import AnswerRefused
 from irontree.flows.asking import ask_person
 from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
-from irontree.flows.names import step_title
+from irontree.flows.names import issue_run_name, step_title
 from irontree.flows.starting import let_loop_go_on
 from irontree.services.answers import Answer, validate
 from irontree.services.steps import Idle, Question, next_step
@@ -32,7 +32,7 @@ STAGES: Final = {
 }
 
 
-@flow(name="issue", flow_run_name="#{number}", retries=0, persist_result=False)
+@flow(name="issue", flow_run_name=issue_run_name, retries=0, persist_result=False)
 async def issue(repository: str, number: int, loop_id: str | None = None) -> State[None]:
     """Bring one issue as far as its log allows: take steps, ask a person, end when it is done or must wait.
 

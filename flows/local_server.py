@@ -116,11 +116,6 @@ def answers(port: int) -> bool:
 
 
 def _remedy(output: str, state: ServerState) -> str:
-    database = state.home / "prefect.db"
-    if "locate revision" in output or "malformed" in output or "not a database" in output:
-        return (
-            f"{database} is damaged or of another Prefect version. Delete it: it holds nothing that is not in .mino/."
-        )
     if "TypeError" in output and "fastapi" in output:
         needed = next(line for line in requires("irontree") or () if line.startswith("fastapi"))
         return f"fastapi {version('fastapi')} does not fit Prefect {version('prefect')}: pip install '{needed}'."

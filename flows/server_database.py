@@ -18,16 +18,36 @@ NO_SERVER = "http://127.0.0.1:9/api"
 
 
 def ensure(home: Path) -> None:
-    """Have `prefect.db` in *home*: what is there stays; otherwise a copy of the template. Deleting it loses nothing."""
-    database = home / "prefect.db"
+    """Have `prefect.db` in *home*: what is there stays; otherwise a copy of the template. Deleting it loses nothing.
+
+    Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
+    """
+    template, database = build_template(home), home / "prefect.db"
     if database.exists():
+        _check(database, template)
         return
-    build_template(home)
     for leftover in [*home.glob("prefect.db-*"), home / "memo_store.toml"]:  # of the database that was deleted
         leftover.unlink(missing_ok=True)
     draft = home / "new.db"
-    shutil.copyfile(home / "template.db", draft)
+    shutil.copyfile(template, draft)
     draft.replace(database)
+
+
+def _check(database: Path, template: Path) -> None:
+    remedy = "Delete it: it holds nothing that is not in .mino/ too, but for the pages of past runs."
+    try:
+        found = _revision(database)
+    except sqlite3.DatabaseError as error:
+        raise ServerUnavailable(f"{database} is damaged: {error}.", remedy=remedy) from error
+    if found != _revision(template):
+        raise ServerUnavailable(f"{database} is of another Prefect version (revision {found}).", remedy=remedy)
+
+
+def _revision(database: Path) -> str:
+    """The migration that the database is at."""
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return str(found[0]) if found else "none"
 
 
 def build_template(home: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -102,9 +103,18 @@ def adopt(environment: Mapping[str, str], home: Path) -> None:
 
     For processes that cannot be started with them (the command line); call it before anything imports Prefect.
     """
+    if "prefect" in sys.modules:
+        _refuse_others(environment)
+        return
     home.mkdir(parents=True, exist_ok=True)
     for name in [name for name in os.environ if name.startswith(OURS)]:
         del os.environ[name]
     os.environ.update(environment)
     with contextlib.chdir(home):
         importlib.import_module("prefect.context")
+
+
+def _refuse_others(environment: Mapping[str, str]) -> None:
+    """Prefect would go on with the settings that it found, and start a hidden server of its own."""
+    if any(os.environ.get(name) != value for name, value in environment.items() if name.startswith(OURS)):
+        raise RuntimeError("Prefect was imported before its settings were adopted")

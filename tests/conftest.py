@@ -46,9 +46,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the node ids
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all tests that need a Prefect server on one worker: starting one costs more than they do."""
+    """Keep all tests that need a Prefect server on one worker: they share it, and two at once starve each other."""
     for item in items:
-        if "prefect" in item.path.relative_to(Path(__file__).parent).parts:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in {"prefect", "e2e"}:
             item.add_marker(pytest.mark.xdist_group("prefect"))
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from irontree.store.deliveries import FileDeliveries
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
-from irontree.store.locks import FileLock
+from irontree.store.locks import DriverLock, FileLock
 from irontree.store.loops import FileLoopLog
 from irontree.store.plans import FilePlanStore
 from irontree.store.projections import FileProjections
@@ -55,8 +56,13 @@ def open_app(
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
-    run_lock = registry.file = RunLockFile(layout.run_lock, clock, host)
     config = cache(lambda: load_config(layout.config))
+    run_lock = registry.file = RunLockFile(
+        layout.run_lock, clock, host, lambda: timedelta(hours=config().run.lock_stale_hours)
+    )
+    active_lock = LoopLeaseFile(
+        layout.active_lock, clock, host, lambda: timedelta(hours=config().loop.lease_stale_hours)
+    )
     log = FileEventLog(repository.root, clock)
     return App(
         repository=repository,
@@ -67,8 +73,8 @@ def open_app(
         results=FileResultStore(repository.root),
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
-        driver=FileLock(layout.driver_lock, clock, host),
-        lease=LoopLease(FileLock(layout.lease_lock, clock, host), LoopLeaseFile(layout.active_lock, clock, host)),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children),
+        lease=LoopLease(FileLock(layout.lease_lock, clock, host), active_lock),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
         children=children,
@@ -146,7 +152,11 @@ def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
 
 
 def _preferences(config: Config) -> Preferences:
-    return Preferences(close_on_done=config.issue.close_on_done, loop_budget=config.loop.max_transitions, api_url=config.prefect.api_url)
+    return Preferences(
+        close_on_done=config.issue.close_on_done,
+        loop_budget=config.loop.max_transitions,
+        api_url=config.prefect.api_url,
+    )
 
 
 class _LazyRenderer:

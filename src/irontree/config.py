@@ -360,7 +360,7 @@ def _line(document: Any, location: tuple[int | str, ...]) -> int:
     node = document
     for part in location:
         try:
-            line = node.lc.key(part)[0] if isinstance(node, Mapping) else node.lc.item(part)[0]
+            line = node.lc.data[part][0]
             node = node[part]
         except (AttributeError, KeyError, IndexError, TypeError):
             break

@@ -366,7 +366,9 @@ class Repository(Protocol):
         """Who commits here, as git knows them; None if it does not."""
         ...
 
-    def preflight(self, policy: PublishPolicy, *, exempt: Sequence[str] = ()) -> tuple[Blocker, ...]:
+    def preflight(
+        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
+    ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
         ...
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from irontree.errors import GitFailed
 from irontree.ports import Committed, Moved, Published, Repository
-from tests.support.repositories import PLAIN, Project, commit, git, head, make_project, write
+from tests.support.memory_project import make_memory_project
+from tests.support.repositories import PLAIN, make_project, write
 
 REF = "refs/irontree/issue-1/2"
 
 
-@pytest.fixture
-def project(tmp_path) -> Project:
-    return make_project(tmp_path)
+@pytest.fixture(params=[make_project, make_memory_project], ids=["git", "memory"])
+def project(request, tmp_path):
+    return request.param(tmp_path)
 
 
 @pytest.fixture
@@ -32,14 +35,14 @@ def test_it_knows_its_main_worktree_and_keeps_its_id(project, repository):
 
 
 def test_new_work_starts_from_the_target(project, repository, policy):
-    assert repository.base(policy) == head(project.root)
+    assert repository.base(policy) == project.tip()
 
 
 def test_a_published_commit_is_on_the_target_and_in_the_users_checkout(project, repository, policy):
     sha = project.work(**{"work.txt": "done\n"})
     assert repository.publish(sha, policy) == Published(sha)
     assert repository.base(policy) == sha
-    assert head(project.root, "main") == sha
+    assert project.tip() == sha
     assert (project.root / "work.txt").read_text() == "done\n"
 
 
@@ -50,21 +53,21 @@ def test_publishing_twice_is_publishing_once(project, repository, policy):
 
 def test_what_does_not_contain_the_target_is_not_published(project, repository, policy):
     sha = project.work()
-    tip = project.push_from_elsewhere() if policy.remote else commit(project.root, "mine.txt", "mine\n")
+    tip = project.push_from_elsewhere() if policy.remote else project.commit_here("mine.txt", "mine\n")
     assert repository.publish(sha, policy) == Moved(tip)
     assert repository.base(policy) == tip
 
 
 def test_a_merge_of_what_moved_can_be_published(project, repository, policy):
     sha = project.work()
-    tip = project.push_from_elsewhere() if policy.remote else commit(project.root, "mine.txt", "mine\n")
+    tip = project.push_from_elsewhere() if policy.remote else project.commit_here("mine.txt", "mine\n")
     assert repository.base(policy) == tip
     workspace = repository.workspace("run", PLAIN)
     merged = workspace.merge(sha, tip, "Merge main into #1\n\nIrontree-Merge: token\n")
     assert merged is not None
     repository.keep(merged, REF, source=workspace)
     assert repository.publish(merged, policy) == Published(merged)
-    assert git(project.root, "show", "--no-patch", "--format=%P", merged).split() == [sha, tip]
+    assert project.parents(merged) == (sha, tip)
 
 
 def test_a_commit_is_kept_under_a_ref_and_keeping_it_again_is_nothing(project, repository):
@@ -75,8 +78,16 @@ def test_a_commit_is_kept_under_a_ref_and_keeping_it_again_is_nothing(project, r
     assert repository.read_ref(REF) == sha
 
 
+def test_what_was_kept_stays_kept_when_the_workspace_is_gone(project, repository):
+    sha, workspace = project.work(), repository.workspace("run", PLAIN)
+    repository.keep(sha, REF, source=workspace)
+    shutil.rmtree(workspace.path)
+    repository.keep(sha, REF, source=workspace)
+    assert repository.read_ref(REF) == sha
+
+
 def test_a_ref_never_moves_to_work_that_does_not_contain_what_it_held(project, repository):
-    base = head(project.root)
+    base = project.tip()
     first, second = project.work(base, one="1\n"), project.work(base, two="2\n")
     repository.keep(first, REF)
     with pytest.raises(GitFailed):
@@ -85,7 +96,7 @@ def test_a_ref_never_moves_to_work_that_does_not_contain_what_it_held(project, r
 
 
 def test_it_tells_what_is_here_and_what_changed(project, repository):
-    base, sha = head(project.root), project.work(**{"app.py": "print('bye')\n", "new file.txt": "new\n"})
+    base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "new file.txt": "new\n"})
     assert repository.has_commit(sha)
     assert not repository.has_commit("0" * 40)
     assert repository.changed_files(base, sha) == ("app.py", "new file.txt")
@@ -93,7 +104,7 @@ def test_it_tells_what_is_here_and_what_changed(project, repository):
 
 
 def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):
-    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
     assert repository.find_token("issue-1/aa/2", base=base, source=workspace) is None, "no workspace yet"
     sha = project.work(message="[run] #1: work\n\nIrontree-Run: issue-1/aa/2\n")
     assert repository.find_token("issue-1/aa/2", base=base, source=workspace) == sha
@@ -102,37 +113,38 @@ def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):
 
 
 def test_an_attempt_becomes_one_commit_on_its_base(project, repository):
-    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
     workspace.prepare(base)
     write(workspace.path, **{"app.py": "print('new')\n", "extra.txt": "x\n"})
     made = workspace.commit("[run] #1: say new\n", base=base)
     assert isinstance(made, Committed)
     assert made.files == ("app.py", "extra.txt")
     assert made.dropped == ()
-    assert git(workspace.path, "log", "--format=%P %s", "-1") == f"{base} [run] #1: say new"
+    repository.keep(made.sha, REF, source=workspace)
+    assert project.parents(made.sha) == (base,)
 
 
 def test_an_attempt_that_changed_nothing_makes_no_commit(project, repository):
-    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
     workspace.prepare(base)
     assert workspace.commit("[run] #1: nothing", base=base) is None
 
 
 def test_the_next_attempt_sees_the_earlier_ones_files_and_replaces_its_commit(project, repository):
-    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
     first = project.work(base, half="half\n")
     workspace.prepare(base, tree_of=first)
     assert (workspace.path / "half").read_text() == "half\n"
-    assert head(workspace.path) == base
     write(workspace.path, rest="rest\n")
     made = workspace.commit("[run] #1: all", base=base, replaces=first)
     assert isinstance(made, Committed)
     assert made.files == ("half", "rest")
-    assert git(workspace.path, "rev-list", f"{base}..HEAD").split() == [made.sha]
+    repository.keep(made.sha, REF, source=workspace)
+    assert project.parents(made.sha) == (base,)
 
 
 def test_work_that_was_cut_off_is_kept_and_nothing_is_not(project, repository):
-    base, workspace = head(project.root), repository.workspace("run", PLAIN)
+    base, workspace = project.tip(), repository.workspace("run", PLAIN)
     workspace.prepare(base)
     assert workspace.salvage(base, REF) is None
     write(workspace.path, half="half\n")
@@ -143,19 +155,19 @@ def test_work_that_was_cut_off_is_kept_and_nothing_is_not(project, repository):
 
 
 def test_a_conflict_is_no_merge_and_leaves_the_workspace_usable(project, repository):
-    base = head(project.root)
+    base = project.tip()
     ours, theirs = project.work(base, **{"app.py": "ours\n"}), project.work(base, **{"app.py": "theirs\n"})
     workspace = repository.workspace("run", PLAIN)
     assert workspace.merge(ours, theirs, "merge") is None
     workspace.prepare(base)
-    assert git(workspace.path, "status", "--porcelain") == ""
+    assert workspace.commit("nothing", base=base) is None
 
 
 def test_a_runway_is_clear_until_something_is_in_the_way(project, repository, policy):
-    assert repository.preflight(policy) == ()
+    assert repository.preflight(policy, PLAIN) == ()
     write(project.root, SPEC="text\n")
-    assert [blocker.check for blocker in repository.preflight(policy)] == ["dirty-working-tree"]
-    assert repository.preflight(policy, exempt=("SPEC",)) == ()
+    assert [blocker.check for blocker in repository.preflight(policy, PLAIN)] == ["dirty-working-tree"]
+    assert repository.preflight(policy, PLAIN, exempt=("SPEC",)) == ()
 
 
 def test_the_log_is_backed_up_when_it_changed_and_only_then(project, repository):
@@ -166,6 +178,6 @@ def test_the_log_is_backed_up_when_it_changed_and_only_then(project, repository)
     event.write_text("iron_tree:\n")
     repository.back_up()
     first = repository.read_ref("refs/irontree/log")
-    assert git(project.root, "show", f"{first}:.mino/events/issue-1/0001-task-published.yml") == "iron_tree:"
+    assert project.show(first, ".mino/events/issue-1/0001-task-published.yml") == "iron_tree:\n"
     repository.back_up()
     assert repository.read_ref("refs/irontree/log") == first

@@ -29,3 +29,10 @@ def test_files_and_variables_of_the_working_folder_do_not_choose_the_server(tmp_
     command = [sys.executable, "-P", "-c", SHOW, str(tmp_path / "home")]
     shown = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == f'["http://127.0.0.1:4280/api", null, "INFO", 5, "{repository}"]'
+
+
+def test_settings_that_come_too_late_are_an_error_and_no_hidden_server():
+    late = f"import prefect\n{SHOW.replace('assert', 'assert True or')}"
+    command = [sys.executable, "-P", "-c", late, "home"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Prefect was imported before its settings were adopted" in shown.stderr

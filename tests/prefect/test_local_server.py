@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import psutil
 import pytest
@@ -36,37 +38,39 @@ def wait_for_end(pid: int) -> None:
         psutil.Process(pid).wait(timeout=30)
 
 
-def test_two_starts_at_once_give_one_server_on_a_free_port_that_ends_after_its_last_client(own_home, api_url):
+def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_its_last_client(own_home, api_url):
+    """...on a free port, and after its death on the same one: its clients still know it."""
     servers = [LocalServer(own_home, os.environ, linger=0) for _ in range(2)]
     with ThreadPoolExecutor() as pool:
         addresses = set(pool.map(lambda server: server.wait_ready(), servers))
     assert len(addresses | {api_url}) == 2
+    killed, address = pid_of(own_home), addresses.pop()
+    os.kill(killed, signal.SIGKILL)
+    wait_for_end(killed)
+    assert not answers(port_of(address))
+    assert [server.wait_ready() for server in servers] == [address, address]
     pid = pid_of(own_home)
+    assert pid != killed
     servers[0].close()
-    assert answers(port_of(addresses.pop()))
+    assert answers(port_of(address))
     servers[1].close()
     wait_for_end(pid)
     assert not (own_home / "server.json").exists()
 
 
-def test_a_killed_server_is_started_again_where_its_clients_look_for_it(own_home):
-    with LocalServer(own_home, os.environ, linger=0) as server:
-        before = server.wait_ready()
-        killed = pid_of(own_home)
-        os.kill(killed, signal.SIGKILL)
-        wait_for_end(killed)
-        assert not answers(port_of(before))
-        assert server.wait_ready() == before
-        again = pid_of(own_home)
-    wait_for_end(again)
-    assert again != killed
-
-
-def test_a_database_that_is_none_is_named_with_its_remedy(own_home):
-    (own_home / "prefect.db").write_text("this is not a database, and long enough to be taken for a damaged one" * 20)
+@pytest.mark.parametrize("what", ["is damaged", "is of another Prefect version"])
+def test_a_database_that_does_not_fit_is_named_with_its_remedy(own_home, what):
+    database = own_home / "prefect.db"
+    if what == "is damaged":
+        database.write_text("this is not a database" * 100)
+    else:
+        shutil.copyfile(own_home / "template.db", database)
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = 'older'")
     with LocalServer(own_home, os.environ, linger=0) as server, pytest.raises(ServerUnavailable) as refusal:
         server.wait_ready()
-    assert f"{own_home / 'prefect.db'} is damaged or of another Prefect version" in refusal.value.remedy
+    assert f"{database} {what}" in refusal.value.message
+    assert "Delete it" in refusal.value.message
 
 
 def test_a_server_that_cannot_start_says_why(own_home):

@@ -57,9 +57,14 @@ class Witness:
         self._reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
 
     @property
+    def take(self) -> str:
+        """Shell words after which the shell, and all that it starts, holds the pipe; `echo up >&3` tells us."""
+        return f"exec 3>'{self.path}'"
+
+    @property
     def hold(self) -> str:
-        """Shell words after which the shell, and all that it starts, holds the pipe."""
-        return f"exec 3>'{self.path}'; echo up >&3"
+        """The same, and we are told at once."""
+        return f"{self.take}; echo up >&3"
 
     def says_all_are_gone(self) -> bool:
         """Whether somebody held the pipe, and nobody does any more."""

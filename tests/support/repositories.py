@@ -87,6 +87,20 @@ class Project:
         self.repository.keep(made.sha, f"refs/irontree/issue-1/{made.sha[:8]}", source=workspace)
         return made.sha
 
+    def tip(self) -> str:
+        """The user's own main."""
+        return head(self.root, "main")
+
+    def commit_here(self, path: str, text: str) -> str:
+        return commit(self.root, path, text)
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        return tuple(git(self.root, "show", "--no-patch", "--format=%P", sha).split())
+
+    def show(self, sha: str, path: str) -> str:
+        done = subprocess.run(["git", "show", f"{sha}:{path}"], cwd=self.root, capture_output=True, check=True)
+        return done.stdout.decode()
+
     def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
         """Somebody else publishes; the new tip of the remote's main."""
         other = self.root.parent / "other"

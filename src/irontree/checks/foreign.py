@@ -59,7 +59,7 @@ def _editable_target(record: Path) -> Path | None:
     try:
         content = json.loads(record.read_text(encoding="utf-8"))
         editable = content["dir_info"]["editable"]
-        return Path(unquote(urlsplit(content["url"]).path)) if editable else None
+        return Path(unquote(urlsplit(str(content["url"])).path)) if editable else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -75,7 +75,7 @@ def _plain_block(block: Block) -> Iterator[str]:
         case Table():
             yield from _titled(block.title, _columns([block.headings, *block.rows]), indent="")
         case Lines():
-            yield from _titled(block.title, (one_line(cell(line).text) for line in block.lines))
+            yield from _titled(block.title, (_indented(cell(line).text) for line in block.lines))
         case Verbatim():
             yield from _titled(block.title, printable(block.text).rstrip("\n").split("\n"))
 
@@ -96,6 +96,9 @@ def _columns(rows: Sequence[Sequence[Cell | str]]) -> Iterator[str]:
 
 
 def _indented(text: str) -> str:
-    """In one line, with the spaces at its beginning: they show how deep a task is in the tree."""
-    line = one_line(text)
-    return " " * (len(text) - len(text.lstrip(" "))) + line if line else ""
+    return indentation(text) + one_line(text)
+
+
+def indentation(text: str) -> str:
+    """The spaces at its beginning, which show how deep something is in a tree; none where nothing follows."""
+    return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.config import Config, Section, load_config
@@ -82,12 +82,14 @@ def blocks(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | No
     yield Lines((f"{path}{there}",))
     yield Table(("KEY", "FROM", "VALUE", "MEANS"), tuple(_row(setting) for setting in settings))
     if target:
-        where = f"{target.remote} {target.target_branch}" if target.remote else f"the local branch {target.target_branch}"
+        where = (
+            f"{target.remote} {target.target_branch}" if target.remote else f"the local branch {target.target_branch}"
+        )
         yield Lines((f"Verified code goes to {where}.",))
 
 
 def _row(setting: Setting) -> tuple[Cell | str, ...]:
-    style = "good" if setting.origin == "file" else "faint"
+    style: Style = "good" if setting.origin == "file" else "faint"
     return (setting.key, Cell(setting.origin, style), _shown(setting.value), Cell(setting.description, "faint"))
 
 

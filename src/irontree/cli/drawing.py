@@ -12,7 +12,7 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell, indentation
 from irontree.cli.text import one_line, printable
 
 STYLES: Final[dict[Style, str]] = {
@@ -83,5 +83,4 @@ def _under(title: str, body: RenderableType) -> RenderableType:
 
 def _text(value: Cell | str) -> Text:
     found = cell(value)
-    indent = " " * (len(found.text) - len(found.text.lstrip(" ")))
-    return Text(indent + one_line(found.text), style=STYLES[found.style])
+    return Text(indentation(found.text) + one_line(found.text), style=STYLES[found.style])

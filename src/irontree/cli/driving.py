@@ -29,6 +29,7 @@ from irontree.services.overview import overview
 from irontree.services.world import World
 
 if TYPE_CHECKING:
+    from irontree.cli.following import Shown
     from irontree.cli.screens import PlainScreen, RichScreen
     from irontree.flows.session import Session
 
@@ -82,12 +83,14 @@ class Drive:
         adopt(environment, self.server.home)
         if self.detach:
             return self._leave_to_worker(loop_id)
+        from irontree.cli.following import Shown
         from irontree.flows.session import Session  # imports Prefect: its settings come first
 
+        shown = Shown.all_of(self.app, loop_id)
         while True:
             with Session(self.app, environment=environment, home=self.server.home) as session:
                 self._begin(session, loop_id, began)
-                status = self._follow(session, loop_id)
+                status = self._follow(session, loop_id, shown)
             if status != "shot":
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
@@ -102,12 +105,13 @@ class Drive:
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
-    def _follow(self, session: Session, loop_id: str) -> str:
+    def _follow(self, session: Session, loop_id: str, shown: Shown) -> str:
         """How it ended: the loop's status, `stopped` by Ctrl-C, or `shot`."""
         from irontree.cli.following import Follower
 
         screen = self._screen()
-        follower = Follower(self.app, session, loop_id, screen, self.prepared, self.app.origin.actor, self.shoot)
+        person = self.app.origin.actor
+        follower = Follower(self.app, session, loop_id, screen, self.prepared, person, shown, self.shoot)
         try:
             return follower.follow()
         except KeyboardInterrupt:

@@ -51,6 +51,20 @@ class Asking(Protocol):
 
 
 @dataclass
+class Shown:
+    """How far the log has been shown: the sequence by issue number, and that of the loop."""
+
+    issues: dict[int, int]
+    loop: int
+
+    @classmethod
+    def all_of(cls, app: App, loop_id: str) -> Shown:
+        """Everything that is in the log now counts as shown."""
+        issues = {number: app.log.read(number).last_sequence for number in app.log.streams()}
+        return cls(issues, read_loop(app, loop_id).sequence)
+
+
+@dataclass
 class Follower:
     """Follows one loop; `prepared` are answers given beforehand, used up in order."""
 
@@ -60,9 +74,8 @@ class Follower:
     screen: Screen
     prepared: list[Prepared]
     person: str
+    shown: Shown
     shoot: Shoot | None = None
-    _seen: dict[int, int] = field(default_factory=dict)
-    _loop_seen: int = 0
     _answered: set[str] = field(default_factory=set)
     _stopping: bool = False
 
@@ -99,23 +112,17 @@ class Follower:
             self.screen.say(text)
         self.screen.busy(self._activity(world))
 
-    def skip_history(self) -> None:
-        """Take what is in the log already as known."""
-        for number in self.app.log.streams():
-            self._seen[number] = self.app.log.read(number).last_sequence
-        self._loop_seen = read_loop(self.app, self.loop_id).sequence
-
     def _issue_lines(self, world: World) -> list[tuple[str, str]]:
         lines: list[tuple[str, str]] = []
         for state in sorted(world.states.values(), key=lambda state: state.issue_number):
-            if state.sequence <= self._seen.get(state.issue_number, 0):
+            if state.sequence <= self.shown.issues.get(state.issue_number, 0):
                 continue
             for record in self.app.log.read(state.issue_number).records:
-                if record.event.sequence > self._seen.get(state.issue_number, 0):
+                if record.event.sequence > self.shown.issues.get(state.issue_number, 0):
                     title = title_of(world, state.task_key)
                     text = f"#{state.issue_number} {title}: {say_issue_event(record)}"
                     lines.append((str(record.meta.get("time", "")), text + self._context_of_failure(record)))
-            self._seen[state.issue_number] = state.sequence
+            self.shown.issues[state.issue_number] = state.sequence
         return lines
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:
@@ -131,9 +138,9 @@ class Follower:
 
     def _loop_lines(self) -> list[tuple[str, str]]:
         records = self.app.loops.read(self.loop_id).records
-        fresh = [record for record in records if record.event.sequence > self._loop_seen]
+        fresh = [record for record in records if record.event.sequence > self.shown.loop]
         if fresh:
-            self._loop_seen = fresh[-1].event.sequence
+            self.shown.loop = fresh[-1].event.sequence
         return [(str(record.meta.get("time", "")), say_loop_event(record)) for record in fresh]
 
     def _activity(self, world: World) -> str:

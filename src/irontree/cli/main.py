@@ -52,7 +52,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         },
     }
 )
-VERBS: Final[Mapping[str, str]] = MappingProxyType({verb: text for group in GROUPS.values() for verb, text in group.items()})
+VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {verb: text for group in GROUPS.values() for verb, text in group.items()}
+)
 
 # The machine's trouble, not a bug: disk full or over quota, read-only, not allowed.
 _ENVIRONMENT_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})

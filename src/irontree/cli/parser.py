@@ -36,6 +36,11 @@ def add_issue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("issue", metavar="ISSUE", help="issue-12, #12, 12, or a task key")
 
 
+def add_note(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """What a person wants to say; several words need no quotes."""
+    parser.add_argument("note", metavar="NOTE", nargs="*", help=purpose)
+
+
 def add_wait(parser: argparse.ArgumentParser) -> None:
     """`--wait`, for everything that needs the driver lock."""
     parser.add_argument(

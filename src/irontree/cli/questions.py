@@ -61,10 +61,10 @@ def question_block(asked: Asked) -> Block:
 def _answer_lines(asked: Asked) -> Iterator[Cell]:
     if asked.damaged:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
-        yield Cell(DAMAGED, "command")
+        yield Cell(f"  {DAMAGED}", "command")
     for choice, command in asked.answers:
         yield Cell(f"{choice.label}:", "faint")
-        yield Cell(command, "command")
+        yield Cell(f"  {command}", "command")
 
 
 def _of_loops(app: App, loops: tuple[Loop, ...]) -> Iterator[Asked]:

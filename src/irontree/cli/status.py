@@ -11,11 +11,12 @@ from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.hints import Asked
+from irontree.cli.loops import loop_row
 from irontree.cli.parser import add_json
 from irontree.cli.questions import open_loops, open_questions, question_block
 from irontree.cli.text import short_sha
 from irontree.domain.state import Phase
-from irontree.services.overview import IssueRow, LoopRow, Overview, overview
+from irontree.services.overview import IssueRow, Overview, overview
 from irontree.services.world import read_world
 
 STYLES: Final[dict[str, Style]] = {
@@ -69,7 +70,7 @@ def blocks(found: Overview, asked: tuple[Asked, ...], active: str | None) -> Ite
         yield Lines(tuple(Cell(line, "busy") for line in _busy(found.busy, active)))
     yield from (question_block(question) for question in asked)
     if found.loops:
-        yield Table(("LOOP", "STATE", "DONE", "TRANSITIONS"), tuple(_loop(row) for row in found.loops))
+        yield Table(("LOOP", "STATE", "DONE", "TRANSITIONS"), tuple(loop_row(row) for row in found.loops))
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
 
@@ -108,12 +109,6 @@ def _busy(driver: str | None, active: str | None) -> Iterator[str]:
 def _loop_at_work(app: App) -> str | None:
     holder = app.lease.holder()
     return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
-
-
-def _loop(row: LoopRow) -> tuple[Cell | str, ...]:
-    at = f" at {row.halt_at}" if row.halt_at else ""
-    why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
-    return (row.loop_id, f"{row.status}{why}", f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}")
 
 
 def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:

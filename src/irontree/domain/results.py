@@ -11,6 +11,9 @@ from irontree.domain.values import CodeRef, Value
 HEAD_LINES = 50
 TAIL_LINES = 20
 TRUNCATION_MARKER = "...(truncated)..."
+# Lines can be of any length, and an event that quotes them must stay readable: 64 KiB, escapes included (ruling R1).
+HEAD_BYTES = 24 * 1024
+TAIL_BYTES = 12 * 1024
 
 
 class CheckResult(Value):
@@ -48,8 +51,12 @@ class CheckReport(Value):
 
 
 def truncate(output: str) -> str:
-    """The first 50 lines, a marker line and the last 20 (protocol, phase 5); shorter output unchanged."""
+    """The first 50 lines, a marker line and the last 20 (protocol, phase 5), of very long lines less."""
     lines = output.splitlines()
-    if len(lines) <= HEAD_LINES + TAIL_LINES:
+    if len(lines) > HEAD_LINES + TAIL_LINES:
+        output = "\n".join([*lines[:HEAD_LINES], TRUNCATION_MARKER, *lines[-TAIL_LINES:]])
+    encoded = output.encode(errors="replace")
+    if len(encoded) <= HEAD_BYTES + TAIL_BYTES:
         return output
-    return "\n".join([*lines[:HEAD_LINES], TRUNCATION_MARKER, *lines[-TAIL_LINES:]])
+    head, tail = (part.decode(errors="ignore") for part in (encoded[:HEAD_BYTES], encoded[-TAIL_BYTES:]))
+    return f"{head}\n{TRUNCATION_MARKER}\n{tail}"

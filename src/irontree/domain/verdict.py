@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +11,7 @@ from typing import Final
 from irontree.domain.plan import CheckCommand, Criterion, ExecutionPolicy, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
 
-TRIVIAL: Final = frozenset({"true", ":", "exit 0", "echo", "/bin/true"})
+TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,11 @@ def coverage(node: PlanNode, policy: ExecutionPolicy) -> tuple[Coverage, ...]:
 
 
 def is_trivial(command: str) -> bool:
-    """Whether a command proves nothing (`true`, `echo ...`): pointed out at approval."""
-    words = command.strip()
-    return words in TRIVIAL or words.split(maxsplit=1)[:1] == ["echo"]
+    """Whether a command proves nothing (`true`, `echo ...`, `... || true`): pointed out at approval."""
+    words = command.split()
+    says_something = words[:1] in (["echo"], ["printf"]) and not set(command) & set("&|;")
+    last = re.split(r"\|\||;", " ".join(words).rstrip("; "))[-1].strip()
+    return says_something or last in TRIVIAL
 
 
 def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, max_retry: int) -> Verdict:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import GitFailed
-from irontree.repository.git import Git
+from irontree.repository.git import DURABLY, Git
 
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops")
@@ -43,9 +43,18 @@ def _write_tree(git: Git, index: Path) -> str:
     spared = (f":(exclude,top,literal){_STATE}/{name}" for name in others)
     half_written = f":(exclude,top,glob){_STATE}/**/.*"
     git.change(
-        *_AS_THEY_ARE, "add", "--force", "--all", "--", f":(top){_STATE}", half_written, *spared, variables=variables
+        *DURABLY,
+        *_AS_THEY_ARE,
+        "add",
+        "--force",
+        "--all",
+        "--",
+        f":(top){_STATE}",
+        half_written,
+        *spared,
+        variables=variables,
     )
-    return git.change("write-tree", variables=variables).splitlines()[-1]
+    return git.change(*DURABLY, "write-tree", variables=variables).splitlines()[-1]
 
 
 def _commit(git: Git, tree: str) -> None:
@@ -54,8 +63,8 @@ def _commit(git: Git, tree: str) -> None:
     if tree == known_tree:
         return
     parent = ("-p", known) if known else ()
-    made = git.change("commit-tree", *parent, "-m", "The state of the log", tree, variables=_AUTHOR)
-    git.change("update-ref", LOG_REF, made.splitlines()[-1], known or "0" * len(tree))
+    made = git.change(*DURABLY, "commit-tree", *parent, "-m", "The state of the log", tree, variables=_AUTHOR)
+    git.change(*DURABLY, "update-ref", LOG_REF, made.splitlines()[-1], known or "0" * len(tree))
 
 
 @contextmanager

@@ -13,12 +13,10 @@ from irontree.processes import Captured, Children, Completed, Limits, capture, s
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
 
-# No collection of garbage while objects wait for their ref; commits that survive a power cut (ruling R5);
-# an answer that does not depend on settings for people.
+# No collection of garbage while objects wait for their ref; answers that do not depend on settings for people.
 _OPTIONS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
-    "core.fsync": "committed,reference",
     "core.quotePath": "false",
     "core.fsmonitor": "false",
     "color.ui": "false",
@@ -26,6 +24,8 @@ _OPTIONS = {
     "submodule.recurse": "false",
     "protocol.version": "2",
 }
+# For what an event may name afterwards: objects and refs that survive a power cut (ruling R5).
+DURABLY = ("-c", "core.fsync=committed,reference")
 _WORDS = ("git", "--no-pager", *(word for key, value in _OPTIONS.items() for word in ("-c", f"{key}={value}")))
 
 # Where a person keeps settings and certificates. All other GIT_* names say which repository and whose commit,
@@ -36,8 +36,11 @@ _KEPT = frozenset(
         *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSH", "GIT_SSH_COMMAND"),
     }
 )
+# ssh needs no BatchMode: its questions go to the terminal, and a child in its own session has none.
 _NEVER_ASK = {
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "",  # empty: not core.askPass either
+    "GCM_INTERACTIVE": "never",
     "GIT_EDITOR": ":",
     "GIT_OPTIONAL_LOCKS": "0",
     "SSH_ASKPASS_REQUIRE": "never",
@@ -135,11 +138,6 @@ class Git:
         if not done.ok:
             raise self._failed(words, said(done))
         return done.output.strip()
-
-    def talk(self, *words: str) -> Completed:
-        """Run a command that talks to a remote; ssh is told not to ask."""
-        ssh = self.environment.get("GIT_SSH_COMMAND") or self.find("config", "--get", "core.sshCommand") or "ssh"
-        return self.run(*words, variables={"GIT_SSH_COMMAND": f"{ssh} -o BatchMode=yes"})
 
     def _failed(self, words: tuple[str, ...], output: str) -> GitFailed:
         command = next(word for word in words if not word.startswith("-") and "=" not in word)

@@ -11,12 +11,12 @@ from irontree.domain.plan import PublishPolicy
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
 from irontree.processes import Completed
-from irontree.repository.git import Git, said
+from irontree.repository.git import DURABLY, Git, said
 from irontree.repository.history import commit_of, is_ancestor
 from irontree.repository.location import worktrees
 from irontree.repository.refusals import is_behind, remote_failure
 
-_FETCH = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
+FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
 _BUSY = "index.lock"
 
 
@@ -36,7 +36,7 @@ def tip(git: Git, policy: PublishPolicy) -> str:
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     """The remote's target, brought here; None if the remote has no such branch."""
     branch = f"refs/heads/{policy.target_branch}"
-    done = git.talk(*_FETCH, str(policy.remote), f"+{branch}:{tracking_branch(policy)}")
+    done = git.run(*FETCH, str(policy.remote), f"+{branch}:{tracking_branch(policy)}")
     if done.ok:
         return commit_of(git, tracking_branch(policy))
     if "couldn't find remote ref" in done.output:
@@ -67,7 +67,7 @@ def _publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Mov
 
 
 def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
-    return git.talk(
+    return git.run(
         *("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
         *(str(policy.remote), f"{sha}:refs/heads/{policy.target_branch}"),
     )
@@ -107,7 +107,7 @@ def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
     if checked_out is None and commit_of(git, branch) is None:
         return None  # nobody has it here, and nobody asked for it
     if checked_out is None:
-        done = git.run(*_FETCH, ".", f"{sha}:{branch}")
+        done = git.run(*FETCH, ".", f"{sha}:{branch}")
     else:
         done = git.at(checked_out).run("-c", "merge.autoStash=false", "merge", "--quiet", "--ff-only", sha)
     return None if done.ok else said(done).strip()

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-from irontree.errors import EnvironmentRefused, NotARepository
+from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Moved, Published, Workspace
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, history, preflight, publication
 from irontree.repository.clone import PrivateClone
 from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
+from irontree.repository.settings import Settings, parse_settings
 from irontree.repository.workspace import GitWorkspace
-
-_DEFAULT_POLICY = WorkspacePolicy()
 
 
 def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:
@@ -46,10 +45,10 @@ class GitRepository:
         """The main worktree; `.mino/` is in it."""
         return self.git.folder
 
-    @cached_property
+    @property
     def id(self) -> str:
         """`irontree.id` of this clone, 12 hex (ruling R21). Raises NotARepository before `init`."""
-        found = self.git.find("config", "--get", "irontree.id")
+        found = self._ours.get("irontree.id")
         if not found:
             raise NotARepository(f"{self.root} is not set up for irontree", remedy="irontree init")
         return found
@@ -57,23 +56,23 @@ class GitRepository:
     @property
     def home(self) -> str | None:
         """`host:path` at which the state lives (ruling R21); None before `init`."""
-        return self.git.find("config", "--get", "irontree.home")
+        return self._ours.get("irontree.home")
 
     def adopt_home(self, host: str) -> str:
         """Make *host* and the present path this repository's home, with an id if it has none; the id."""
-        if self.git.find("config", "--get", "irontree.id") is None:
-            self.git.change("config", "--local", "irontree.id", uuid.uuid4().hex[:12])
-        self.git.change("config", "--local", "irontree.home", f"{host}:{self.root}")
+        if self._ours.get("irontree.id") is None:
+            self._set("irontree.id", uuid.uuid4().hex[:12])
+        self._set("irontree.home", f"{host}:{self.root}")
         return self.id
 
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run."""
         if not self.has_history():
-            self.git.change("config", "--local", "irontree.events", "yes")
+            self._set("irontree.events", "yes")
 
     def has_history(self) -> bool:
         """Whether there ever was an event."""
-        return self.git.find("config", "--get", "irontree.events") == "yes"
+        return self._ours.get("irontree.events") == "yes"
 
     # --- questions of `init` -----------------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ class GitRepository:
     # --- the port ----------------------------------------------------------------------------------------
 
     def preflight(
-        self, policy: PublishPolicy, *, exempt: Sequence[str] = (), workspace: WorkspacePolicy = _DEFAULT_POLICY
+        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
         return preflight.blockers(self.git, policy, workspace, exempt)
@@ -126,13 +125,11 @@ class GitRepository:
 
         Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
         """
-        if self.read_ref(ref) == sha:
-            return
-        origin = str(source.path) if source else "."
-        self.git.change(
-            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune"),
-            *(origin, f"{sha}:{ref}"),
-        )
+        try:
+            self.git.change(*publication.FETCH, str(source.path) if source else ".", f"{sha}:{ref}")
+        except GitFailed:  # no error if it was brought over before, and the workspace wiped since
+            if self.read_ref(ref) != sha:
+                raise
 
     def read_ref(self, ref: str) -> str | None:
         """The commit *ref* points at; None if there is no such ref."""
@@ -180,5 +177,18 @@ class GitRepository:
         return folder
 
     @cached_property
+    def _ours(self) -> Settings:
+        """What we keep in the repository's own configuration."""
+        entries = self.git.ask("config", "--local", "--get-regexp", "-z", r"^irontree\.").stdout.decode()
+        return parse_settings(entries)
+
+    def _set(self, name: str, value: str) -> None:
+        self.git.change("config", "--local", name, value)
+        vars(self).pop("_ours", None)  # read again
+
+    @cached_property
     def _common_dir(self) -> Path:
+        usual = self.root / ".git"
+        if usual.is_dir():
+            return usual
         return Path(self.git.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))

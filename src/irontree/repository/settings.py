@@ -62,7 +62,12 @@ class Settings:
 
 def read_settings(git: Git) -> Settings:
     """All settings in force in the repository."""
-    entries = (entry.partition("\n") for entry in git.paths("config", "--list", "-z"))
+    return parse_settings(git.read("config", "--list", "-z"))
+
+
+def parse_settings(text: str) -> Settings:
+    """What `git config -z` prints; a setting without a value is true."""
+    entries = (entry.partition("\n") for entry in text.split("\0") if entry)
     return Settings(tuple((key, value if has_value else "true") for key, has_value, value in entries))
 
 

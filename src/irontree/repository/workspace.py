@@ -14,7 +14,7 @@ from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFai
 from irontree.ports import Cancellation, CommitRefused, Committed
 from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside
-from irontree.repository.git import Git, said
+from irontree.repository.git import DURABLY, Git, said
 from irontree.repository.history import commit_of, has_commit, shown
 from irontree.repository.settings import Settings, read_settings
 
@@ -101,7 +101,9 @@ class GitWorkspace:
         self._prepared_for.unlink(missing_ok=True)
         self._restore()
         self._mending((ours, theirs), lambda: self._place(ours, ours, None))
-        done = self.git.run("merge", "--quiet", "--no-ff", "--no-edit", "-m", message, theirs, seconds=COMMIT_SECONDS)
+        done = self.git.run(
+            *(*DURABLY, "merge", "--quiet", "--no-ff", "--no-edit", "-m", message, theirs), seconds=COMMIT_SECONDS
+        )
         if done.ok:
             return self._head()
         conflict = bool(self.git.paths("ls-files", "--unmerged", "-z"))
@@ -201,7 +203,7 @@ class GitWorkspace:
         ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
         if len(changed) == len(ours):
             return False
-        self.git.change("add", "--all")
+        self.git.change(*DURABLY, "add", "--all")
         if ours:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
             self.git.change("reset", "--quiet", "--", STATE_FOLDER)
         return True
@@ -215,7 +217,9 @@ class GitWorkspace:
 
     def _try_commit(self, message: str) -> CommitRefused | None:
         done = self.git.run(
-            "commit", "--quiet", "--cleanup=whitespace", "--file=-", stdin=message.encode(), seconds=COMMIT_SECONDS
+            *(*DURABLY, "commit", "--quiet", "--cleanup=whitespace", "--file=-"),
+            stdin=message.encode(),
+            seconds=COMMIT_SECONDS,
         )
         return None if done.ok else CommitRefused(said(done))
 
@@ -231,7 +235,7 @@ class GitWorkspace:
 
     def _snapshot(self, head: str, ref: str) -> str | None:
         """A commit of the index on top of *head*, the agent's last; None if nothing differs from HEAD, the base."""
-        tree = self.git.change("write-tree").splitlines()[-1]
+        tree = self.git.change(*DURABLY, "write-tree").splitlines()[-1]
         base = self._head()
         known = self.clone.source.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
         if tree == self._tree(base) and head == base:
@@ -243,7 +247,7 @@ class GitWorkspace:
         if known:
             self._bring((known,))
         parents = [word for parent in (head, known) if parent for word in ("-p", parent)]
-        made = self.git.change("commit-tree", *parents, "-m", f"Salvaged work on {base}", tree)
+        made = self.git.change(*DURABLY, "commit-tree", *parents, "-m", f"Salvaged work on {base}", tree)
         return made.splitlines()[-1]
 
     def _tree(self, commit: str) -> str:

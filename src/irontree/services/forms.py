@@ -79,7 +79,8 @@ def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
 
 
 def _warnings(app: App, proposal: Proposal) -> tuple[str, ...]:
-    found = app.repository.preflight(proposal.policy.publish, exempt=(proposal.spec_path,))
+    policy = proposal.policy
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=(proposal.spec_path,))
     return tuple(f"{blocker.message} ({blocker.remedy})" for blocker in found)
 
 

@@ -37,7 +37,7 @@ def require_runnable(world: World, state: TaskState) -> None:
 
 def blockers(app: App, plan: Plan) -> tuple[Blocker, ...]:
     """What the machine and the repository have against an attempt now; writes nothing."""
-    return app.repository.preflight(plan.policy.publish, exempt=(plan.spec_path,))
+    return app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:

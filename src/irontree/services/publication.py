@@ -76,16 +76,19 @@ def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, 
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
 
 
-def _push(app: App, plan: Plan, sha: str) -> Published | Moved:
-    """Publish once; transient failures are tried again with growing pauses before any event is written (R12)."""
+def patiently(app: App, action: Callable[[], T]) -> T:
+    """Talk to a remote; transient failures are tried again with growing pauses before any event is written (R12).
+
+    Raises Cancelled when asked to stop meanwhile.
+    """
     for pause in BACKOFF_SECONDS:
         try:
-            return app.repository.publish(sha, plan.policy.publish)
+            return action()
         except RemoteUnavailable as error:
             app.progress.note(f"{error.message}; trying again in {pause:.0f} s")
             if app.cancel.wait(pause):
-                raise
-    return app.repository.publish(sha, plan.policy.publish)
+                raise Cancelled(f"stopped while waiting for the remote: {error.message}") from error
+    return action()
 
 
 def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str | None:

@@ -11,7 +11,15 @@ from irontree.services.views import ReportView
 
 
 def write_report(
-    app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport, outcome: str, reasons: tuple[str, ...]
+    app: App,
+    state: TaskState,
+    plan: Plan,
+    node: PlanNode,
+    report: CheckReport,
+    outcome: str,
+    reasons: tuple[str, ...],
+    *,
+    note: str = "",
 ) -> str:
     """Write the report of this verification; its path relative to the repository, as the event names it."""
     view = ReportView(
@@ -25,6 +33,7 @@ def write_report(
         coverage=coverage(node, plan.policy),
         findings=(*reasons, *report.warnings),
         recipe=plan.policy.workspace.setup,
+        note=note,
     )
     path = app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
     return path.relative_to(app.repository.root).as_posix()

@@ -14,6 +14,7 @@ from irontree.services import checkup, loop, run, verify
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.overview import waits_for
+from irontree.services.recovery import settle_leftovers
 from irontree.services.world import World, read_world
 
 
@@ -59,16 +60,19 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     return step or Idle(_why_waiting(world, state))
 
 
-def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: float = 0) -> TaskState:
+def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: float = 0, note: str = "") -> TaskState:
     """Take one step under the driver lock, and deliver what follows from it (rulings R3, R9, R12).
 
+    *note* is what a person wants to say in the report of a verification.
     Raises Busy when another driver lives, NotEligible when the log has moved on, Cancelled when asked to stop.
     """
     skill = SKILL[type(step)]
     with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
+        number = _number(app, step.task_key)
+        settle_leftovers(app, spare=number if isinstance(step, Recover) else None)
         if loop_id:
             loop.spend(app, loop_id, step.task_key, skill)
-        state = _take(app, step, _number(app, step.task_key))
+        state = _take(app, step, number, note)
         if loop_id:
             loop.settle(app, loop_id, state.last_event)
         follow_up(app, state)
@@ -108,14 +112,14 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
     return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id)
 
 
-def _take(app: App, step: Step, issue_number: int) -> TaskState:
+def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:
     match step:
         case Recover():
             return run.recover(app, issue_number)
         case Run():
             return run.run(app, issue_number)
         case Verify():
-            return verify.verify(app, issue_number)
+            return verify.verify(app, issue_number, note=note)
         case Finalize():
             return checkup.finalize(app, issue_number)
         case Aggregate():

@@ -36,9 +36,11 @@ class Subject:
     plan: Plan
     node: PlanNode
     anchor: str
+    note: str = ""
+    """What the person who verifies wants to say; into the report to the letter."""
 
 
-def verify(app: App, issue_number: int) -> TaskState:
+def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     """Check the issue's commit and record one of the outcomes A to E, or what stands in the way.
 
     Results stored for the same commit and commands are used again: then only publication is left. The
@@ -52,7 +54,7 @@ def verify(app: App, issue_number: int) -> TaskState:
     if stopped:
         return stopped
     plan = world.plans[state.task_key]
-    subject = Subject(state, plan, world.node(state), _anchor(app, plan, state))
+    subject = Subject(state, plan, world.node(state), _anchor(app, plan, state), note)
     try:
         report = check(app, subject, subject.anchor)
     except EnvironmentRefused as error:
@@ -193,7 +195,7 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
 
 
 def _report(app: App, subject: Subject, report: CheckReport, outcome: str, reasons: tuple[str, ...] = ()) -> str:
-    return write_report(app, subject.state, subject.plan, subject.node, report, outcome, reasons)
+    return write_report(app, subject.state, subject.plan, subject.node, report, outcome, reasons, note=subject.note)
 
 
 def _anchor(app: App, plan: Plan, state: TaskState) -> str:

@@ -38,12 +38,16 @@ class World:
 
     def node(self, state: TaskState) -> PlanNode:
         """What was approved for that issue; raises NotEligible if no plan lists it."""
-        if state.task_key not in self.nodes:
+        return self.plan(state).node(state.task_key)
+
+    def plan(self, state: TaskState) -> Plan:
+        """The plan in force for that issue; raises NotEligible if no plan lists it."""
+        if state.task_key not in self.plans:
             raise NotEligible(
                 f"issue-{state.issue_number} ({state.task_key}) is in no approved plan",
                 remedy="approve its document again: `irontree task SPEC.md`",
             )
-        return self.nodes[state.task_key]
+        return self.plans[state.task_key]
 
     def scope(self, keys: Iterable[str], budget_left: int = 1) -> Scope:
         """What `decide` needs for these tasks."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,11 +22,18 @@ def encode_value(value: Value) -> bytes:
 def decode_value(model: type[V], data: bytes, path: str, *, limit: int, remedy: str) -> V:
     """The value in *data*; raises LogDamaged with *remedy* if it is not a *model*."""
     try:
-        return model.model_validate(read_mapping(data, path, limit=limit))
-    except ValidationError as error:
-        raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
+        mapping = read_mapping(data, path, limit=limit)
     except LogDamaged as error:
         raise LogDamaged(error.message, remedy=remedy) from error
+    return validated(model, mapping, path, remedy=remedy)
+
+
+def validated(model: type[V], mapping: Mapping[str, Any], path: str, *, remedy: str) -> V:
+    """The value in *mapping*, as it was read from *path*; raises LogDamaged with *remedy* if it is not a *model*."""
+    try:
+        return model.model_validate(mapping)
+    except ValidationError as error:
+        raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
 
 
 def first_error(error: ValidationError) -> str:

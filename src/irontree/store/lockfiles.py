@@ -7,25 +7,29 @@ Liveness is the kernel's (`locks.py`). One of these that another tool or another
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from irontree.domain.values import Value
-from irontree.errors import Busy, LogDamaged
+from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.ports import Child, Clock, Holder
 from irontree.store.codec import EVENT_BYTES, read_mapping
-from irontree.store.documents import V, decode_value, encode_value
-from irontree.store.files import disk_errors, read_bytes, replace
+from irontree.store.documents import V, encode_value, validated
+from irontree.store.files import disk_errors, overwrite, read_bytes, replace
 from irontree.store.layout import Layout
 from irontree.store.locks import FileLock, exclusive
 from irontree.store.streams import utc_text
 
 RUN_STALE = timedelta(hours=2)
 LEASE_STALE = timedelta(hours=6)
+BEAT_SECONDS = 60.0
+Limit = Callable[[], timedelta]
+"""A limit that is asked for when there is another tool's file to judge: seldom, and the configuration is not free."""
 
 
 class _Mark(Value):
@@ -64,7 +68,7 @@ class FoundLock:
     since: datetime
     ours: bool
     stale: bool
-    """Older than the contract's limit: may be overridden, after somebody confirmed it."""
+    """Another's, and older than the contract's limit: may be overridden, after somebody confirmed it."""
 
     @property
     def foreign(self) -> bool:
@@ -79,7 +83,7 @@ class FoundLock:
 class _LockFile:
     """What the two files share: our mark under `meta:`, and telling ours from others'."""
 
-    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta) -> None:
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit) -> None:
         self._path = path
         self._clock = clock
         self._host = host
@@ -92,12 +96,13 @@ class _LockFile:
             return None
         mapping = self._mapping(data)
         since = _moment(mapping.get("heartbeat_at") or mapping.get("acquired_at")) or self._written_at()
+        ours = self._is_ours(mapping)
         return FoundLock(
             what=self._what(mapping),
             host=str(mapping.get("host") or ""),
             since=since,
-            ours=self._is_ours(mapping),
-            stale=self._clock.now() - since > self._stale_after,
+            ours=ours,
+            stale=not ours and self._clock.now() - since > self._stale_after(),
         )
 
     def _what(self, mapping: Mapping[str, Any]) -> str:
@@ -106,12 +111,8 @@ class _LockFile:
     def _own(self, model: type[V]) -> V | None:
         """The file as we wrote it; None without one, or if another tool or host wrote it."""
         data = read_bytes(self._path, EVENT_BYTES)
-        if not data or not self._is_ours(self._mapping(data)):
-            return None
-        return decode_value(model, data, str(self._path), limit=EVENT_BYTES, remedy="remove the file")
-
-    def _save(self, value: Value) -> None:
-        replace(self._path, encode_value(value))
+        mapping = self._mapping(data) if data else {}
+        return validated(model, mapping, str(self._path), remedy="remove the file") if self._is_ours(mapping) else None
 
     def _delete(self) -> None:
         with disk_errors(self._path):
@@ -146,13 +147,13 @@ class RunLockFile(_LockFile):
     A process that only reads has children (git) too, so changes are made under the append lock.
     """
 
-    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta = RUN_STALE) -> None:
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit = lambda: RUN_STALE) -> None:
         super().__init__(path, clock, host, stale_after)
 
     def write(self, task_key: str, issue_number: int) -> None:
         """Say that this issue is being worked on; children that are recorded stay so."""
         with self._changing():
-            self._save(self._new(task_key, issue_number, self.recorded()))
+            self._write(self._new(task_key, issue_number, self.recorded()))
 
     def remove(self) -> None:
         """Say that nothing is being worked on; no error if nothing was said."""
@@ -191,6 +192,9 @@ class RunLockFile(_LockFile):
             meta=self._mark(children),
         )
 
+    def _write(self, value: _RunLock) -> None:
+        overwrite(self._path, encode_value(value))
+
     def _changing(self) -> AbstractContextManager[None]:
         return exclusive(Layout(self._path.parent.parent).append_lock)
 
@@ -198,7 +202,7 @@ class RunLockFile(_LockFile):
         if before.task_key is None and not children:
             self._delete()
             return
-        self._save(before.model_copy(update={"meta": before.meta.model_copy(update={"children": children})}))
+        self._write(before.model_copy(update={"meta": before.meta.model_copy(update={"children": children})}))
 
     def _what(self, mapping: Mapping[str, Any]) -> str:
         number = mapping.get("issue_number")
@@ -208,13 +212,13 @@ class RunLockFile(_LockFile):
 class LoopLeaseFile(_LockFile):
     """`.mino/loops/active.lock`; written by the holder of the lease lock alone."""
 
-    def __init__(self, path: Path, clock: Clock, host: str, stale_after: timedelta = LEASE_STALE) -> None:
+    def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit = lambda: LEASE_STALE) -> None:
         super().__init__(path, clock, host, stale_after)
 
     def write(self, loop_id: str) -> None:
         """Say that this loop is active from now on."""
         now = self._now()
-        self._save(
+        self._write(
             _Lease(loop_id=loop_id, holder_pid=os.getpid(), acquired_at=now, heartbeat_at=now, meta=self._mark())
         )
 
@@ -226,7 +230,10 @@ class LoopLeaseFile(_LockFile):
         """Say that it still is; nothing happens if the file is gone or not ours."""
         own = self._own(_Lease)
         if own:
-            self._save(own.model_copy(update={"heartbeat_at": self._now()}))
+            self._write(own.model_copy(update={"heartbeat_at": self._now()}))
+
+    def _write(self, value: _Lease) -> None:
+        replace(self._path, encode_value(value))
 
     def _what(self, mapping: Mapping[str, Any]) -> str:
         return f"loop {mapping.get('loop_id') or 'unknown'}, process {mapping.get('holder_pid') or 'unknown'}"
@@ -235,9 +242,10 @@ class LoopLeaseFile(_LockFile):
 class LoopLease:
     """The port `Lock` for a loop's lease: the kernel's lock, with `active.lock` beside it for everybody else."""
 
-    def __init__(self, lock: FileLock, file: LoopLeaseFile) -> None:
+    def __init__(self, lock: FileLock, file: LoopLeaseFile, *, beat_seconds: float = BEAT_SECONDS) -> None:
         self._lock = lock
         self._file = file
+        self._beat_seconds = beat_seconds
 
     @contextmanager
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
@@ -249,13 +257,30 @@ class LoopLease:
             self._respect_foreign()
             self._file.write(what)
             try:
-                yield
+                with self._beating():
+                    yield
             finally:
                 self._file.remove()
 
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""
         return self._lock.holder()
+
+    @contextmanager
+    def _beating(self) -> Iterator[None]:
+        ended = threading.Event()
+        heart = threading.Thread(target=self._beat, args=(ended,), name="lease heartbeat", daemon=True)
+        heart.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            heart.join()
+
+    def _beat(self, ended: threading.Event) -> None:
+        while not ended.wait(self._beat_seconds):
+            with suppress(EnvironmentRefused):  # information for others; the loop does not stop for it
+                self._file.heartbeat()
 
     def _respect_foreign(self) -> None:
         found = self._file.found()

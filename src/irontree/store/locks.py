@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import Busy, EnvironmentRefused
-from irontree.ports import Clock, Holder
+from irontree.ports import Children, Clock, Holder
 from irontree.store.layout import STATE_FOLDER
 from irontree.store.streams import utc_text
 
@@ -82,6 +82,28 @@ class FileLock:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return True
+
+
+class DriverLock:
+    """The port `Lock` for the driver of a repository: who gets it leaves nobody of an earlier driver's behind.
+
+    Children that are recorded when the lock is free were left by a driver that died (ruling R3).
+    """
+
+    def __init__(self, lock: FileLock, children: Children) -> None:
+        self._lock = lock
+        self._children = children
+
+    @contextmanager
+    def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the lock for the block, leftovers killed; raises Busy, naming the holder."""
+        with self._lock.hold(what, wait_seconds=wait_seconds):
+            self._children.kill_leftovers()
+            yield
+
+    def holder(self) -> Holder | None:
+        """Who holds it now; None when it is free."""
+        return self._lock.holder()
 
 
 @contextmanager

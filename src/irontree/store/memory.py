@@ -193,18 +193,19 @@ class MemoryResultStore:
 
 
 class MemoryProjections:
-    """The port `Projections`; `texts` holds what was written, by path."""
+    """The port `Projections`; `texts` holds what was written, by path below *root*."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = Path()) -> None:
+        self._root = root
         self.texts: dict[Path, str] = {}
 
     def write_brief(self, issue_number: int, text: str) -> Path:
         """Keep a brief."""
-        return self._kept(Path(f".mino/briefs/issue-{issue_number}.md"), text)
+        return self._kept(self._root / f".mino/briefs/issue-{issue_number}.md", text)
 
     def write_report(self, issue_number: int, text: str) -> Path:
         """Keep a report."""
-        return self._kept(Path(f".mino/reports/issue-{issue_number}/report.md"), text)
+        return self._kept(self._root / f".mino/reports/issue-{issue_number}/report.md", text)
 
     def _kept(self, path: Path, text: str) -> Path:
         self.texts[path] = text

@@ -18,7 +18,6 @@ from irontree.store.locks import exclusive
 PLAN_BYTES = 64 * 1024 * 1024
 _REVISION = re.compile(r"[0-9a-f]{8}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_REMEDY = "restore it: `irontree repair --from-backup`"
 
 
 class FilePlanStore:
@@ -54,9 +53,11 @@ class FilePlanStore:
         data = read_bytes(path, PLAN_BYTES)
         if data is None:
             return None
-        plan = decode_value(Plan, data, self._layout.shown(path), limit=PLAN_BYTES, remedy=_REMEDY)
+        name = self._layout.shown(path)
+        remedy = f"restore it from the backup: git show refs/irontree/log:{name} > {name}"
+        plan = decode_value(Plan, data, name, limit=PLAN_BYTES, remedy=remedy)
         if plan.spec_revision != revision:
-            raise LogDamaged(f"{self._layout.shown(path)}: is the plan of {plan.spec_revision}", remedy=_REMEDY)
+            raise LogDamaged(f"{name}: is the plan of {plan.spec_revision}", remedy=remedy)
         return plan
 
     def _facts(self, revision: str) -> tuple[int, int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.errors import EnvironmentRefused, NotARepository
-from tests.support.repositories import commit, git
+from tests.support.repositories import PLAIN, commit, git
 
 
 @pytest.mark.parametrize("folder", [".", "src/deep", ".git", ".mino"])
@@ -28,7 +28,7 @@ def test_variables_of_a_calling_git_do_not_lead_elsewhere(project, tmp_path):
     git(tmp_path, "init", "--quiet", str(other))
     opened = project.opened(GIT_DIR=str(other / ".git"), GIT_WORK_TREE=str(other), GIT_INDEX_FILE="/nowhere")
     assert opened.root == project.root
-    assert opened.preflight(project.target) == ()
+    assert opened.preflight(project.target, PLAIN) == ()
 
 
 @pytest.fixture

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 
 from irontree.domain.plan import PublishPolicy
@@ -194,14 +199,48 @@ def test_a_remote_that_is_not_there_is_refused_with_a_remedy(project):
     assert refused.value.reason == "remote-not-found"
 
 
-def test_ssh_is_told_not_to_ask(project, tmp_path):
-    record = tmp_path / "ssh-arguments"
-    ssh = hook(tmp_path, "ssh", f"echo \"$@\" > '{record}'; exit 255")
+def test_ssh_has_nobody_to_ask(project, tmp_path):
+    """It asks for passwords and host keys on the terminal, or by a window."""
+    terminal = "(: < /dev/tty) 2> /dev/null && echo terminal"
+    ssh = hook(tmp_path, "ssh", f"{{ {terminal}; echo $SSH_ASKPASS_REQUIRE; }} > '{tmp_path}/asked'; exit 255")
     git(project.root, "config", "core.sshCommand", str(ssh))
     git(project.root, "remote", "set-url", "origin", "ssh://git@127.0.0.1/project")
     with pytest.raises(RemoteUnavailable):
         project.repository.base(project.target)
-    assert "-o BatchMode=yes" in record.read_text()
+    assert (tmp_path / "asked").read_text() == "never\n"
+
+
+def test_a_remote_that_wants_a_password_is_refused_and_no_window_opens(project, tmp_path):
+    window = hook(tmp_path, "window", f"touch '{tmp_path}/opened'; echo password")
+    git(project.root, "config", "core.askPass", str(window))
+    with asking_for_a_password() as port:
+        git(project.root, "remote", "set-url", "origin", f"http://127.0.0.1:{port}/project.git")
+        with pytest.raises(PublicationRefused) as refused:
+            project.repository.base(project.target)
+    assert refused.value.reason == "authentication"
+    assert not (tmp_path / "opened").exists()
+
+
+@contextmanager
+def asking_for_a_password() -> Iterator[int]:
+    """A web server that answers 401; its port."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
 
 
 def test_without_a_remote_overlapping_edits_refuse_publication(project):

@@ -70,7 +70,7 @@ def test_it_dies_with_us_when_our_whole_group_is_killed(driver, witness):
 
 
 def test_recovery_kills_a_daemon_that_outlived_its_group(driver, witness, tmp_path):
-    process = driver(f"{witness.hold}; setsid sh -c \"trap '' TERM; sleep 1000\" & sleep 1000")
+    process = driver(f"{witness.take}; setsid sh -c \"trap '' TERM; echo up >&3; sleep 1000\" & sleep 1000")
     process.kill()
     process.wait()
     assert leftovers(recorded_by(tmp_path)).kill_leftovers() == 1

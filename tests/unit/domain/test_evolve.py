@@ -139,7 +139,7 @@ def test_a_failed_push_leaves_the_commit_to_be_verified_at_the_same_attempt():
     state = reach(Phase.COMMITTED).then("verify_publication_failed").now
     assert (state.current_stage, state.next_stage) == ("verify", "verify")
     assert (state.code_publication_state, state.pass_fail_outcome, state.attempt_count) == ("local_only", None, 1)
-    assert state.commit == COMMIT
+    assert (state.commit, state.code_ref) == (COMMIT, COMMIT)
 
 
 def test_an_issue_that_was_closed_outside_is_blocked_and_never_done():
@@ -180,6 +180,12 @@ def test_an_interrupted_attempt_and_a_refused_commit_are_given_back():
     assert (state.runs_started, state.given_back, state.attempt_count) == (2, 2, 0)
 
 
+def test_no_attempt_starts_beyond_the_budget_wherever_the_state_came_from():
+    spent = replace(reach(Phase.READY).now, attempt_count=4)
+    with pytest.raises(IllegalTransition, match="exceeds the attempt budget"):
+        evolve(spent, follow(spent, "run_started"))
+
+
 @pytest.mark.parametrize("values", [{"sequence": 2}, {"attempt_count": 1}])
 def test_a_stream_begins_at_sequence_one_and_attempt_zero(values):
     with pytest.raises(IllegalTransition, match="begins a stream"):
@@ -191,6 +197,14 @@ def test_an_event_has_the_next_sequence(sequence):
     history = reach(Phase.RUNNING)
     with pytest.raises(IllegalTransition, match="expected 3"):
         history.then("run_interrupted", sequence=sequence)
+
+
+@pytest.mark.parametrize("sequence", [1, 2])
+def test_a_gap_event_may_stand_behind_a_hole_but_never_before_its_place(sequence):
+    history = reach(Phase.RUNNING)
+    with pytest.raises(IllegalTransition, match="expected 3"):
+        history.then(GAP, sequence=sequence)
+    assert history.then(GAP, sequence=8).now.sequence == 8
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,11 @@ def test_a_terminal_failure_is_tried_again_with_the_attempts_that_a_person_adds(
     assert (again.attempt_count, again.total_attempts) == (2, 2)
 
 
+def test_attempts_can_be_added_while_resuming_too():
+    resumed = reach(Phase.BLOCKED).then("checkup_unblocked", extra_attempts=2).now
+    assert (resumed.phase, resumed.max_retry_count) == (Phase.READY, 5)
+
+
 def test_there_is_nothing_to_resume_after_a_terminal_failure():
     with pytest.raises(IllegalTransition, match="nothing to resume"):
         reach(Phase.TERMINAL).then("checkup_unblocked")

@@ -93,6 +93,15 @@ def test_files_that_come_back_after_the_person_decided_stay_out():
     assert replay(records) == replay(cleared())
 
 
+def test_files_that_come_back_are_never_ignored_before_a_person_decided():
+    history = History().then(*PASSED[:3])
+    wrong = follow(history.now, "checkup_done", completion_basis="verified", code_publication_state="published")
+    noted = gap(reach(Phase.READY).now, found=(1, 3, 4), missing=(2,))
+    assert replay((*history.records, wrong, noted)).problem == (
+        "checkup_done at sequence 4 cannot follow an issue that is committed, to be verified"
+    )
+
+
 def test_two_holes_are_named_by_one_gap_event():
     records = without(History().then(*PASSED), 2, 4)
     first = reach(Phase.READY).now

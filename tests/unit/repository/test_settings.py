@@ -7,7 +7,6 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.plan import PublishPolicy
 from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.settings import Settings, read_settings
 from tests.support.processes import children
@@ -98,7 +97,3 @@ def test_git_in_a_workspace_never_sees_a_repository_around_it():
     environment = workspace_environment({"GITHUB_TOKEN": "t", "GIT_DIR": "/x"}, Path("/cache/irontree/id/run"))
     assert environment["GIT_CEILING_DIRECTORIES"] == "/cache/irontree/id"
     assert not {"GITHUB_TOKEN", "GIT_DIR"} & environment.keys()
-
-
-def test_policies_are_values():
-    assert PublishPolicy(target_branch="main").remote is None

@@ -124,7 +124,7 @@ def test_another_tool_s_run_lock_counts_for_two_hours(layout, run_lock, clock, h
 
 def test_the_limit_is_a_setting(layout, clock):
     layout.run_lock.write_text(THEIRS)
-    assert RunLockFile(layout.run_lock, clock, "here", timedelta(minutes=30)).foreign() is None
+    assert RunLockFile(layout.run_lock, clock, "here", lambda: timedelta(minutes=30)).foreign() is None
 
 
 def test_our_run_lock_of_another_host_is_foreign_and_its_children_are_none_of_ours(layout, run_lock, clock):
@@ -187,6 +187,30 @@ def test_a_held_lease_shows_in_the_lease_file_and_a_free_one_does_not(layout, cl
         assert f'loop_id: "{LOOP_ID}"' in layout.active_lock.read_text()
     assert not layout.active_lock.exists()
     assert layout.lease_lock.exists(), "a lock file is never deleted"
+
+
+class CountingClock(StillClock):
+    """Tells when it has been asked often enough for a heart to have beaten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beaten = threading.Event()
+        self.asked = 0
+
+    def now(self):
+        self.asked += 1
+        if self.asked == 3:
+            self.beaten.set()
+        return NOON + timedelta(minutes=self.asked)
+
+
+def test_the_heart_of_a_held_lease_beats(layout):
+    clock = CountingClock()
+    file = LoopLeaseFile(layout.active_lock, clock, "here")
+    lease = LoopLease(FileLock(layout.lease_lock, StillClock(), "here"), file, beat_seconds=0.001)
+    with lease.hold(LOOP_ID):
+        assert clock.beaten.wait(30)
+    assert not layout.active_lock.exists()
 
 
 def test_another_tool_s_loop_is_respected_until_it_is_stale(layout, clock):

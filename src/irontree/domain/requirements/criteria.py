@@ -12,9 +12,6 @@ _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=tic
 _MARK: Final = re.compile(
     rf"{_CODE.pattern}|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE
 )
-_TRIVIAL: Final = re.compile(
-    r"(?:/bin/|/usr/bin/)?true|:|exit(?: 0)?|(?:echo|printf)\b[^;&|]*|.*(?:\|\||;)\s*(?:true|:|exit 0)"
-)
 
 
 def parse_criterion(text: str) -> Criterion:
@@ -54,11 +51,6 @@ def parse_commands(line: str) -> tuple[str, ...]:
 def is_only_code(line: str) -> bool:
     """Whether the line is one code span, as somebody writes a command who forgets the `$`."""
     return re.fullmatch(r"(`+)[^`]+\1[\s.;]*", line.strip()) is not None
-
-
-def is_trivial(command: str) -> bool:
-    """Whether the command cannot fail, so that it proves nothing; pointed out at approval (ruling R18)."""
-    return _TRIVIAL.fullmatch(command.strip()) is not None
 
 
 def _trailing_command(text: str) -> tuple[str, str | None]:

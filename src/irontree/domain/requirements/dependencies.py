@@ -17,7 +17,7 @@ from irontree.domain.requirements.labels import Text
 from irontree.domain.requirements.markdown import plain
 
 _NOTHING: Final = {"none", "nothing", "n/a", "-", "\u2013", "\u2014"}
-_MAX_SHOWN: Final = 12  # titles of a cycle
+_MAX_SHOWN: Final = 8  # titles of a cycle
 _MAX_SUGGESTIONS: Final = 20  # looking for a close title takes time for each of them
 
 
@@ -37,7 +37,7 @@ def refuse_cycles(nodes: Sequence[PlanNode], indexes: Mapping[str, int], finding
     graph = Graph.of(nodes)
     for cycle in graph.cycles:
         shown = cycle if len(cycle) <= _MAX_SHOWN else (*cycle[: _MAX_SHOWN - 1], None, cycle[-1])
-        titles = [f"{quoted(graph.nodes[key].title)}" if key else "..." for key in (*shown, cycle[0])]
+        titles = [quoted(graph.nodes[key].title) if key else "..." for key in (*shown, cycle[0])]
         findings.refuse(
             indexes[cycle[0]],
             f"a cycle, in which each waits for the next: {' -> '.join(titles)}",
@@ -69,12 +69,8 @@ class _Names:
 
     def _split(self, text: str) -> list[str]:
         """The names in a list with commas; the longest that is known wins, so that titles may have commas."""
-        for readable in (plain(text), text):
-            names = list(self._longest(readable.split(",")))
-            if all(self._known(name) for name in names):
-                break
-        else:
-            names = list(self._longest(plain(text).split(",")))
+        readings = [list(self._longest(readable.split(","))) for readable in (plain(text), text)]
+        names = next((names for names in readings if all(self._known(name) for name in names)), readings[0])
         return [name for name in names if name.casefold() not in _NOTHING]
 
     def _longest(self, parts: list[str]) -> Iterator[str]:
@@ -140,7 +136,7 @@ class _Names:
             return
         self._suggested += 1
         close = get_close_matches(_folded(name.text), self._by_name, n=1) if self._suggested <= _MAX_SUGGESTIONS else []
-        remedy = f"Did you mean '{self._by_name[close[0]][0].title}'?" if close else "Use a title, a key or '#N'"
+        remedy = f"Did you mean {quoted(self._by_name[close[0]][0].title)}?" if close else "Use a title, a key or '#N'"
         self._findings.refuse(name.index, f"{quoted(name.text)} is no task of this document", remedy)
 
 

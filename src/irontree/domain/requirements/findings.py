@@ -22,10 +22,13 @@ class SpecProblem:
     what: str
     remedy: str
 
-    def describe(self, name: str) -> str:
-        """The problem in one line: `file:line: what. Remedy.`."""
+    def __str__(self) -> str:
         end = "" if self.remedy.endswith("?") else "."
-        return f"{name}:{self.line}: {self.what}. {self.remedy}{end}"
+        return f"line {self.line}: {self.what}. {self.remedy}{end}"
+
+    def describe(self, name: str) -> str:
+        """The problem in one line for a file of that name: `file:line: what. Remedy.`."""
+        return f"{name}:{str(self).removeprefix('line ')}"
 
 
 @dataclass(slots=True)

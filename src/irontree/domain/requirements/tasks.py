@@ -13,7 +13,6 @@ from irontree.domain.plan import Criterion
 from irontree.domain.requirements.criteria import (
     hides_a_command,
     is_only_code,
-    is_trivial,
     parse_commands,
     parse_criterion,
 )
@@ -22,6 +21,7 @@ from irontree.domain.requirements.labels import Labelled, Text, grouped, item_la
 from irontree.domain.requirements.markdown import MAX_TEXT, Block, Item
 from irontree.domain.requirements.names import Kind, nearest_label
 from irontree.domain.requirements.outline import Entry, Part, checkbox_items
+from irontree.domain.verdict import is_trivial
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,63 @@
+"""After an answer that came from elsewhere than the form: let the run that waited for it start again (design, 6).
+
+The answer is in the log already, so nothing is lost when this finds no server. Prefect is imported only if one runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from irontree.app import App
+from irontree.flows.server_state import ServerState
+from irontree.flows.settings import (
+    adopt,
+    chosen_api_url,
+    configured_environment,
+    local_environment,
+    state_folder,
+)
+from irontree.services.loop import read_loop
+from irontree.services.world import read_world
+
+
+def nudge(app: App, issue_number: int) -> str | None:
+    """Start the issue's suspended run again, and the loop that halted there; what was started, in words.
+
+    None where no server runs: `irontree task resume` goes on by the log then. Raises ServerUnavailable if a
+    configured server does not answer.
+    """
+    environment = _environment(app)
+    if environment is None:
+        return None
+    adopt(environment, state_folder())
+    return _start_again(app, issue_number)
+
+
+def _environment(app: App) -> Mapping[str, str] | None:
+    home = state_folder()
+    configured = chosen_api_url(os.environ, app.preferences().api_url)
+    if configured:
+        return configured_environment(os.environ, home, configured)
+    address = ServerState(home).address()
+    return local_environment(os.environ, home, address.api_url) if address else None
+
+
+def _start_again(app: App, issue_number: int) -> str | None:
+    from irontree.flows import runs  # the settings above come first
+    from irontree.flows.names import issue_key
+    from irontree.flows.starting import start_loop
+
+    state = read_world(app).state(issue_number)
+    with runs.connect() as client:
+        run = runs.find_run(client, issue_key(app, state))
+        if run is None:
+            return None
+        if run.state == "PAUSED":
+            runs.reschedule(client, run.id)
+    for loop_id in app.loops.ids():
+        entity = read_loop(app, loop_id).entity
+        if entity.status == "halted" and entity.halt_at_task_key == state.task_key:
+            start_loop(app, loop_id)
+            return f"loop {loop_id} goes on: {runs.url_for(run.id)}"
+    return f"its run goes on: {runs.url_for(run.id)}"

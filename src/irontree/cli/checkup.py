@@ -1,0 +1,175 @@
+"""`irontree checkup MODE [ISSUE] [NOTE]`: decisions, completion, and looking for trouble (protocol, phase 6)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from irontree.app import App
+from irontree.cli import consistency
+from irontree.cli.context import Context
+from irontree.cli.hints import Asked
+from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
+from irontree.cli.questions import asked_about, open_loops
+from irontree.cli.stepwise import take_step
+from irontree.domain.decide import Aggregate, Finalize
+from irontree.domain.state import TaskState
+from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.steps import perform
+from irontree.services.world import read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One mode: what it does, and whether it is about one issue and takes a note."""
+
+    help: str
+    run: Callable[[Context], int]
+    issue: bool = True
+    note: str = ""
+    """`optional`, `required`, or empty."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the mode and what goes with it; which mode takes what is checked in `run`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "modes:\n" + "\n".join(f"  {name:<11}{mode.help}" for name, mode in MODES.items())
+    parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
+    parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
+    add_note(parser, "why, or what the next attempt should change")
+    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts")
+    parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
+    parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")
+    add_wait(parser)
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Run the mode, after a look at whether its words fit."""
+    options = context.options
+    mode = MODES[options.mode]
+    _require_fit(options, mode)
+    return mode.run(context)
+
+
+def _require_fit(options: argparse.Namespace, mode: Mode) -> None:
+    name, note = options.mode, " ".join(options.note)
+    if mode.issue and not options.issue:
+        raise UsageError(f"checkup {name} needs an issue: irontree checkup {name} issue-12")
+    if options.issue and not mode.issue:
+        raise UsageError(f"checkup {name} looks at all issues; leave {options.issue!r} out")
+    if mode.note == "required" and not note.strip():
+        raise UsageError(f"checkup {name} needs a note: irontree checkup {name} {options.issue} 'what to change'")
+    if note and not mode.note:
+        raise UsageError(f"checkup {name} takes no note: {note!r}")
+    if name != "unblock" and (options.retry or options.verify or options.approve):
+        raise UsageError("--retry, --verify and --approve belong to checkup unblock")
+    if sum(map(bool, (options.retry, options.verify, options.approve))) > 1:
+        raise UsageError("one of --retry, --verify and --approve at a time")
+
+
+def _aggregate(context: Context) -> int:
+    def step(app: App, state: TaskState) -> None:
+        perform(app, Aggregate(state.task_key), wait_seconds=context.options.wait)
+
+    return take_step(context, step, wanted=("checkup_aggregate_recorded",))
+
+
+def _finalize(context: Context) -> int:
+    def step(app: App, state: TaskState) -> None:
+        perform(app, Finalize(state.task_key), wait_seconds=context.options.wait)
+
+    return take_step(context, step, wanted=("checkup_done",))
+
+
+def _accept(context: Context) -> int:
+    return _answer(context, lambda _: "accept", wanted=("checkup_accept_recorded",))
+
+
+def _reject(context: Context) -> int:
+    return _answer(context, lambda _: "send-back", wanted=("verify_failed_retryable", "verify_failed_terminal"))
+
+
+def _unblock(context: Context) -> int:
+    return _answer(
+        context, _unblocking(context.options), wanted=("checkup_unblocked", "task_approved", "task_published")
+    )
+
+
+def _unblocking(options: argparse.Namespace) -> Callable[[Asked], str]:
+    """The choice that the options name; without any, the plain one of a block."""
+    given = {"retry": options.retry, "verify": options.verify, "approve": options.approve}
+    named = next((choice for choice, value in given.items() if value), "go-on")
+    return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
+
+
+def _answer(context: Context, choose: Callable[[Asked], str], wanted: Collection[str]) -> int:
+    """Record a decision, then let the run that waits for it see it (design, section 6)."""
+
+    def step(app: App, state: TaskState) -> None:
+        number, options = state.issue_number, context.options
+        with app.driver.hold(f"issue-{number}, {options.mode}", wait_seconds=options.wait):
+            world = read_world(app)
+            asked = asked_about(app, world, open_loops(app), world.state(number))
+            answer = Answer(
+                choice=choose(asked) if asked else "",
+                by=app.origin.actor,
+                note=" ".join(options.note),
+                count=options.retry,
+                revision=options.approve,
+            )
+            _record(app, number, answer, asked)
+        _nudge(context, app, number)
+
+    return take_step(context, step, wanted, beside_loop=True)
+
+
+def _record(app: App, number: int, answer: Answer, asked: Asked | None) -> None:
+    """Hand the answer in; a refusal names the commands that would fit."""
+    try:
+        answer_issue(app, number, answer)
+    except AnswerRefused as error:
+        if asked is None or not asked.answers:
+            raise
+        fitting = " | ".join(f"`{command}`" for _, command in asked.answers)
+        message = error.message if answer.choice else f"issue-{number} asks: {asked.what}"
+        raise AnswerRefused(message, remedy=fitting) from error
+
+
+def _nudge(context: Context, app: App, number: int) -> None:
+    """Have the suspended run of this issue look at the log again; the answer is recorded already, whatever happens.
+
+    Nothing to do where no Prefect server is: then no run waits.
+    """
+    from irontree.flows.server_state import ServerState
+    from irontree.flows.settings import chosen_api_url, state_folder
+
+    home = state_folder()
+    configured = chosen_api_url(os.environ, app.preferences().api_url)
+    if not configured and not (home.is_dir() and ServerState(home).lives()):
+        return
+    from irontree.flows.nudging import nudge
+
+    try:
+        nudge(app, number)
+    except ServerUnavailable as error:
+        context.console.note(f"recorded; its run will see it later: {error.message}")
+
+
+MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+    {
+        "check": Mode("compare the log with itself, write nothing (the default)", consistency.check, issue=False),
+        "reconcile": Mode("compare the log with the forge, record what is wrong", consistency.reconcile, issue=False),
+        "pre-flight": Mode("whether an attempt could start now", consistency.pre_flight),
+        "accept": Mode("accept and publish exactly the commit that waits", _accept, note="optional"),
+        "reject": Mode("send it back; the note tells the next attempt what to change", _reject, note="required"),
+        "unblock": Mode("go on after a block, a failure or a change of what was approved", _unblock, note="optional"),
+        "aggregate": Mode("complete a parent from its children, all done", _aggregate),
+        "finalize": Mode("bind the completion evidence: done", _finalize),
+    }
+)

@@ -1,0 +1,59 @@
+"""`irontree graph`: the dependency graph of all approved tasks as Mermaid text."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from irontree.cli.context import Context
+from irontree.cli.parser import add_json
+from irontree.domain.drawing import mermaid
+from irontree.domain.graph import Graph
+from irontree.errors import NotEligible
+from irontree.services.world import World, read_world
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the format."""
+    parser.add_argument("--format", choices=("mermaid",), default="mermaid", help="the notation (default: mermaid)")
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Print the graph; raises NotEligible where nothing is approved."""
+    world = read_world(context.open())
+    if not world.nodes:
+        raise NotEligible("there is nothing to draw: no plan is approved here", remedy="irontree task SPEC.md")
+    if context.options.json:
+        context.console.dump(as_json(world))
+    else:
+        context.console.write(mermaid(Graph.of(world.nodes.values()), labels(world)))
+    return 0
+
+
+def labels(world: World) -> dict[str, str]:
+    """`#12 Title: state` for each task; one without an issue has its title alone."""
+    return {key: _label(world, key) for key in world.nodes}
+
+
+def as_json(world: World) -> dict[str, Any]:
+    """`nodes` in the order in which they can be done; edges are their `depends_on` and `parent`."""
+    return {"nodes": [_node(world, key) for key in Graph.of(world.nodes.values()).order]}
+
+
+def _label(world: World, key: str) -> str:
+    state, title = world.states.get(key), world.nodes[key].title
+    return f"#{state.issue_number} {title}: {state.phase}" if state else title
+
+
+def _node(world: World, key: str) -> dict[str, Any]:
+    node, state = world.nodes[key], world.states.get(key)
+    return {
+        "task_key": key,
+        "title": node.title,
+        "issue": state.issue_number if state else None,
+        "phase": state.phase.value if state else None,
+        "executability": node.executability,
+        "parent": node.parent,
+        "depends_on": list(node.depends_on),
+    }

@@ -1,0 +1,223 @@
+"""`irontree init`: set a repository up, say what was chosen and why; a second time changes nothing it need not."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import socket
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+
+from irontree.cli.agent_programs import PROGRAMS
+from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.context import Context
+from irontree.cli.parser import add_json
+from irontree.cli.proposals import Facts, Proposal, agent_settings, default_remote, open_points, propose
+from irontree.config import Config, load_config, write_config
+from irontree.domain.labels import COLORS
+from irontree.errors import EnvironmentRefused
+from irontree.ports import Label
+from irontree.processes import Child, Children
+from irontree.repository import GitRepository, open_repository
+from irontree.store.layout import Layout, create
+from irontree.store.locks import flock_works
+
+_READ: Final = re.compile(r"pyproject\.toml|package\.json|Makefile|[\w-]*requirements[\w-]*\.txt")
+_READ_BYTES: Final = 256 * 1024
+_TEST_FOLDERS: Final = ("tests", "test", ".")
+_TEST_FILES: Final = 40
+_PYTEST: Final = re.compile(r"^\s*(?:import pytest|from pytest|(?:async )?def test_\w*\((?!self))", re.MULTILINE)
+_UNITTEST: Final = re.compile(r"^\s*(?:import|from) unittest", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What `init` did: settings that were written, other changes, and what is left to a person."""
+
+    root: Path
+    repository_id: str
+    settings: tuple[Proposal, ...]
+    is_new: bool
+    changes: tuple[str, ...]
+    open: tuple[str, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take no arguments of its own: it asks nothing."""
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Set up the repository that the folder is in."""
+    outcome = set_up(context, os.environ)
+    context.console.show(as_json(outcome), blocks(outcome))
+    return 0
+
+
+def set_up(context: Context, environment: Mapping[str, str]) -> Outcome:
+    """Make `.mino/`, its configuration, the repository's identity and labels.
+
+    Raises NotARepository, or ConfigRefused for an existing configuration, before anything is written.
+    """
+    git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
+    layout = Layout(git.root)
+    is_new, before = not layout.config.exists(), load_config(layout.config)
+    facts = look(git, environment)
+    settings = _settings(facts, before, is_new=is_new)
+    changes = (*_make_folder(layout), *_adopt(git))
+    if is_new or settings:
+        values = {setting.key: setting.value for setting in settings}
+        write_config(layout.config, values, {setting.key: setting.why for setting in settings})
+    context.open().forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
+    left = tuple(open_points(facts, load_config(layout.config)))
+    return Outcome(git.root, git.id, settings, is_new, changes, left)
+
+
+# --- what is there ------------------------------------------------------------------------------------------
+
+
+def look(git: GitRepository, environment: Mapping[str, str]) -> Facts:
+    """Everything that the proposals are made from."""
+    remotes = git.remotes()
+    style, folder = _test_style(git.root)
+    path = environment.get("PATH", os.defpath)
+    return Facts(
+        files={entry.name: _content(entry) for entry in sorted(git.root.iterdir())},
+        remotes=remotes,
+        current_branch=git.current_branch(),
+        default_branch=git.default_target(default_remote(remotes)),
+        programs=frozenset(agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)),
+        variables=frozenset(environment),
+        test_style=style,
+        test_folder=folder,
+    )
+
+
+def _content(path: Path) -> str:
+    return _text(path) if _READ.fullmatch(path.name) and path.is_file() else ""
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_READ_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _test_style(root: Path) -> tuple[str, str]:
+    """What the Python tests are written for, and their folder if discovery has to be told it."""
+    for name in _TEST_FOLDERS:
+        files = sorted((root / name).glob("**/test*.py" if name != "." else "test*.py"))[:_TEST_FILES]
+        texts = [_text(path) for path in files]
+        folder = "" if name == "." or (root / name / "__init__.py").exists() else name
+        if any(_PYTEST.search(text) for text in texts):
+            return "pytest", folder
+        if any(_UNITTEST.search(text) for text in texts):
+            return "unittest", folder
+    return "", ""
+
+
+# --- what is written ----------------------------------------------------------------------------------------
+
+
+def _settings(facts: Facts, config: Config, *, is_new: bool) -> tuple[Proposal, ...]:
+    """Of an existing configuration only an agent is filled in: everything else may be missing on purpose."""
+    if is_new:
+        return propose(facts)
+    return () if config.agent.command else agent_settings(facts)
+
+
+def _make_folder(layout: Layout) -> Iterator[str]:
+    was_there = layout.state.is_dir()
+    create(layout.root)
+    if not flock_works(layout.state):
+        raise EnvironmentRefused(
+            f"{layout.state}: this file system has no working locks",
+            remedy="keep the repository on a local disk of Linux or macOS, or inside WSL",
+        )
+    if not was_there:
+        yield "made .mino/"
+
+
+def _adopt(git: GitRepository) -> Iterator[str]:
+    """Make this the repository's home if it is not (ruling R21)."""
+    host, before = socket.gethostname(), git.home
+    if before == f"{host}:{git.root}":
+        return
+    git.adopt_home(host)
+    yield "gave the repository an id" if before is None else f"moved the repository's home here from {before}"
+
+
+class _Unrecorded:
+    """`init` starts nothing but `git config`, before there is a place to record it in."""
+
+    def record(self, child: Child) -> None:
+        """Note nothing."""
+
+    def forget(self, pid: int) -> None:
+        """Forget nothing."""
+
+    def recorded(self) -> tuple[Child, ...]:
+        """Nothing was noted."""
+        return ()
+
+
+# --- what is said -------------------------------------------------------------------------------------------
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """The documented keys."""
+    return {
+        "root": str(outcome.root),
+        "id": outcome.repository_id,
+        "config": str(Layout(outcome.root).config),
+        "created": outcome.is_new,
+        "changes": list(outcome.changes),
+        "settings": [{"key": s.key, "value": s.value, "why": s.why} for s in outcome.settings],
+        "open": list(outcome.open),
+    }
+
+
+def blocks(outcome: Outcome) -> Iterator[Block]:
+    """The same for people."""
+    yield Lines((Cell(_headline(outcome), "title"), *outcome.changes))
+    if outcome.settings:
+        rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
+        yield Table(("SETTING", "VALUE", "WHY"), rows)
+    if outcome.open:
+        yield Lines(tuple(Cell(point, "asks") for point in outcome.open), title="For you to see to")
+    yield Lines(tuple(Cell(line, "command") for line in _next(outcome)), title="Next")
+
+
+def _headline(outcome: Outcome) -> str:
+    config = Layout(outcome.root).config
+    if outcome.is_new:
+        return f"Wrote {config}"
+    if outcome.settings:
+        return f"Added to {config}; everything else in it is as it was"
+    if outcome.changes:
+        return f"{config} is as it was"
+    return f"{outcome.root} is set up already; nothing was changed"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if all(isinstance(item, str) for item in value):
+        return shlex.join(value)
+    return "; ".join(f"{item['name']}: {item['run']}" for item in value)
+
+
+def _next(outcome: Outcome) -> Iterator[str]:
+    if outcome.is_new:
+        yield "git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'"
+    yield "irontree example > SPEC.md   # then edit it"
+    yield "irontree task SPEC.md"

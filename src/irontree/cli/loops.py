@@ -1,0 +1,96 @@
+"""`irontree loops [LOOP_ID]`: the loops of this repository, or one with its tasks and transitions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from irontree.app import App
+from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.context import Context
+from irontree.cli.parser import add_json
+from irontree.cli.questions import open_questions, question_block
+from irontree.domain.events import LoopEvent, Record
+from irontree.services.loop import Loop, read_loop
+from irontree.services.narrate import say_loop_event
+from irontree.services.overview import LoopRow, overview, title_of
+from irontree.services.world import World, read_world
+
+SHOWN_TRANSITIONS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take a loop, or none for all."""
+    parser.add_argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it")
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Print all loops, or one; raises NotEligible for one that is not there."""
+    app = context.open()
+    if context.options.loop_id is None:
+        rows = overview(app).loops
+        context.console.show({"loops": [asdict(row) for row in rows]}, list_blocks(rows))
+        return 0
+    loop, world = read_loop(app, context.options.loop_id), read_world(app)
+    records = app.loops.read(loop.id).records
+    data = as_json(loop, world, records)
+    context.console.show(data, [*blocks(loop, world, records), *_asked(app, world, loop)])
+    return 0
+
+
+def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[Block]:
+    """All loops, oldest first."""
+    if not rows:
+        yield Lines(("No loops yet.", "-> irontree task SPEC.md starts one"))
+        return
+    yield Table(("LOOP", "STATE", "DONE", "TRANSITIONS"), tuple(loop_row(row) for row in rows))
+
+
+def loop_row(row: LoopRow) -> tuple[Cell | str, ...]:
+    """One loop in a table."""
+    at = f" at {row.halt_at}" if row.halt_at else ""
+    why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
+    return (row.loop_id, f"{row.status}{why}", f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}")
+
+
+def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:
+    """The loop entity as it is on disk, what was cancelled, and the loop's events with their meta."""
+    return {
+        "loop": loop.entity.model_dump(mode="json"),
+        "cancelled": sorted(loop.cancelled),
+        "tasks": [_task(loop, world, key) for key in loop.entity.task_keys],
+        "events": [{"loop": r.event.model_dump(mode="json"), "meta": dict(r.meta)} for r in records],
+    }
+
+
+def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> Iterator[Block]:
+    """The same for people."""
+    entity = loop.entity
+    spent = f"{entity.budget_used} of {entity.budget_max_transitions} transitions used"
+    yield Lines((Cell(f"Loop {loop.id}: {entity.status}, {spent}", "title"), f"Of: {entity.intent}"))
+    tasks = [_task(loop, world, key) for key in entity.task_keys]
+    rows = tuple((f"#{t['issue']}" if t["issue"] else "", t["phase"] or "", t["title"]) for t in tasks)
+    yield Table(("ISSUE", "STATE", "TITLE"), rows)
+    history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_loop_event(r)) for r in records)
+    yield Table(("TIME", "WHAT"), history)
+    taken = entity.transitions[-SHOWN_TRANSITIONS:]
+    if taken:
+        more = f"last {len(taken)} of {entity.budget_used}" if len(taken) < entity.budget_used else "all"
+        steps = tuple((Cell(t.iso, "faint"), t.skill, t.outcome, t.task_key) for t in taken)
+        yield Table(("TIME", "STEP", "OUTCOME", "TASK"), steps, title=f"Transitions ({more})")
+
+
+def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
+    state = world.states.get(key)
+    phase = "skipped" if key in loop.cancelled else state.phase.value if state else None
+    number = state.issue_number if state else None
+    return {"task_key": key, "issue": number, "title": title_of(world, key), "phase": phase}
+
+
+def _asked(app: App, world: World, loop: Loop) -> Iterator[Block]:
+    if loop.entity.status in ("running", "halted"):
+        mine = (asked for asked in open_questions(app, world, (loop,)) if asked.loop_id == loop.id)
+        yield from (question_block(asked) for asked in mine)

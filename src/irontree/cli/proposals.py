@@ -1,0 +1,233 @@
+"""What `init` would write, and why: from what was found to settings, without looking at anything itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from irontree.cli.agent_programs import PROGRAMS, installed
+from irontree.config import Config
+from irontree.domain.detection import DETECTION
+from irontree.domain.plan import CheckCommand
+
+CHECK: Final = "tests"
+"""The name under which criteria cite the check: `(check: tests)`."""
+# A virtual environment that git does not see, whatever .gitignore says: it must never be part of a commit.
+_VENV: Final = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
+_VENV_PYTHON: Final = ".venv/bin/python"
+_MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
+_NO_TEST: Final = "no test specified"
+_TEST_EXTRAS: Final = ("test", "tests", "dev")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found: `files` are the names at the top of the repository, with the content of those that matter."""
+
+    files: Mapping[str, str]
+    remotes: tuple[str, ...] = ()
+    current_branch: str | None = None
+    default_branch: str | None = None
+    """That of the remote as far as it is known here, else the one that is checked out."""
+    programs: frozenset[str] = frozenset()
+    variables: frozenset[str] = frozenset()
+    test_style: str = ""
+    """`pytest`, `unittest`, or empty: what the Python tests are written for."""
+    test_folder: str = ""
+    """Where Python tests were found, if that is no package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One setting, and where its value comes from."""
+
+    key: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """How a project is made ready and tested, and which file says so."""
+
+    why: str
+    commands: tuple[CheckCommand, ...] = ()
+    setup: tuple[str, ...] = field(default=())
+
+
+def propose(facts: Facts) -> tuple[Proposal, ...]:
+    """Everything that the repository and the machine suggest."""
+    return (*_agent(facts), *_checks_settings(_checks(facts)), *_publish(facts))
+
+
+def open_points(facts: Facts, config: Config) -> Iterator[str]:
+    """What a person has to see to, with *config* as it is now."""
+    if not config.agent.command:
+        known = ", ".join(agent.program for agent in PROGRAMS)
+        example = shlex.join(PROGRAMS[0].command)
+        yield (
+            f"No coding agent was found on PATH (known: {known}). Install one and type `irontree init` again, or name "
+            f"any program that reads a prompt on stdin in .mino/config.yml: agent: {{command: {example}}}"
+        )
+    if not config.verify.commands:
+        yield (
+            "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
+            "verify.commands in .mino/config.yml, or in the Verification section of each task"
+        )
+    if not facts.remotes:
+        yield "There is no remote: verified code moves the local branch, and nothing is pushed"
+    if facts.default_branch is None and not config.publish.target_branch:
+        yield "HEAD is on no branch: set publish.target_branch in .mino/config.yml, or `git switch` to a branch"
+
+
+def default_remote(remotes: tuple[str, ...]) -> str | None:
+    """`origin` if there is one, else the first."""
+    return "origin" if "origin" in remotes else next(iter(remotes), None)
+
+
+def agent_settings(facts: Facts) -> tuple[Proposal, ...]:
+    """What is proposed about the agent alone; nothing where none is installed."""
+    return tuple(_agent(facts))
+
+
+def _agent(facts: Facts) -> Iterator[Proposal]:
+    found = installed(facts.programs)
+    if not found:
+        return
+    agent = found[0]
+    others = f"; also there: {', '.join(other.program for other in found[1:])}" if found[1:] else ""
+    why = f"{agent.program} is on PATH{others}; it may edit files unasked"
+    yield Proposal("agent.command", list(agent.command), why)
+    variables = [name for name in agent.variables if name in facts.variables]
+    if variables:
+        yield Proposal("agent.environment", variables, "set here, and the agent may need them (names, never values)")
+
+
+def _checks_settings(checks: _Checks | None) -> Iterator[Proposal]:
+    if checks is None:
+        return
+    commands = [{"name": check.name, "run": check.run} for check in checks.commands]
+    if commands:
+        yield Proposal("verify.commands", commands, checks.why)
+    if checks.setup:
+        yield Proposal("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
+
+
+def _publish(facts: Facts) -> Iterator[Proposal]:
+    remote = default_remote(facts.remotes)
+    if remote:
+        of = f", of {', '.join(facts.remotes)}" if facts.remotes[1:] else ""
+        yield Proposal("publish.remote", remote, f"the remote of this repository{of}")
+    branch = facts.default_branch
+    if branch:
+        why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
+        yield Proposal("publish.target_branch", branch, why)
+
+
+# --- checks, by kind of project -----------------------------------------------------------------------------
+
+
+def _checks(facts: Facts) -> _Checks | None:
+    """A `test` target in a Makefile is somebody's word on how to test; otherwise the kind of project tells."""
+    if _MAKE_TEST.search(facts.files.get("Makefile", "")):
+        return _Checks("Makefile has a target `test`", (CheckCommand(name=CHECK, run="make test"),))
+    if "package.json" in facts.files:
+        return _node(facts)
+    if facts.test_style:
+        return _python(facts, facts.test_style, f"the tests are written for {facts.test_style}")
+    if found := {"pyproject.toml", "setup.py"} & facts.files.keys():
+        return _python(facts, "pytest", f"{min(found)} is there")
+    return _by_table(facts)
+
+
+def _node(facts: Facts) -> _Checks:
+    try:
+        scripts = json.loads(facts.files["package.json"]).get("scripts", {})
+    except (ValueError, AttributeError):
+        scripts = {}
+    program, install = _node_program(facts)
+    commands = tuple(
+        CheckCommand(name=CHECK if script == "test" else script, run=f"{program} run {script}")
+        for script in ("build", "test", "lint")
+        if isinstance(scripts, dict) and script in scripts and _NO_TEST not in str(scripts[script])
+    )
+    return _Checks("package.json has these scripts", commands, (install,))
+
+
+def _node_program(facts: Facts) -> tuple[str, str]:
+    if "pnpm-lock.yaml" in facts.files:
+        return "pnpm", "pnpm install --frozen-lockfile"
+    if "yarn.lock" in facts.files:
+        return "yarn", "yarn install --frozen-lockfile"
+    return "npm", "npm ci" if "package-lock.json" in facts.files else "npm install --no-package-lock"
+
+
+def _python(facts: Facts, style: str, why: str) -> _Checks:
+    setup = _python_setup(facts, style)
+    where = f" -s {facts.test_folder}" if facts.test_folder else ""
+    arguments = "-m pytest" if style == "pytest" else f"-m unittest discover{where}"
+    python = _python_program(setup)
+    return _Checks(why, (CheckCommand(name=CHECK, run=f"{python} {arguments}"),), setup)
+
+
+def _python_program(setup: tuple[str, ...]) -> str:
+    if not setup:
+        return "python3"
+    return "uv run python" if setup[0].startswith("uv ") else _VENV_PYTHON
+
+
+def _python_setup(facts: Facts, style: str) -> tuple[str, ...]:
+    """Nothing for a project of standard-library tests without dependencies; else an environment in the workspace."""
+    project = _pyproject(facts)
+    if "uv.lock" in facts.files:
+        return ("uv sync",)
+    installs = [*_own_package(facts, project), *_requirements(facts)]
+    if style == "pytest" and not any("pytest" in text for text in (*installs, *_declared(facts, project))):
+        installs.append("pytest")
+    if not installs:
+        return ()
+    return (_VENV, f"{_VENV_PYTHON} -m pip install --quiet {' '.join(installs)}")
+
+
+def _own_package(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
+    """The project itself, editable, with the extra or group that has its test tools."""
+    about, groups = project.get("project", {}), project.get("dependency-groups", {})
+    extras = about.get("optional-dependencies", {})
+    if about.get("dependencies") or extras or "src" in facts.files or "setup.py" in facts.files:
+        extra = next((name for name in _TEST_EXTRAS if name in extras), "")
+        yield f"-e '.[{extra}]'" if extra else "-e ."
+    group = next((name for name in _TEST_EXTRAS if name in groups), "")
+    if group:
+        yield f"--group {group}"
+
+
+def _requirements(facts: Facts) -> Iterator[str]:
+    names = ("requirements.txt", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt")
+    yield from (f"-r {name}" for name in names if name in facts.files)
+
+
+def _declared(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
+    """Texts in which a test tool would be named as a dependency."""
+    yield json.dumps([project.get("project", {}), project.get("dependency-groups", {})], default=str)
+    yield from (text for name, text in facts.files.items() if "requirements" in name)
+
+
+def _pyproject(facts: Facts) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(facts.files.get("pyproject.toml", ""))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _by_table(facts: Facts) -> _Checks | None:
+    """The protocol's detection table for every other kind of project (phase 5)."""
+    for row in DETECTION:
+        if row.files != ("Makefile",) and all(name in facts.files for name in row.files):
+            commands = (CheckCommand(name=CHECK if c.name == "test" else c.name, run=c.run) for c in row.commands)
+            return _Checks(f"{' and '.join(row.files)} is there", tuple(commands))
+    return None

@@ -1,0 +1,31 @@
+"""`irontree run ISSUE`: one attempt of the agent at the issue, or the recovery of one that was cut off."""
+
+from __future__ import annotations
+
+import argparse
+
+from irontree.app import App
+from irontree.cli.context import Context
+from irontree.cli.parser import add_issue, add_json, add_wait
+from irontree.cli.stepwise import take_step
+from irontree.domain.decide import Recover, Run
+from irontree.domain.state import Phase, TaskState
+from irontree.services.steps import perform
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    add_wait(parser)
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Take the step; 0 if the attempt ended with a commit, or needed no change."""
+
+    def step(app: App, state: TaskState) -> None:
+        # An attempt that was cut off is settled first; that is a transition of its own.
+        chosen = Recover if state.phase is Phase.RUNNING else Run
+        perform(app, chosen(state.task_key), wait_seconds=context.options.wait)
+
+    return take_step(context, step, wanted=("run_completed",))

@@ -1,0 +1,232 @@
+"""`irontree show ISSUE`: everything about one issue; `--diff` adds what it changed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from irontree.app import App
+from irontree.cli.blocks import Block, Cell, Lines, Table, Verbatim
+from irontree.cli.context import Context
+from irontree.cli.finding import find_issue
+from irontree.cli.hints import Asked
+from irontree.cli.parser import add_issue, add_json
+from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
+from irontree.cli.status import STYLES
+from irontree.cli.stepwise import event_json, next_command
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.state import TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.verdict import Coverage, coverage
+from irontree.services.history import failure_of
+from irontree.services.narrate import say_issue_event
+from irontree.services.overview import title_of, waits_for
+from irontree.services.views import FailureView
+from irontree.services.world import World, read_world
+from irontree.store.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One issue, looked at from all sides. Issues are named `#3`, tasks without one by their key."""
+
+    state: TaskState
+    title: str
+    node: PlanNode | None
+    plan: Plan | None
+    parent: str | None
+    depends_on: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    children: tuple[str, ...]
+    loop_id: str | None
+    covered: tuple[Coverage, ...]
+    report: CheckReport | None
+    failure: FailureView | None
+    records: tuple[Record[IssueEvent], ...]
+    asked: Asked | None
+    next: str
+    files: dict[str, str] = field(default_factory=dict)
+    undelivered: tuple[str, ...] = ()
+    diff: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    parser.add_argument("--diff", action="store_true", help="also print what the issue's commit changes")
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Print everything that is known."""
+    app = context.open()
+    world = read_world(app)
+    shown = look_at(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
+    context.console.show(as_json(shown), blocks(shown))
+    return 0
+
+
+def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> Shown:
+    """Collect what the log, the plan and the files say of the issue."""
+    node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
+    stream, loops = app.log.read(state.issue_number), open_loops(app)
+    return Shown(
+        state=state,
+        title=title_of(world, state.task_key),
+        node=node,
+        plan=plan,
+        parent=_name(world, node.parent) if node and node.parent else None,
+        depends_on=_names(world, node.depends_on if node else ()),
+        waits_for=() if state.done else _names(world, waits_for(world, state.task_key)),
+        children=_names(world, world.children.get(state.task_key, ())),
+        loop_id=loop_of(loops, state.task_key),
+        covered=coverage(node, plan.policy) if node and plan else (),
+        report=app.results.load(state.issue_number, state.anchor) if state.anchor else None,
+        failure=failure_of(app, stream, state),
+        records=stream.records,
+        asked=asked_about(app, world, loops, state),
+        next=next_command(app, world, state),
+        files=_files(app, state),
+        undelivered=app.deliveries.load(state.issue_number).failures,
+        diff=_diff(app, state) if with_diff else None,
+    )
+
+
+def as_json(shown: Shown) -> dict[str, Any]:
+    """The documented keys."""
+    state, node = shown.state, shown.node
+    return {
+        "issue": state.issue_number,
+        "task_key": state.task_key,
+        "title": shown.title,
+        "type": node.type if node else None,
+        "phase": state.phase.value,
+        "problem": state.problem or state.blocking_check,
+        "revision": state.approved_revision,
+        "document": shown.plan.spec_path if shown.plan else None,
+        "parent": shown.parent,
+        "children": list(shown.children),
+        "depends_on": list(shown.depends_on),
+        "waits_for": list(shown.waits_for),
+        "loop_id": shown.loop_id,
+        "attempt": state.attempt_count,
+        "attempts": state.total_attempts,
+        "commit": state.commit,
+        "code_ref": state.code_ref,
+        "publication": state.code_publication_state,
+        "completion_basis": state.completion_basis,
+        "criteria": [{"text": item.criterion.text, "covered_by": item.by} for item in shown.covered],
+        "checks": [_check_json(result) for result in shown.report.results] if shown.report else [],
+        "failure": _failure_json(shown.failure) if shown.failure else None,
+        "events": [event_json(record) for record in shown.records],
+        "question": shown.asked.as_json() if shown.asked else None,
+        "next": shown.next or None,
+        "files": shown.files,
+        "undelivered": list(shown.undelivered),
+        "diff": shown.diff,
+    }
+
+
+def blocks(shown: Shown) -> Iterator[Block]:
+    """The same for people."""
+    yield Lines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
+    if shown.covered:
+        rows = tuple(_criterion(item) for item in shown.covered)
+        yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
+    if shown.report and shown.report.results:
+        results = tuple((_ended(result), result.command) for result in shown.report.results)
+        yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")
+    history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_issue_event(r)) for r in shown.records)
+    yield Table(("TIME", "WHAT"), history, title="History")
+    if shown.failure and not shown.state.done and shown.failure.output:
+        yield Verbatim(shown.failure.output, title=f"What failed last: {shown.failure.failed_check}")
+    if shown.undelivered:
+        yield Lines(
+            tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
+        )
+    if shown.diff is not None:
+        yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
+    if shown.files:
+        yield Lines(tuple(f"{what}: {path}" for what, path in shown.files.items()), title="Files")
+    if shown.asked:
+        yield question_block(shown.asked)
+    elif shown.next and not shown.state.done:
+        yield Lines((Cell(shown.next, "command"),), title="Next")
+
+
+def _facts(shown: Shown) -> Iterator[Cell | str]:
+    """The head of the page: one fact a line, those that hold."""
+    state = shown.state
+    problem = state.problem or state.blocking_check
+    yield Cell(f"{state.phase}{f': {problem}' if problem else ''}", STYLES.get(state.phase, ""))
+    facts = {
+        "Key": state.task_key,
+        "From": f"{shown.plan.spec_path}, revision {state.approved_revision}" if shown.plan else "no approved plan",
+        "Part of": shown.parent,
+        "Parts": ", ".join(shown.children),
+        "Depends on": ", ".join(shown.depends_on),
+        "Waits for": ", ".join(shown.waits_for),
+        "Attempts": f"{state.attempt_count} of {state.total_attempts}" if state.runs_started else "",
+        "Commit": _commit(state),
+        "Done by": state.completion_basis,
+        "Loop": shown.loop_id,
+    }
+    yield from (f"{name}: {value}" for name, value in facts.items() if value)
+
+
+def _commit(state: TaskState) -> str:
+    code_ref = state.code_ref or state.commit
+    if code_ref is None or code_ref == NOT_APPLICABLE:
+        return ""
+    return f"{code_ref} ({state.code_publication_state.replace('_', ' ')})"
+
+
+def _criterion(item: Coverage) -> tuple[Cell | str, ...]:
+    by = Cell(item.by, "faint") if item.by else Cell("a person judges this", "asks")
+    return (by, item.criterion.text)
+
+
+def _ended(result: CheckResult) -> Cell:
+    if result.passed:
+        return Cell("passed", "good")
+    return Cell(f"exit {result.exit_code}" if result.ended == "exited" else result.ended, "bad")
+
+
+def _check_json(result: CheckResult) -> dict[str, Any]:
+    return result.model_dump(mode="json", include={"name", "command", "ended", "exit_code", "seconds"})
+
+
+def _failure_json(failure: FailureView) -> dict[str, Any]:
+    return {"check": failure.failed_check, "anchor": failure.anchor, "note": failure.note, "output": failure.output}
+
+
+def _names(world: World, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_name(world, key) for key in keys)
+
+
+def _name(world: World, key: str) -> str:
+    return f"#{world.states[key].issue_number}" if key in world.states else key
+
+
+def _files(app: App, state: TaskState) -> dict[str, str]:
+    """What there is to read about the issue, relative to the repository."""
+    layout, number = Layout(app.repository.root), state.issue_number
+    transcripts = sorted(layout.reports(number).glob("attempt-*"))
+    candidates = {
+        "brief": layout.brief(number),
+        "report": layout.reports(number) / "report.md",
+        "events": layout.stream(number),
+        **{f"transcript {folder.name.removeprefix('attempt-')}": folder for folder in transcripts},
+    }
+    return {what: layout.shown(path) for what, path in candidates.items() if path.exists()}
+
+
+def _diff(app: App, state: TaskState) -> str:
+    """What the issue's own commit changes; empty if it changed nothing (yet)."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    return app.repository.diff(state.base_sha, state.commit)

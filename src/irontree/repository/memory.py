@@ -1,0 +1,325 @@
+"""A repository without git: commits are values, branches are names. The shipped double for tests and trial runs.
+
+Only the user's folder and the two workspaces are real folders, because agents and checks work on files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.errors import GitFailed, IrontreeError
+from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Moved, Published, Workspace
+
+Files = Mapping[str, bytes]
+Hook = Callable[[Files], str | None]
+"""Looks at what is to be committed; what it says refuses the commit."""
+
+STATE_FOLDER = ".mino"
+LOG_REF = "refs/irontree/log"
+KEPT = ("plans", "events", "archive", "loops")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: everything that is in it, on what it stands, and its message."""
+
+    files: Files
+    parents: tuple[str, ...] = ()
+    message: str = ""
+
+    @property
+    def sha(self) -> str:
+        """40 hex over all of it, as git's are."""
+        parts = [
+            *self.parents,
+            self.message,
+            *(f"{path}\0{hash_of(data)}" for path, data in sorted(self.files.items())),
+        ]
+        return hash_of("\n".join(parts).encode())
+
+
+def hash_of(data: bytes) -> str:
+    """40 hex digits."""
+    return hashlib.sha256(data).hexdigest()[:40]
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """All files below *folder* but its `.mino/`, by path with `/`."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    named = ((path.relative_to(folder).as_posix(), path) for path in files)
+    return {name: path.read_bytes() for name, path in named if not name.startswith(f"{STATE_FOLDER}/")}
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Make *folder* hold exactly *files*; its `.mino/` stays."""
+    for name in read_files(folder).keys() - files.keys():
+        (folder / name).unlink()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+
+
+@dataclass(slots=True)
+class MemoryRepository:
+    """The port `Repository`; *root* is the user's folder on branch `main`, *cache* is where workspaces go.
+
+    *remote* holds the branches of the one remote. A test may fill `blockers`, `failures` (raised one by one when
+    the remote is talked to) and `hook`; `before_push` is called with each commit that is about to be published.
+    """
+
+    root: Path
+    cache: Path
+    id: str = "0123456789ab"
+    remote: dict[str, str] = field(default_factory=dict)
+    refs: dict[str, str] = field(default_factory=dict)
+    commits: dict[str, Commit] = field(default_factory=dict)
+    blockers: list[Blocker] = field(default_factory=list)
+    failures: list[IrontreeError] = field(default_factory=list)
+    hook: Hook = lambda _: None
+    before_push: Callable[[str], None] = lambda _: None
+    has_history: bool = False
+    _workspaces: dict[str, MemoryWorkspace] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        first = self.add(Commit(read_files(self.root), message="first"))
+        self.refs[_head("main")] = self.remote["main"] = first
+
+    def add(self, commit: Commit) -> str:
+        """Take up a commit; its SHA."""
+        self.commits[commit.sha] = commit
+        return commit.sha
+
+    def push_from_elsewhere(self, changes: Files, branch: str = "main") -> str:
+        """Let somebody else publish *changes* on top of the remote's branch; the new tip."""
+        tip = self.remote[branch]
+        files = {**self.commits[tip].files, **changes}
+        self.remote[branch] = self.add(Commit(files, (tip,), "from elsewhere"))
+        return self.remote[branch]
+
+    def commit_here(self, changes: Files, branch: str = "main") -> str:
+        """Let the user commit *changes* in his folder; the new tip of his branch."""
+        tip = self.refs[_head(branch)]
+        self._move(branch, self.add(Commit({**self.commits[tip].files, **changes}, (tip,), "by the user")))
+        return self.refs[_head(branch)]
+
+    # --- the port ----------------------------------------------------------------------------------------
+
+    def user_name(self) -> str | None:
+        """A name."""
+        return "Memory User"
+
+    def preflight(
+        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
+    ) -> tuple[Blocker, ...]:
+        """Name the files that are in no commit, and what a test put in the way."""
+        del workspace
+        committed = self.commits[self.refs[_head(policy.target_branch)]].files
+        found = read_files(self.root)
+        dirty = sorted(p for p in {**committed, **found} if committed.get(p) != found.get(p) and p not in exempt)
+        blockers = [Blocker("dirty-working-tree", f"in no commit: {', '.join(dirty)}", "commit them")] if dirty else []
+        return (*blockers, *self.blockers)
+
+    def base(self, policy: PublishPolicy) -> str:
+        """The tip of the target branch."""
+        self._talk(policy)
+        return self._tip(policy)
+
+    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> MemoryWorkspace:
+        """The workspace of that name; nothing is set up in it."""
+        del policy
+        return self._workspaces.setdefault(name, MemoryWorkspace(self, self.cache / name))
+
+    def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
+        """Point *ref* at *sha*; raises GitFailed if it holds a commit that *sha* does not descend from."""
+        if isinstance(source, MemoryWorkspace):
+            self.commits |= {found: source.commits[found] for found in source.history(sha) if found in source.commits}
+        held = self.refs.get(ref)
+        if sha not in self.commits or (held and held not in self.history(sha)):
+            raise GitFailed(f"cannot point {ref} at {sha}: it holds {held}")
+        self.refs[ref] = sha
+
+    def read_ref(self, ref: str) -> str | None:
+        """The commit *ref* points at."""
+        return self.refs.get(ref)
+
+    def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
+        """The one commit in `base..HEAD` of *source* with a trailer of ours that holds *token*."""
+        if not isinstance(source, MemoryWorkspace) or source.head is None:
+            return None
+        ours = [sha for sha in source.history(source.head) if sha not in set(source.history(base))]
+        found = [sha for sha in ours if token in _tokens(source.commit_of(sha).message)]
+        return found[0] if len(found) == 1 else None
+
+    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+        """Move the target to *sha* if that is ahead of it, and the user's branch after it."""
+        self.before_push(sha)
+        self._talk(policy)
+        tip = self._tip(policy)
+        if sha in self.history(tip):
+            return Published(sha)
+        if tip not in self.history(sha):
+            return Moved(tip)
+        if policy.remote:
+            self.remote[policy.target_branch] = sha
+        if self.refs[_head(policy.target_branch)] in self.history(sha):
+            self._move(policy.target_branch, sha)
+        return Published(sha)
+
+    def diff(self, base: str, sha: str) -> str:
+        """Unified diffs of the files that differ."""
+        old, new = self.commits[base].files, self.commits[sha].files
+        return "\n".join(line for path in self.changed_files(base, sha) for line in _diff(path, old, new))
+
+    def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
+        """Paths that differ between two commits."""
+        return _changed(self.commits[base].files, self.commits[sha].files)
+
+    def has_commit(self, sha: str) -> bool:
+        """Whether it is here."""
+        return sha in self.commits
+
+    def mark_history(self) -> None:
+        """Remember that there are events."""
+        self.has_history = True
+
+    def back_up(self) -> None:
+        """Commit what stands under `.mino/` to the ref of the log, if it changed."""
+        state = self.root / STATE_FOLDER
+        files = {
+            f"{STATE_FOLDER}/{name}/{path}": data
+            for name in KEPT
+            if (state / name).is_dir()
+            for path, data in read_files(state / name).items()
+        }
+        last = self.refs.get(LOG_REF)
+        if files and (last is None or self.commits[last].files != files):
+            self.refs[LOG_REF] = self.add(Commit(files, (last,) if last else (), "The state of the log"))
+
+    def history(self, sha: str) -> Iterator[str]:
+        """The commit and all that it stands on, nearest first."""
+        return _history(sha, self.commits)
+
+    def _tip(self, policy: PublishPolicy) -> str:
+        return self.remote[policy.target_branch] if policy.remote else self.refs[_head(policy.target_branch)]
+
+    def _talk(self, policy: PublishPolicy) -> None:
+        if policy.remote and self.failures:
+            raise self.failures.pop(0)
+
+    def _move(self, branch: str, sha: str) -> None:
+        self.refs[_head(branch)] = sha
+        spared = {name: data for name, data in read_files(self.root).items() if not self._tracked(name)}
+        write_files(self.root, {**spared, **self.commits[sha].files})
+
+    def _tracked(self, path: str) -> bool:
+        return any(path in commit.files for commit in self.commits.values())
+
+
+@dataclass(slots=True)
+class MemoryWorkspace:
+    """The port `Workspace` on a folder; its own commits stay here until the repository keeps them."""
+
+    repository: MemoryRepository
+    path: Path
+    commits: dict[str, Commit] = field(default_factory=dict)
+    head: str | None = None
+    prepared_for: str | None = None
+
+    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+        """Put HEAD at *base* and the files as in *tree_of* or *base*; a double has no caches that stay."""
+        del cancel
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_files(self.path, self.commit_of(tree_of or base).files)
+        self.head = self.prepared_for = base
+
+    def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
+        """Commit all that differs from *base*, unless the hook refuses."""
+        del replaces
+        files = read_files(self.path)
+        changed = _changed(self.commit_of(base).files, files)
+        if not changed:
+            return None
+        refused = self.repository.hook(files)
+        if refused is not None:
+            return CommitRefused(refused)
+        self.head = self._add(Commit(files, (base,), message))
+        return Committed(self.head, changed)
+
+    def salvage(self, base: str, ref: str) -> str | None:
+        """Keep the files as they are under *ref*; None if they are those of *base*, or of another attempt."""
+        files = read_files(self.path) if self.path.is_dir() else {}
+        if self.prepared_for != base or files == self.commit_of(base).files:
+            return None
+        sha = self._add(Commit(files, (base,), f"Salvaged work on {base}"))
+        self.repository.keep(sha, ref, source=self)
+        return sha
+
+    def merge(self, ours: str, theirs: str, message: str) -> str | None:
+        """Merge whole files; None if both sides changed one of them differently."""
+        self.prepared_for = None
+        files = self._merged(ours, theirs)
+        self.head = ours if files is None else self._add(Commit(files, (ours, theirs), message))
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_files(self.path, self.commit_of(self.head).files)
+        return None if files is None else self.head
+
+    def history(self, sha: str) -> Iterator[str]:
+        """The commit and all that it stands on, nearest first."""
+        return _history(sha, {**self.repository.commits, **self.commits})
+
+    def commit_of(self, sha: str) -> Commit:
+        """The commit, from here or from the repository; raises GitFailed if it is in neither."""
+        found = self.commits.get(sha) or self.repository.commits.get(sha)
+        if found is None:
+            raise GitFailed(f"{sha} is not in {self.path}")
+        return found
+
+    def _merged(self, ours: str, theirs: str) -> dict[str, bytes] | None:
+        known = set(self.history(ours))
+        fork = self.commit_of(next(sha for sha in self.history(theirs) if sha in known)).files
+        mine, other = self.commit_of(ours).files, self.commit_of(theirs).files
+        changed_there = _changed(fork, other)
+        if any(mine.get(path) not in (fork.get(path), other.get(path)) for path in changed_there):
+            return None
+        kept = {path: data for path, data in mine.items() if path not in changed_there}
+        return kept | {path: other[path] for path in changed_there if path in other}
+
+    def _add(self, commit: Commit) -> str:
+        self.commits[commit.sha] = commit
+        return commit.sha
+
+
+def _head(branch: str) -> str:
+    return f"refs/heads/{branch}"
+
+
+def _history(sha: str, commits: Mapping[str, Commit]) -> Iterator[str]:
+    seen: set[str] = set()
+    queue = [sha]
+    while queue:
+        current = queue.pop(0)
+        if current in seen or current not in commits:
+            continue
+        seen.add(current)
+        yield current
+        queue += commits[current].parents
+
+
+def _changed(old: Files, new: Files) -> tuple[str, ...]:
+    return tuple(sorted(path for path in {**old, **new} if old.get(path) != new.get(path)))
+
+
+def _diff(path: str, old: Files, new: Files) -> Iterator[str]:
+    before, after = (files.get(path, b"").decode("utf-8", "replace").splitlines() for files in (old, new))
+    return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="")
+
+
+def _tokens(message: str) -> set[str]:
+    trailers = (line.partition(":") for line in message.splitlines() if line.startswith("Irontree-"))
+    return {token.strip() for _, _, token in trailers}

@@ -1,0 +1,48 @@
+"""What an earlier driver left behind is put in order before anything else is done (rulings R3, R9, R11)."""
+
+from __future__ import annotations
+
+from irontree.app import App
+from irontree.domain.state import Phase, TaskState
+from irontree.services.brief import write_brief
+from irontree.services.deliver import deliver
+from irontree.services.run import recover
+from irontree.services.world import World, read_world
+
+
+def settle_leftovers(app: App, *, spare: int | None = None) -> None:
+    """Kill what still runs, and settle by evidence every attempt that was cut off, in whatever loop it was.
+
+    Until then its work is only in the workspace, which publication and the next attempt use too. *spare* is the
+    issue whose recovery is the caller's own step. The caller holds the driver lock, so nobody else is at work.
+    """
+    app.children.kill_leftovers()
+    world = read_world(app)
+    for state in world.states.values():
+        if _cut_off(world, state) and state.issue_number != spare:
+            recover(app, state.issue_number)
+
+
+def catch_up(app: App) -> None:
+    """Settle what was left, and deliver what is due: the first thing in every command that drives (ruling R9).
+
+    The caller holds the driver lock.
+    """
+    settle_leftovers(app)
+    world = read_world(app)
+    due = [state for state in world.states.values() if _is_due(app, state)]
+    for state in due:
+        deliver(app, state.issue_number)
+        write_brief(app, world, state)
+    if due:
+        app.repository.back_up()
+
+
+def _cut_off(world: World, state: TaskState) -> bool:
+    """An attempt that can be settled: its log can be trusted, and a plan says how."""
+    return state.phase is Phase.RUNNING and state.problem is None and state.task_key in world.plans
+
+
+def _is_due(app: App, state: TaskState) -> bool:
+    cursor = app.deliveries.load(state.issue_number)
+    return cursor.sequence < state.sequence or bool(cursor.failures)

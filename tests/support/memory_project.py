@@ -1,0 +1,60 @@
+"""The small repository of `repositories.py` without git, by the same words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.domain.plan import PublishPolicy
+from irontree.ports import Committed
+from irontree.repository.memory import MemoryRepository
+from tests.support.repositories import PLAIN, write
+
+
+@dataclass(frozen=True)
+class MemoryProject:
+    """A user's folder at *root* (branch main, one commit), its remote, and the workspaces, all in *repository*."""
+
+    root: Path
+    repository: MemoryRepository
+
+    @property
+    def target(self) -> PublishPolicy:
+        return PublishPolicy(remote="origin", target_branch="main")
+
+    @property
+    def local_target(self) -> PublishPolicy:
+        return PublishPolicy(remote=None, target_branch="main")
+
+    def work(self, base: str | None = None, *, message: str = "[run] #1: work", **files: str) -> str:
+        """A commit made in the run workspace on *base* and kept, as an attempt would."""
+        workspace, base = self.repository.workspace("run", PLAIN), base or self.tip()
+        workspace.prepare(base)
+        write(workspace.path, **(files or {"work.txt": "done\n"}))
+        made = workspace.commit(message, base=base)
+        assert isinstance(made, Committed), made
+        self.repository.keep(made.sha, f"refs/irontree/issue-1/{made.sha[:8]}", source=workspace)
+        return made.sha
+
+    def tip(self) -> str:
+        """The user's own main."""
+        return self.repository.refs["refs/heads/main"]
+
+    def commit_here(self, path: str, text: str) -> str:
+        return self.repository.commit_here({path: text.encode()})
+
+    def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
+        return self.repository.push_from_elsewhere({path: text.encode()})
+
+    def parents(self, sha: str) -> tuple[str, ...]:
+        return self.repository.commits[sha].parents
+
+    def show(self, sha: str, path: str) -> str:
+        return self.repository.commits[sha].files[path].decode()
+
+
+def make_memory_project(folder: Path) -> MemoryProject:
+    root = folder / "project"
+    root.mkdir(parents=True)
+    write(root, **{"app.py": "print('hello')\n"})
+    return MemoryProject(root, MemoryRepository(root, folder / "cache-root"))

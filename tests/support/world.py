@@ -1,0 +1,349 @@
+"""A whole `App` for tests of the services, made of doubles, and the pure driver: the only `while` without Prefect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.app import App, Origin, Preferences
+from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.decide import Halt
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy
+from irontree.domain.state import TaskState
+from irontree.forges import ForgeSettings
+from irontree.forges.memory import MemoryForge, Tracker
+from irontree.ports import AgentResult, AgentTask
+from irontree.rendering import JinjaRenderer
+from irontree.repository.memory import MemoryRepository
+from irontree.services import loop as loops
+from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.approve import approve, propose
+from irontree.services.intake import authorise
+from irontree.services.loop import Loop
+from irontree.services.publish import publish
+from irontree.services.recovery import settle
+from irontree.services.steps import Question, perform, question_of_loop, question_of_task
+from irontree.services.world import World, read_world
+from irontree.store.codec import read_mapping, write_mapping
+from irontree.store.memory import (
+    MemoryDeliveries,
+    MemoryEventLog,
+    MemoryLock,
+    MemoryLoopLog,
+    MemoryPlanStore,
+    MemoryProjections,
+    MemoryResultStore,
+    MemoryRunLock,
+)
+from irontree.store.replays import PlainReplays
+from tests.support.store import NOON
+
+GREETING, ONE, TWO, PARTS, CLOSE = "greeting", "parts-part-one", "parts-part-two", "parts", "close"
+SPEC = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello `$ has greet.txt hello`
+
+## Parts
+
+### Part one
+
+Depends on: Greeting
+
+- [ ] one exists `$ has one.txt`
+
+### Part two
+
+Depends on: Greeting
+
+- [ ] two exists `$ has two.txt`
+- [ ] it is pretty (manual)
+
+## Close
+
+Depends on: Part one, Part two
+
+- [ ] closed `$ has close.txt`
+"""
+ONE_TASK = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello `$ has greet.txt hello`
+"""
+MANUAL_TASK = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello `$ has greet.txt hello`
+- [ ] it is friendly (manual)
+"""
+
+
+class TickingClock:
+    """A second passes whenever somebody looks."""
+
+    def __init__(self, moment: datetime = NOON) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class Patience:
+    """A cancellation that never sleeps; `pauses` are those it was asked for, and `stop` asks to stop at one."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float | None] = []
+        self.stopped = False
+
+    def is_set(self) -> bool:
+        return self.stopped
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout)
+        return self.stopped
+
+
+class Leftovers:
+    """The port `Children` for a test that wants to know when they are killed."""
+
+    def __init__(self, journal: list[str]) -> None:
+        self._journal = journal
+
+    def kill_leftovers(self) -> int:
+        self._journal.append("children killed")
+        return 0
+
+
+class Notes:
+    """A progress that remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def has(command: str, workspace: Path) -> int:
+    """The judge of these tests: `has FILE [WORD]` passes if the file is there, with the word in it."""
+    _, name, *words = command.split()
+    path = workspace / name
+    return 0 if path.is_file() and all(word in path.read_text() for word in words) else 1
+
+
+def does(**files: str) -> Step:
+    """A step that writes these files; `greet_txt` is greet.txt."""
+
+    def step(task: AgentTask) -> None:
+        for name, text in files.items():
+            (task.workspace / name.replace("_", ".")).write_text(text)
+
+    return step
+
+
+def ends(ended: str = "exited", exit_code: int | None = 1, said: str = "", **files: str) -> Step:
+    """A step that writes these files and then ends in this way."""
+
+    def step(task: AgentTask) -> AgentResult:
+        does(**files)(task)
+        return AgentResult(ended, exit_code, 1.0, said)  # type: ignore[arg-type]
+
+    return step
+
+
+def writes_what_is_asked(task: AgentTask) -> None:
+    """The agent of a good day."""
+    name = {GREETING: "greet", ONE: "one", TWO: "two", CLOSE: "close"}[task.task_key]
+    (task.workspace / f"{name}.txt").write_text(f"hello, attempt {task.attempt}\n")
+
+
+@dataclass
+class Scene:
+    """An App made of doubles, with its parts in hand; `app` is made anew from them each time."""
+
+    root: Path
+    cache: Path
+    policy: ExecutionPolicy = field(
+        default_factory=lambda: ExecutionPolicy(
+            agent=AgentSpec(command=("agent",)), publish=PublishPolicy(remote="origin", target_branch="main")
+        )
+    )
+    preferences: Preferences = field(default_factory=Preferences)
+    clock: TickingClock = field(default_factory=TickingClock)
+    journal: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        (self.root / "README.md").write_text("toy\n")
+        self.repository = MemoryRepository(self.root, self.cache)
+        self.log, self.loops = MemoryEventLog(self.clock), MemoryLoopLog(self.clock)
+        self.plans, self.results = MemoryPlanStore(), MemoryResultStore()
+        self.projections, self.deliveries = MemoryProjections(self.root), MemoryDeliveries()
+        self.driver, self.lease = MemoryLock(self.clock), MemoryLock(self.clock)
+        self.run_lock, self.children = MemoryRunLock(), Leftovers(self.journal)
+        self.tracker, self.notes, self.cancel = Tracker(), Notes(), Patience()
+        self.agent = ScriptedAgent(writes_what_is_asked)
+        self.checks = ScriptedCheckRunner(has)
+        self.renderer = JinjaRenderer()
+
+    @property
+    def app(self) -> App:
+        return App(
+            repository=self.repository,
+            log=self.log,
+            replays=PlainReplays(self.log),
+            loops=self.loops,
+            plans=self.plans,
+            results=self.results,
+            projections=self.projections,
+            deliveries=self.deliveries,
+            driver=self.driver,
+            lease=self.lease,
+            alive=lambda _: MemoryLock(self.clock),
+            run_lock=self.run_lock,
+            children=self.children,
+            forge=lambda: self.forge("us"),
+            agent=lambda _: self.agent,
+            checks=self.checks,
+            clock=self.clock,
+            renderer=self.renderer,
+            policy=lambda: self.policy,
+            preferences=lambda: self.preferences,
+            origin=Origin("ada", "command"),
+            progress=self.notes,
+            cancel=self.cancel,
+        )
+
+    def forge(self, account: str) -> MemoryForge:
+        settings = ForgeSettings(self.root / "forge", account, self.clock, read_mapping, write_mapping)
+        return MemoryForge(settings, self.tracker)
+
+    @property
+    def world(self) -> World:
+        return read_world(self.app)
+
+    # --- getting somewhere -------------------------------------------------------------------------------
+
+    def write(self, text: str) -> Path:
+        (self.root / "SPEC.md").write_text(text)
+        return self.root / "SPEC.md"
+
+    def publish(self, text: str = SPEC) -> Plan:
+        """Approve and publish *text*, without a loop."""
+        proposal = propose(self.app, self.write(text))
+        plan = approve(self.app, proposal, proposal.revision, "ada")
+        publish(self.app, plan)
+        return plan
+
+    def start(self, text: str = SPEC) -> Loop:
+        """Approve and publish *text*, and start its loop."""
+        proposal = propose(self.app, self.write(text))
+        return authorise(self.app, proposal, proposal.revision, "ada")
+
+    def drive(self, loop: Loop, answers: Answers | None = None) -> Halt:
+        return drive(self.app, loop.id, answers or nobody)
+
+    # --- looking at it -----------------------------------------------------------------------------------
+
+    def state(self, key: str = GREETING) -> TaskState:
+        return self.world.states[key]
+
+    def number(self, key: str = GREETING) -> int:
+        return self.state(key).issue_number
+
+    def records(self, key: str = GREETING) -> tuple[Record[IssueEvent], ...]:
+        return self.log.read(self.number(key)).records
+
+    def events(self, key: str = GREETING) -> list[str]:
+        return [record.event.event for record in self.records(key)]
+
+    def last(self, key: str = GREETING) -> Record[IssueEvent]:
+        return self.records(key)[-1]
+
+    def comments(self, key: str = GREETING) -> list[str]:
+        return [comment.body for comment in self.tracker.comments.get(self.number(key), [])]
+
+    def labels(self, key: str = GREETING) -> set[str]:
+        return set(self.tracker.issues[self.number(key)].labels)
+
+    def loop_events(self, loop: Loop) -> list[str]:
+        return [record.event.event for record in self.loops.read(loop.id).records]
+
+
+def make_scene(folder: Path) -> Scene:
+    return Scene(folder / "project", folder / "cache")
+
+
+# --- the pure driver ------------------------------------------------------------------------------------------
+
+Answers = Callable[[Question], Answer | None]
+
+
+def nobody(_: Question) -> None:
+    """There is nobody to ask."""
+
+
+def prepared(*answers: Answer) -> Answers:
+    """These answers, one for each question."""
+    left = list(answers)
+    return lambda _: left.pop(0) if left else None
+
+
+def drive(app: App, loop_id: str, answers: Answers) -> Halt:
+    """Bring the loop as far as it goes; the halt at which nobody answered, the goal, or the stop that was answered."""
+    with app.lease.hold(loop_id):
+        with app.driver.hold(f"loop {loop_id}, settle", wait_seconds=5):
+            settle(app)
+        while True:
+            decision = loops.next_decision(app, loop_id)
+            if not isinstance(decision, Halt):
+                loops.resume(app, loop_id)
+                perform(app, decision, loop_id)
+                continue
+            if decision.reason == "goal_reached":
+                loops.complete(app, loop_id)
+                app.repository.back_up()
+                return decision
+            loops.halt(app, loop_id, decision)
+            if not _answered(app, loop_id, decision, answers):
+                return decision
+
+
+def _answered(app: App, loop_id: str, halt: Halt, answers: Answers) -> bool:
+    """Whether somebody answered, and the loop goes on."""
+    question = question_of_loop(app, loop_id) or _question_of_issue(app, loop_id, halt)
+    answer = answers(question)
+    if answer is None:
+        return False
+    with app.driver.hold("answer"):
+        if question.issue_number is None:
+            answer_loop(app, loop_id, answer)
+        else:
+            answer_issue(app, question.issue_number, answer, loop_id)
+    if loops.read_loop(app, loop_id).entity.status == "cancelled":
+        return False
+    loops.resume(app, loop_id)
+    return True
+
+
+def accepts(note: str = "") -> Answer:
+    return Answer("accept", "ada", note=note)
+
+
+def sends_back(note: str) -> Answer:
+    return Answer("send-back", "ada", note=note)
+
+
+def names(records: Sequence[Record[IssueEvent]]) -> list[str]:
+    return [record.event.event for record in records]
