@@ -21,6 +21,8 @@ $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m pip check
+	@# A new Prefect database takes 10 s of migrations; this one is copied whenever a private server needs one.
+	$(BIN)/python -m irontree.flows.server --build-template
 	@touch $@
 
 check: $(STAMP) ## formatting, lint and types, without running anything
@@ -49,5 +51,5 @@ lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
 	  --no-header --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements.lock
 
 clean: ## remove everything that can be made again
-	rm -rf $(VENV) build dist demo .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) build dist irontree-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

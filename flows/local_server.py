@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Mapping
 from importlib.metadata import requires, version
@@ -22,40 +23,43 @@ from irontree.flows.settings import strip
 
 LINGER = 60.0
 LOOK_EVERY = 0.05
+KEEP_EVERY = 0.2
 
 
 class LocalServer:
     """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
 
-    Everything in *home* is disposable. A server that died is started again, on the same port, by the next
-    `wait_ready`; clients that know its address go on.
+    Everything in *home* is disposable. A server that is killed is started again, on the same port: processes that
+    know its address go on, because Prefect's client tries again for a minute.
     """
 
     def __init__(self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER) -> None:
         self._state = ServerState(home)
         self._environment = strip(environ)
         self._linger = linger
+        self._log_start = background.size(self._state.log)
         self._program: subprocess.Popen[bytes] | None = None
-        self._log_start = 0
-        self._membership: int | None = None
+        self._died = False
+        self._left = threading.Event()
+        self._keeper: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Join the server's clients and start it if there is none; returns at once."""
-        if self._membership is None:
-            self._membership = self._state.join()
-        if not self._state.lives() and not self._starting():
-            self._launch()
+        """Join the server's clients and start it if there is none, in the background; returns at once."""
+        if self._keeper is None:
+            self._keeper = threading.Thread(target=self._keep, name="local-server", daemon=True)
+            self._keeper.start()
         return self
 
     def wait_ready(self, timeout: float = 60) -> str:
-        """Wait until the server answers and return its API address; starts it again if it died since.
+        """Wait until the server answers and return its API address.
 
         Raises ServerUnavailable after *timeout* seconds, or when the server dies at its start.
         """
         self.start()
         deadline = time.monotonic() + timeout
         while not (address := self._answering()):
-            self._relaunch_if_gone()
+            if self._died:
+                raise self._unavailable("The private Prefect server died")
             if time.monotonic() > deadline:
                 raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
             time.sleep(LOOK_EVERY)
@@ -63,9 +67,9 @@ class LocalServer:
 
     def close(self) -> None:
         """Leave the server to its other clients; the last one's leaving ends it after a while."""
-        if self._membership is not None:
-            os.close(self._membership)
-            self._membership = None
+        self._left.set()
+        if self._keeper:
+            self._keeper.join()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -73,8 +77,23 @@ class LocalServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _keep(self) -> None:
+        membership = self._state.join()
+        try:
+            self._have_a_server()
+            while not self._left.wait(KEEP_EVERY):
+                self._have_a_server()
+        finally:
+            os.close(membership)
+
+    def _have_a_server(self) -> None:
+        """Exit code 0 says that another process was the server, a negative one that ours was killed."""
+        code = self._program.poll() if self._program else 0
+        self._died = code is not None and code > 0
+        if code is not None and not self._died and not self._state.lives():
+            self._launch()
+
     def _launch(self) -> None:
-        self._log_start = background.size(self._state.log)
         self._program = background.start(
             "irontree.flows.server",
             ["--serve", "--home", str(self._state.home), "--linger", str(self._linger)],
@@ -83,16 +102,6 @@ class LocalServer:
             log=self._state.log,
         )
         background.reap(self._program)
-
-    def _starting(self) -> bool:
-        return self._program is not None and self._program.poll() is None
-
-    def _relaunch_if_gone(self) -> None:
-        """Exit code 0 says that another process was the server; it may be gone again by now."""
-        if self._program and self._program.poll():
-            raise self._unavailable("The private Prefect server died at its start")
-        if not self._state.lives() and not self._starting():
-            self._launch()
 
     def _answering(self) -> Address | None:
         address = self._state.address()

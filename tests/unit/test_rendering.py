@@ -309,6 +309,12 @@ def test_every_template_has_a_case():
     assert shipped == {f"{name}.j2" for name in TEMPLATES}
 
 
+def test_the_example_is_printed_to_the_letter():
+    """`irontree example` reads the file as it is, so nothing in it may be template syntax."""
+    text = files("irontree.templates").joinpath("example", "requirements.md.j2").read_text(encoding="utf-8")
+    assert RENDERER.render("example/requirements.md") == text
+
+
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
 def test_a_template_shows_every_ordinary_value_in_clean_markdown(template: str):
     shown = rendered(template, ORDINARY)

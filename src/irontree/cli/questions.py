@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.hints import DAMAGED, Asked
-from irontree.domain.halt import halt_of
+from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
 from irontree.services.loop import Loop, read_loop
 from irontree.services.overview import title_of
-from irontree.services.steps import question_of_loop
 from irontree.services.world import World
 
 
@@ -31,7 +30,7 @@ def open_questions(app: App, world: World, loops: tuple[Loop, ...]) -> tuple[Ask
     """Those of issues first, lowest number first, then those of loops."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     of_issues = (asked_about(app, world, loops, state) for state in states)
-    return (*filter(None, of_issues), *_of_loops(app, loops))
+    return (*filter(None, of_issues), *_of_loops(loops))
 
 
 def asked_about(app: App, world: World, loops: tuple[Loop, ...], state: TaskState) -> Asked | None:
@@ -67,11 +66,11 @@ def _answer_lines(asked: Asked) -> Iterator[Cell]:
         yield Cell(f"  {command}", "command")
 
 
-def _of_loops(app: App, loops: tuple[Loop, ...]) -> Iterator[Asked]:
+def _of_loops(loops: tuple[Loop, ...]) -> Iterator[Asked]:
     for loop in loops:
-        question = question_of_loop(app, loop.id)
-        if question:
-            yield Asked(reason=question.rule.reason, loop_id=loop.id, detail=question.detail)
+        reason = loop.entity.halt_reason
+        if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
+            yield Asked(reason=reason, loop_id=loop.id)
 
 
 def _revision_now(app: App, world: World, state: TaskState) -> str | None:

@@ -22,8 +22,18 @@ _FREE_CHECKS = {
 }
 
 
+def require_sound(state: TaskState) -> None:
+    """Raise NotEligible for an issue whose log cannot be trusted: no event could be appended after the work."""
+    if state.problem:
+        raise NotEligible(
+            f"issue-{state.issue_number}: {state.problem}",
+            remedy="`irontree checkup reconcile` records what is missing; then say how to go on",
+        )
+
+
 def require_runnable(world: World, state: TaskState) -> None:
     """Raise NotEligible, saying what to do first, unless an attempt may start (contract, eligibility)."""
+    require_sound(state)
     node = world.node(state)
     where = f"issue-{state.issue_number} ({state.task_key})"
     if node.executability != "executable":

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from irontree.app import App
 from irontree.domain.plan import Plan
-from irontree.domain.results import CheckReport
+from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
-from irontree.errors import PublicationRefused, RemoteUnavailable
+from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
 from irontree.services.refs import merge_message, merge_ref
+
+T = TypeVar("T")
 
 ROUNDS: Final = 3
 BACKOFF_SECONDS: Final = (1.0, 3.0)
@@ -58,9 +60,10 @@ RunChecks = Callable[[str], CheckReport]
 
 def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks) -> Publication:
     """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well."""
+    report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
     for _ in range(ROUNDS):
         try:
-            landed = _push(app, plan, report.anchor)
+            landed = patiently(app, lambda sha=report.anchor: app.repository.publish(sha, plan.policy.publish))
         except RemoteUnavailable as error:
             return NotNow(error.message)
         except PublicationRefused as error:
@@ -72,7 +75,7 @@ def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, 
             return _conflict(plan, landed.tip)
         report = run_checks(merged)
         if report.failed:
-            return RedAtMerge(report, landed.tip, target_alone_red=run_checks(landed.tip).failed is not None)
+            return RedAtMerge(report, landed.tip, target_alone_red=_is_red_alone(plan, report, landed.tip, run_checks))
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
 
 
@@ -89,6 +92,30 @@ def patiently(app: App, action: Callable[[], T]) -> T:
             if app.cancel.wait(pause):
                 raise Cancelled(f"stopped while waiting for the remote: {error.message}") from error
     return action()
+
+
+def _merge_before_a_crash(
+    app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks
+) -> CheckReport | None:
+    """The green results of a merge that this attempt made already and perhaps published: that is where it goes on."""
+    workspace = app.repository.workspace("run", plan.policy.workspace)
+    merged = app.repository.find_token(state.run_token or "", base=report.anchor, source=workspace)
+    if merged is None or not app.repository.has_commit(merged):
+        return None
+    found = run_checks(merged)
+    return None if found.failed else found
+
+
+def _is_red_alone(plan: Plan, at_merge: CheckReport, tip: str, run_checks: RunChecks) -> bool:
+    """Whether the repository's own checks fail without the change too; the task's own ones must fail there."""
+    if not _is_the_repositorys(plan, at_merge.failed):
+        return False
+    return _is_the_repositorys(plan, run_checks(tip).failed)
+
+
+def _is_the_repositorys(plan: Plan, result: CheckResult | None) -> bool:
+    commands = [*plan.policy.checks, *(check for row in plan.policy.detection for check in row.commands)]
+    return result is not None and result.command in {check.run for check in commands}
 
 
 def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str | None:

@@ -21,7 +21,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
-from irontree.services.preflight import block, stop_before_verify
+from irontree.services.preflight import block, require_sound, stop_before_verify
 from irontree.services.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.record import record
 from irontree.services.report import write_report
@@ -50,23 +50,23 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     state = world.state(issue_number)
     if state.phase is not Phase.COMMITTED:
         raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify")
+    require_sound(state)
+    plan, node = world.plan(state), world.node(state)
     stopped = stop_before_verify(app, world, state)
     if stopped:
         return stopped
-    plan = world.plans[state.task_key]
-    subject = Subject(state, plan, world.node(state), _anchor(app, plan, state), note)
+    subject = Subject(state, plan, node, _anchor(app, plan, state), note)
     try:
-        report = check(app, subject, subject.anchor)
+        return _conclude(app, subject, check(app, subject, subject.anchor))
     except EnvironmentRefused as error:
         return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
-    return _conclude(app, subject, report)
 
 
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
-    """The results of the approved commands at *sha*: the stored ones if complete, else run now and stored."""
+    """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
     workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
     stored = app.results.load(subject.state.issue_number, sha)
-    if stored and stored.complete and stored.commands_digest == _digest(subject):
+    if stored and _counts(stored, subject):
         app.progress.note(f"the checks have already run at {sha[:7]}")
         return stored
     workspace.prepare(sha, cancel=app.cancel)
@@ -83,6 +83,12 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
     )
     app.results.save(report)
     return report
+
+
+def _counts(stored: CheckReport, subject: Subject) -> bool:
+    """Complete, of the same commands, and not what a person has just asked to look at again."""
+    asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
+    return stored.complete and stored.commands_digest == _digest(subject) and not asked_again
 
 
 def _run_all(
