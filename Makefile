@@ -32,7 +32,7 @@ check: $(STAMP) ## formatting, lint and types, without running anything
 	$(BIN)/mypy
 
 test: check ## everything CI runs
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --no-loadscope-reorder $(PYTEST_ARGS)
 
 format: $(STAMP) ## put the formatting right
 	$(BIN)/ruff check --fix .

@@ -30,16 +30,17 @@ class LocalServer:
     """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
 
     Everything in *home* is disposable. A server that is killed is started again, on the same port: processes that
-    know its address go on, because Prefect's client tries again for a minute.
+    know its address go on, because Prefect's client tries again for a minute. Raises ServerUnavailable if *home*
+    cannot be made.
     """
 
     def __init__(self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER) -> None:
-        self._state = ServerState(home)
+        self._state = _state_in(home)
         self._environment = strip(environ)
         self._linger = linger
         self._log_start = background.size(self._state.log)
         self._program: subprocess.Popen[bytes] | None = None
-        self._died = False
+        self._failure: str | None = None
         self._left = threading.Event()
         self._keeper: threading.Thread | None = None
 
@@ -58,8 +59,8 @@ class LocalServer:
         self.start()
         deadline = time.monotonic() + timeout
         while not (address := self._answering()):
-            if self._died:
-                raise self._unavailable("The private Prefect server died")
+            if self._failure:
+                raise self._unavailable(f"The private Prefect server {self._failure}")
             if time.monotonic() > deadline:
                 raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
             time.sleep(LOOK_EVERY)
@@ -78,19 +79,22 @@ class LocalServer:
         self.close()
 
     def _keep(self) -> None:
-        membership = self._state.join()
         try:
-            self._have_a_server()
-            while not self._left.wait(KEEP_EVERY):
+            membership = self._state.join()
+            try:
                 self._have_a_server()
-        finally:
-            os.close(membership)
+                while not self._left.wait(KEEP_EVERY):
+                    self._have_a_server()
+            finally:
+                os.close(membership)
+        except OSError as error:
+            self._failure = f"cannot be started: {error}"
 
     def _have_a_server(self) -> None:
         """Exit code 0 says that another process was the server, a negative one that ours was killed."""
         code = self._program.poll() if self._program else 0
-        self._died = code is not None and code > 0
-        if code is not None and not self._died and not self._state.lives():
+        self._failure = "died" if code is not None and code > 0 else None
+        if code is not None and not self._failure and not self._state.lives():
             self._launch()
 
     def _launch(self) -> None:
@@ -110,6 +114,16 @@ class LocalServer:
     def _unavailable(self, what: str) -> ServerUnavailable:
         output = background.tail(self._state.log, start=self._log_start)
         return ServerUnavailable(f"{what}:\n{output}", remedy=_remedy(output, self._state))
+
+
+def _state_in(home: Path) -> ServerState:
+    try:
+        return ServerState(home)
+    except OSError as error:
+        raise ServerUnavailable(
+            f"The private Prefect server has no state folder: {error}.",
+            remedy="Let it be made, or choose another place with XDG_STATE_HOME.",
+        ) from error
 
 
 def answers(port: int) -> bool:

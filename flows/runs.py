@@ -6,12 +6,15 @@ itself tries again on 503 (SQLite under two writers) and on broken connections.
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
@@ -30,7 +33,10 @@ from prefect.settings import get_current_settings
 from prefect.states import Cancelling, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
+from irontree.flows.settings import LOOPBACK
 
+PATIENCE = 5.0
+"""Seconds."""
 TAKEN_UP = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 """A process has the run, or died with it."""
 
@@ -66,6 +72,7 @@ def connect() -> Iterator[SyncPrefectClient]:
     Raises ServerUnavailable. Other refusals of requests are ours to avoid and pass as they are.
     """
     try:
+        _wait_for_loopback()
         with get_client(sync_client=True) as client:
             yield client
     except httpx.TransportError as error:
@@ -86,6 +93,21 @@ def connect() -> Iterator[SyncPrefectClient]:
 
 def _api_url() -> str | None:
     return get_current_settings().api.url
+
+
+def _wait_for_loopback() -> None:
+    """A private server that was killed listens again within a second; Prefect's client gives up at once."""
+    address = urlsplit(_api_url() or "")
+    if address.hostname not in LOOPBACK or address.port is None:
+        return
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((address.hostname, address.port), timeout=PATIENCE).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
 
 
 def ensure_run(
@@ -117,7 +139,7 @@ def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
     except ObjectNotFound as error:
         raise ServerUnavailable(
             f"The Prefect server has no deployment {deployment}.",
-            remedy="Serve it (`irontree serve`), or deploy it to your server (`prefect deploy --all`).",
+            remedy="Serve it (`irontree task resume LOOP_ID` does), or deploy it to your server (`prefect deploy --all`).",
         ) from error
 
 

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,10 @@ def _serve(state: ServerState, linger: float) -> None:
     with _listen(last_port) as listener:
         address = Address(port=listener.getsockname()[1], pid=os.getpid())
         os.environ.update(local_environment(os.environ, state.home, address.api_url))
-        server = _prefect_server()
-        server.config.callback_notify = _Attendant(server, state, address, linger).look
-        server.run(sockets=[listener])
+        with _queued_writers():
+            server = _prefect_server()
+            server.config.callback_notify = _Attendant(server, state, address, linger).look
+            server.run(sockets=[listener])
     if not server.started:
         raise ServerUnavailable("Prefect's server ended before it answered.")
 
@@ -76,6 +78,16 @@ def _listen(last_port: int | None) -> socket.socket:
         f"Ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 are all taken by other programs.",
         remedy="End one of them, or use a server of your own: set PREFECT_API_URL.",
     )
+
+
+def _queued_writers() -> AbstractContextManager[object]:
+    from prefect.server.database.dependencies import temporary_database_config  # noqa: PLC0415  (as below)
+    from prefect.settings import get_current_settings  # noqa: PLC0415
+
+    from irontree.flows.queued_writers import QueuedWriters  # noqa: PLC0415
+
+    url = get_current_settings().server.database.connection_url
+    return temporary_database_config(QueuedWriters(connection_url=url.get_secret_value() if url else ""))
 
 
 def _prefect_server() -> uvicorn.Server:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from irontree.app import App
+from irontree.domain.state import TaskState
 from irontree.flows import runs
+from irontree.flows.questions import open_question
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue, start_loop
 from irontree.services.loop import read_loop
@@ -42,10 +44,19 @@ def start_what_waits(app: App) -> tuple[str, ...]:
         if entity.status == "running" and app.lease.holder() is None:
             started.append(f"loop {loop_id}: {start_loop(app, loop_id).state_name}")
         elif entity.status == "halted" and (state := world.states.get(entity.halt_at_task_key or "")):
-            started.append(f"issue-{state.issue_number}: {start_issue(app, state, loop_id).state_name}")
+            started.append(f"issue-{state.issue_number}: {_ask(app, state, loop_id).state_name}")
         elif entity.status == "halted":
             started.append(f"loop {loop_id}: {start_loop(app, loop_id).state_name}")
     return tuple(started)
+
+
+def _ask(app: App, state: TaskState, loop_id: str) -> Run:
+    """Have the issue's run ask; one whose process died between suspending and storing its form starts again."""
+    run = start_issue(app, state, loop_id)
+    with runs.connect() as client:
+        if run.state == "PAUSED" and open_question(client, run.id) is None:
+            return runs.reschedule(client, run.id)
+    return run
 
 
 def _is_dead(app: App, run: Run, *, nothing_starts: bool) -> bool:

@@ -44,12 +44,25 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash[HOME], ignore_errors=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist writes the groups into the node ids
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep all tests that need a Prefect server on one worker: they share it, and two at once starve each other."""
-    for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in {"prefect", "e2e"}:
-            item.add_marker(pytest.mark.xdist_group("prefect"))
+    """Begin with the tests that need a Prefect server: they take longest, and the others fill the other worker."""
+    items.sort(key=lambda item: not _needs_server(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file stays on one worker, and all that need a Prefect server share one: two at once starve each other."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "server" if _needs_server(nodeid) else nodeid.partition("::")[0]
+
+    return ByFile(config, log)
+
+
+def _needs_server(nodeid: str) -> bool:
+    return nodeid.startswith(("tests/prefect/", "tests/e2e/"))
 
 
 def _use_hypothesis_without_a_clock() -> None:

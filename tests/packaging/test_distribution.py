@@ -23,7 +23,6 @@ import irontree
 
 ROOT = Path(__file__).resolve().parents[2]
 MAPPED = ("flows", "tasks", "blocks", "templates")
-pytestmark = pytest.mark.xdist_group("packaging")  # the build is shared by all tests of this file
 
 
 @dataclass(frozen=True)

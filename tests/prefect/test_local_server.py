@@ -10,7 +10,9 @@ import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from http import HTTPStatus
 
+import httpx
 import psutil
 import pytest
 
@@ -48,7 +50,8 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
     os.kill(killed, signal.SIGKILL)
     wait_for_end(killed)
     assert [server.wait_ready() for server in servers] == [address, address]
-    assert (pid := pid_of(own_home)) != killed
+    pid = pid_of(own_home)
+    assert pid != killed
     servers[0].close()
     assert answers(port_of(address))
     servers[1].close()
@@ -81,7 +84,25 @@ def test_a_server_that_cannot_start_says_why(own_home):
     assert "pip install 'fastapi" in refusal.value.remedy
 
 
+def test_a_state_folder_that_cannot_be_made_is_said_with_its_remedy(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ServerUnavailable, match="Not a directory") as refusal:
+        LocalServer(tmp_path / "file" / "state", os.environ)
+    assert "XDG_STATE_HOME" in refusal.value.remedy
+
+
 def test_nothing_but_prefect_answers_for_a_server():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
     assert not answers(port)
+
+
+def test_writers_at_the_same_time_are_all_served(api_url):
+    """Prefect's own SQLite transactions answer most of them with 503; its client then waits for seconds."""
+    flow = httpx.post(f"{api_url}/flows/", json={"name": "crowded"}).json()["id"]
+
+    def write(_: int) -> int:
+        return httpx.post(f"{api_url}/flow_runs/", json={"flow_id": flow}).status_code
+
+    with ThreadPoolExecutor(4) as clients:
+        assert set(clients.map(write, range(40))) == {HTTPStatus.CREATED}

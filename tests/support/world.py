@@ -12,6 +12,7 @@ from irontree.app import App, Origin, Preferences
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
@@ -25,8 +26,8 @@ from irontree.services.approve import approve, propose
 from irontree.services.intake import authorise
 from irontree.services.loop import Loop
 from irontree.services.publish import publish
-from irontree.services.recovery import settle
-from irontree.services.steps import Question, perform, question_of_loop, question_of_task
+from irontree.services.recovery import catch_up
+from irontree.services.steps import Question, perform, question_about, question_of_loop
 from irontree.services.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
@@ -303,8 +304,8 @@ def prepared(*answers: Answer) -> Answers:
 def drive(app: App, loop_id: str, answers: Answers) -> Halt:
     """Bring the loop as far as it goes; the halt at which nobody answered, the goal, or the stop that was answered."""
     with app.lease.hold(loop_id):
-        with app.driver.hold(f"loop {loop_id}, settle", wait_seconds=5):
-            settle(app)
+        with app.driver.hold(f"loop {loop_id}, catch up", wait_seconds=5):
+            catch_up(app)
         while True:
             decision = loops.next_decision(app, loop_id)
             if not isinstance(decision, Halt):
@@ -335,6 +336,11 @@ def _answered(app: App, loop_id: str, halt: Halt, answers: Answers) -> bool:
         return False
     loops.resume(app, loop_id)
     return True
+
+
+def _question_of_issue(app: App, loop_id: str, halt: Halt) -> Question:
+    assert halt.task_key is not None
+    return question_about(read_world(app).states[halt.task_key], RULE[halt.reason], loop_id)
 
 
 def accepts(note: str = "") -> Answer:

@@ -52,9 +52,9 @@ def _drawn(block: Block, *, narrow: bool) -> RenderableType:
 
 
 def _table(block: Table, *, narrow: bool) -> RenderableType:
-    """On a narrow terminal every row is a few lines of its own: columns would leave nothing to read."""
+    """On a narrow terminal every row is two lines: columns would leave nothing to read."""
     if narrow:
-        return _under(block.title, Group(*(_stacked(block.headings, row) for row in block.rows)))
+        return _under(block.title, Group(*(_stacked(row) for row in block.rows)))
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for number, heading in enumerate(block.headings):
         last = number == len(block.headings) - 1
@@ -64,10 +64,12 @@ def _table(block: Table, *, narrow: bool) -> RenderableType:
     return _under(block.title, drawn)
 
 
-def _stacked(headings: tuple[str, ...], row: tuple[Cell | str, ...]) -> RenderableType:
-    named = [(heading, cell(value)) for heading, value in zip(headings, row, strict=True) if cell(value).text.strip()]
-    lines = [Text.assemble((f"{heading}: ", "dim"), _text(value)) for heading, value in named]
-    return Group(*lines, Text())
+def _stacked(row: tuple[Cell | str, ...]) -> RenderableType:
+    """The first and the last column, which say what it is, and under them the rest."""
+    first, *middle, last = row
+    rest = [_text(value) for value in middle if cell(value).text.strip()]
+    heading = Text.assemble(_text(first), " ", _text(last))
+    return Group(heading, Text.assemble("   ", Text("  ").join(rest))) if rest else heading
 
 
 def _lines(block: Lines) -> RenderableType:

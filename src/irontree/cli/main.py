@@ -12,7 +12,7 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Protocol, cast
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     console = open_console(sys.stdout, sys.stderr, os.environ, json="--json" in words)
     try:
-        return _bounded(words, console)
+        return guard(lambda: _dispatch(words, console), words, console)
     except BrokenPipeError:  # `irontree events issue-12 | head`: the reader has what it wanted
         _be_quiet()
         return OK
@@ -111,10 +111,13 @@ def top_parser() -> Parser:
     return parser
 
 
-def _bounded(words: Sequence[str], console: Console) -> int:
-    """The one error boundary: whatever happens becomes words for the person who must act, and an exit code."""
+def guard(work: Callable[[], int], words: Sequence[str], console: Console) -> int:
+    """The one error boundary: what *work* raises becomes words for the person who must act, and an exit code.
+
+    Only BrokenPipeError passes: there is nobody left to speak to.
+    """
     try:
-        code = _dispatch(words, console)
+        code = work()
         console.flush()
     except SystemExit as end:  # argparse after --help and --version
         return end.code if isinstance(end.code, int) else OK

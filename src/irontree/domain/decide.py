@@ -164,16 +164,7 @@ def may_start(scope: Scope, state: TaskState) -> bool:
     node = scope.nodes.get(state.task_key)
     if node is None or node.executability != "executable":
         return False
-    return state.started or all(_done(scope, key) for key in needs(scope.nodes, node))
-
-
-def needs(nodes: Mapping[str, PlanNode], node: PlanNode) -> tuple[str, ...]:
-    """What must be done before *node* starts: its own dependencies and those of the composites it is part of."""
-    needed = node.depends_on
-    while node.parent and node.parent in nodes:
-        node = nodes[node.parent]
-        needed += node.depends_on
-    return needed
+    return state.started or all(_done(scope, key) for key in node.depends_on)
 
 
 def _children(scope: Scope, state: TaskState) -> tuple[str, ...]:
@@ -205,7 +196,7 @@ def _waits_for(scope: Scope, key: str) -> str:
     if node.executability == "container":
         open_children = [child for child in scope.children.get(key, ()) if not _done(scope, child)]
         return f"{key} waits for its children {_list(open_children) or '(it has none: break it down)'}"
-    return f"{key} waits for {_list(dep for dep in needs(scope.nodes, node) if not _done(scope, dep))}"
+    return f"{key} waits for {_list(dep for dep in node.depends_on if not _done(scope, dep))}"
 
 
 def _list(keys: Iterable[str]) -> str:

@@ -136,7 +136,7 @@ def _snapshot(event: IssueEvent) -> dict[str, Any]:
 def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
     event = record.event
     if resumes(event):
-        return _resumed(held(state), event)
+        return _resumed(state, event)
     phase = _phase_after(event)
     return replace(
         state,
@@ -155,20 +155,27 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
     )
 
 
-def _resumed(before: TaskState, event: IssueEvent) -> TaskState:
-    """The state as it was, its commit, base and another hold included; approved, an adopted issue becomes ready."""
+def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
+    """The state before the hold, with its commit, its base and a hold beneath; the counting has gone on."""
     approved = isinstance(event, TaskApproved)
+    before = _approved(held(state)) if approved else held(state)
     return replace(
         before,
-        **_streak(before, event),
         spec_revision=event.spec_revision,
         approved_revision=event.approved_revision,
         approval_state=event.approval_state if approved else before.approval_state,
         max_retry_count=event.max_retry_count,
         sequence=event.sequence,
         last_event=event.event,
-        phase=Phase.READY if approved and before.phase is Phase.ADOPTED else before.phase,
+        **{"free_event": state.free_event, "free_streak": state.free_streak} | _streak(state, event),
     )
+
+
+def _approved(state: TaskState) -> TaskState:
+    """An adopted issue is ready once it is approved, beneath a block too."""
+    if state.phase is Phase.ADOPTED:
+        return replace(state, phase=Phase.READY, approval_state="approved")
+    return replace(state, before=_approved(state.before)) if state.before else state
 
 
 def _phase_after(event: IssueEvent) -> Phase:

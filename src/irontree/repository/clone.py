@@ -19,11 +19,8 @@ from irontree.repository.settings import Settings
 
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
 
-# What a merge, rebase or the like leaves while it waits for a person.
-_UNFINISHED = (
-    *("MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG"),
-    *("CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START", "sequencer", "rebase-merge", "rebase-apply"),
-)
+# What waits for a person and outlives a reset: a stopped rebase, cherry-pick or bisection.
+_UNFINISHED = ("rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG", "BISECT_START")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.halt import Choice, choices, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, ApprovalRefused, ConfigRefused, NotEligible, RequirementsRefused
 from irontree.services import checkup, loop
 from irontree.services.approve import approve_again
 from irontree.services.checkup import Decider
+from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question, follow_up, question_about, question_of_loop
 from irontree.services.world import read_world
 
@@ -35,13 +37,15 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
     what it needs does not fit (wrong); nothing is written then.
     """
-    state = read_world(app).state(issue_number)
-    question = _open_question(state, loop_id)
-    choice = validate(question, answer)
-    if choice.loop_only:
-        _leave(app, question, choice, answer)
-        return state
-    after = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
+    with _as_answer():
+        state = read_world(app).state(issue_number)
+        question = _open_question(state, loop_id)
+        choice = validate(question, answer)
+        if choice.loop_only:
+            _leave(app, question, choice, answer)
+            return state
+        settle_leftovers(app)
+        after = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
     follow_up(app, after)
     return after
 
@@ -55,12 +59,13 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
     if question is None:
         raise AnswerRefused(f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state")
     choice = validate(question, answer)
-    if choice.name == "stop":
-        loop.cancel(app, loop_id, answer.by)
-        return
-    if choice.name == "extend":
-        loop.extend(app, loop_id, answer.count or 0, answer.by)
-    loop.resume(app, loop_id)
+    with _as_answer():
+        if choice.name == "stop":
+            loop.cancel(app, loop_id, answer.by)
+            return
+        if choice.name == "extend":
+            loop.extend(app, loop_id, answer.count or 0, answer.by)
+        loop.resume(app, loop_id)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -80,12 +85,22 @@ def validate(question: Question, answer: Answer) -> Choice:
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
-    given = {"note": answer.note.strip(), "count": answer.count, "revision": answer.revision}
+    count = answer.count if answer.count and answer.count > 0 else None
+    given = {"note": answer.note.strip(), "count": count, "revision": answer.revision}
     missing = [need for need in choice.needs if not given[need]]
     if missing:
         raise AnswerRefused(f"“{choice.name}” needs a {missing[0]}", remedy=f"answer again with a {missing[0]}")
     if len(answer.by.strip()) == 0:
         raise AnswerRefused("the answer does not say who decided", remedy="give a name")
+
+
+@contextmanager
+def _as_answer() -> Iterator[None]:
+    """Whatever refuses to do what was answered refuses the answer: the question stays open."""
+    try:
+        yield
+    except (NotEligible, ApprovalRefused, RequirementsRefused, ConfigRefused) as error:
+        raise AnswerRefused(error.message, remedy=error.remedy) from error
 
 
 def _open_question(state: TaskState, loop_id: str | None) -> Question:

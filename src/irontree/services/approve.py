@@ -11,7 +11,7 @@ from irontree.domain.loop import default_budget
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, NotEligible, RequirementsRefused
+from irontree.errors import ApprovalRefused, ConfigRefused, NotEligible, RequirementsRefused
 from irontree.services.publish import publish
 from irontree.services.record import record, snapshot
 from irontree.services.world import World, read_world
@@ -26,7 +26,9 @@ class Proposal:
     spec_path: str
     budget: int
     approved: Plan | None = None
-    """The plan in force with exactly this content: it is continued without asking (ruling R6)."""
+    """The plan in force with exactly this content: it is continued without asking (ruling R6).
+
+    None too if its approval did not name Loop Mode, and a loop is wanted (ruling R17)."""
 
     @property
     def revision(self) -> str:
@@ -34,20 +36,43 @@ class Proposal:
         return self.requirements.revision
 
 
-def propose(app: App, document: Path) -> Proposal:
+def propose(app: App, document: Path, *, loop_mode: bool = True) -> Proposal:
     """Read *document* and say what approving it would mean; writes nothing.
 
-    Raises RequirementsRefused with every problem of the document at once, and when a task key belongs to
-    another document already (ruling R8).
+    Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
+    key belongs to another document already (ruling R8).
     """
-    spec_path, world = _relative(app, document), read_world(app)
-    requirements = read_requirements(document.read_bytes(), spec_path, known_issues=_known_issues(world))
+    spec_path = _relative(app, document)
+    try:
+        text = document.read_bytes()
+    except OSError as error:
+        raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
+    return _proposal(app, spec_path, text, loop_mode=loop_mode)
+
+
+def propose_again(app: App, plan: Plan) -> Proposal:
+    """What approving again would mean, for the document as it is now; where it is not, for the text in the plan."""
+    document = app.repository.root / plan.spec_path
+    text = document.read_bytes() if document.is_file() else plan.source.encode()
+    return _proposal(app, plan.spec_path, text, loop_mode=plan.loop_mode)
+
+
+def _proposal(app: App, spec_path: str, text: bytes, *, loop_mode: bool) -> Proposal:
+    world = read_world(app)
+    requirements = read_requirements(text, spec_path, known_issues=_known_issues(world))
     _refuse_foreign_keys(world, requirements, spec_path)
     policy = app.policy()
-    known = app.plans.load(requirements.revision)
-    same = known and known.policy == policy and known.spec_path == spec_path
+    known = _in_force(app, spec_path)
+    same = known and known.spec_revision == requirements.revision and known.policy == policy
+    named = known and (known.loop_mode or not loop_mode)
     budget = app.preferences().loop_budget or default_budget(len(requirements.nodes))
-    return Proposal(requirements, policy, spec_path, budget, known if same else None)
+    return Proposal(requirements, policy, spec_path, budget, known if same and named else None)
+
+
+def _in_force(app: App, spec_path: str) -> Plan | None:
+    """The plan of that document that was approved last; an earlier one counts for nothing any more."""
+    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()))
+    return next((plan for plan in plans if plan and plan.spec_path == spec_path), None)
 
 
 def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> Plan:
@@ -84,26 +109,34 @@ def require_revision(proposal: Proposal, revision: str) -> None:
 def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
     """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
 
-    An unchanged task goes on from where it was; a changed one begins a fresh stream.
+    An unchanged task goes on from where it was; a changed one begins a fresh stream. Raises NotEligible for a task
+    that is no longer in its document.
     """
     world = read_world(app)
     state = world.state(issue_number)
-    plan = world.plans.get(state.task_key)
-    if plan is None:
-        raise NotEligible(f"issue-{issue_number} is in no plan", remedy="approve its document: `irontree task SPEC.md`")
-    proposal = propose(app, app.repository.root / plan.spec_path)
-    publish(app, approve(app, proposal, revision, by))
+    plan, node = world.plan(state), world.node(state)
+    proposal = propose_again(app, plan)
+    if node.task_key not in {known.task_key for known in proposal.requirements.nodes}:
+        raise NotEligible(
+            f"“{node.title}” is no longer in {plan.spec_path}", remedy="skip it, or put it back into the document"
+        )
+    publish(app, approve(app, proposal, revision, by, loop_mode=plan.loop_mode))
     now = read_world(app).state(issue_number)
     return _go_on(app, now, by) if now.phase in (Phase.STALE, Phase.ADOPTED) else now
 
 
 def approve_reverted(app: App) -> tuple[int, ...]:
     """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
+    return release_approved(app, by="irontree", channel="reverted")
+
+
+def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
+    """Let every task go on that waits for an approval it has by now; the issues it did so for."""
     world = read_world(app)
     stale = [state for state in world.states.values() if state.phase is Phase.STALE and state.task_key in world.plans]
-    back = [state for state in stale if not changed_since_approval(app, world, state)]
+    back = [state for state in stale if not state.problem and not changed_since_approval(app, world, state)]
     for state in back:
-        _go_on(app, state, by="irontree", channel="reverted")
+        _go_on(app, state, by, channel)
     return tuple(state.issue_number for state in back)
 
 
@@ -112,8 +145,12 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
 
     A document that is not there is no change: it need not exist where the work is done.
     """
-    plan, node = world.plans[state.task_key], world.node(state)
-    if app.policy().digest != plan.policy.digest:
+    plan, node = world.plan(state), world.node(state)
+    try:
+        policy = app.policy()
+    except ConfigRefused as error:
+        return f"the configuration cannot be read: {error.message}"
+    if policy.digest != plan.policy.digest:
         return "the configuration (commands, agent, workspace or publication) is not the approved one"
     document = app.repository.root / plan.spec_path
     if not document.is_file():

@@ -16,10 +16,11 @@ from irontree.domain.events import (
 )
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import NotEligible
-from irontree.services.publication import Landed
+from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
+from irontree.services.preflight import require_sound
+from irontree.services.publication import Landed, Never, NotNow, RedAtMerge
 from irontree.services.record import record, snapshot
-from irontree.services.verify import Subject, check, failed, publish
+from irontree.services.verify import Subject, check, failed, not_publishable, publish
 from irontree.services.world import World, read_world
 
 
@@ -38,18 +39,38 @@ class Decider:
 def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
     """Accept exactly the pending anchor: publish it and record who accepted. The caller holds the driver lock.
 
-    Commits nothing. If publication fails, the issue stays pending. Raises NotEligible unless it is pending.
+    Commits nothing. If it cannot be published now, the issue stays pending; what only more work can cure (a
+    conflict, checks that fail together with what was published meanwhile) is recorded as that (ruling R14).
+    Raises NotEligible unless it is pending.
     """
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
     subject = _pending_subject(world, state)
     if not state.has_code:
         return _accepted(app, state, NOT_APPLICABLE, decider.meta())
-    outcome = publish(app, subject, check(app, subject, subject.anchor))
-    if isinstance(outcome, Landed):
-        return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor})
-    reason = getattr(outcome, "reason", "the checks fail together with what was published meanwhile")
-    return record(app, state, CheckupAcceptPublicationFailed, meta={**decider.meta(), "reason": reason})
+    try:
+        return _publish_accepted(app, subject, decider)
+    except EnvironmentRefused as error:
+        return _still_pending(app, state, decider, error.message, error.remedy or "")
+
+
+def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState:
+    state, report = subject.state, check(app, subject, subject.anchor)
+    if report.failed:
+        return _still_pending(app, state, decider, f"`{report.failed.command}` fails at this commit by now")
+    outcome = publish(app, subject, report)
+    match outcome:
+        case Landed():
+            return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor})
+        case RedAtMerge(target_alone_red=True):
+            branch = subject.plan.policy.publish.target_branch
+            return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")
+        case RedAtMerge() | Never(check="merge-conflict"):
+            return not_publishable(app, subject, outcome)
+        case Never():
+            return _still_pending(app, state, decider, outcome.reason, outcome.remedy)
+        case NotNow():
+            return _still_pending(app, state, decider, outcome.reason)
 
 
 def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
@@ -98,25 +119,29 @@ def unblock(
 ) -> TaskState:
     """Clear a block or a terminal failure: go on, verify the same commit again, or retry (ruling R13).
 
-    Append-only: needs no driver lock. Raises NotEligible unless the issue is blocked or failed.
+    Append-only: needs no driver lock. Raises NotEligible unless the issue is blocked or failed, and *resolution*
+    is a way on from there.
     """
     state = read_world(app).state(issue_number)
+    require_sound(state)
     if state.phase not in (Phase.BLOCKED, Phase.TERMINAL):
         raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to unblock")
-    restored = _restored(state, resolution)
-    return record(
-        app,
-        state,
-        CheckupUnblocked,
-        **restored,
-        max_retry_count=state.max_retry_count + extra_attempts,
-        cleared_sequence=state.sequence,
-        resolution=resolution,
-        extra_attempts=extra_attempts,
-        by=decider.by,
-        reason=decider.note or None,
-        meta=decider.meta(),
-    )
+    try:
+        return record(
+            app,
+            state,
+            CheckupUnblocked,
+            **_restored(state, resolution),
+            max_retry_count=state.max_retry_count + extra_attempts,
+            cleared_sequence=state.sequence,
+            resolution=resolution,
+            extra_attempts=extra_attempts,
+            by=decider.by,
+            reason=decider.note or None,
+            meta=decider.meta(),
+        )
+    except IllegalTransition as error:
+        raise NotEligible(error.message, remedy="choose another way on, or allow more attempts") from error
 
 
 def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
@@ -145,17 +170,23 @@ def _accepted(app: App, state: TaskState, code_ref: str, meta: dict[str, Any]) -
     return record(app, state, CheckupAcceptRecorded, code_ref=code_ref, code_publication_state=publication, meta=meta)
 
 
+def _still_pending(app: App, state: TaskState, decider: Decider, reason: str, remedy: str = "") -> TaskState:
+    meta = {**decider.meta(), "reason": reason} | ({"remedy": remedy} if remedy else {})
+    return record(app, state, CheckupAcceptPublicationFailed, meta=meta)
+
+
 def _pending_subject(world: World, state: TaskState) -> Subject:
     """What the person was shown: the pending event's anchor; refused if the issue's tip is not it (ruling R14)."""
     if state.anchor is None or (state.has_code and state.commit != state.anchor):
         raise NotEligible(
             f"issue-{state.issue_number}: the pending commit is no longer the newest", remedy="verify it again first"
         )
-    return Subject(state, world.plans[state.task_key], world.node(state), state.anchor)
+    return Subject(state, world.plan(state), world.node(state), state.anchor)
 
 
 def _require(world: World, issue_number: int, phase: Phase, otherwise: str) -> TaskState:
     state = world.state(issue_number)
+    require_sound(state)
     if state.phase is not phase:
         raise NotEligible(f"issue-{issue_number} is {state.phase}: {otherwise}")
     return state

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from irontree.app import App
-from irontree.domain.events import CATEGORY, IssueEvent, Record
+from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.evolve import evolve, replay
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.plan import PlanNode
@@ -25,11 +25,16 @@ from irontree.services.world import read_world
 def deliver(app: App, issue_number: int) -> DeliveryCursor:
     """Deliver what is due for this issue and return the cursor. The caller holds the driver lock."""
     stream, cursor = app.log.read(issue_number), app.deliveries.load(issue_number)
-    state = replay(stream.records).state
+    state = replay(stream.records, highest_sequence=stream.highest_sequence).state
     if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
         return cursor
     reached, failure = _post_comments(app, stream, cursor.sequence)
-    effects = (lambda: _set_labels(app, state, first=cursor.sequence == 0), lambda: _close(app, state))
+    unsure = cursor.sequence == 0 or bool(cursor.failures)
+    effects = (
+        lambda: _set_labels(app, state, ensure=unsure),
+        lambda: _close(app, state),
+        lambda: _reopen(app, state, stream),
+    )
     failures = [failure] if failure else []
     failures += [message for effect in effects if (message := _attempt(effect))]
     now = DeliveryCursor(reached, tuple(failures))
@@ -49,11 +54,12 @@ def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | Non
     """Post what audible events call for, in order; how far it got, and what stopped it."""
     state: TaskState | None = None
     for record in stream.records:
+        before = state
         try:
-            state = evolve(state, record)
-        except IllegalTransition:
-            return stream.last_sequence, None
-        if record.event.sequence <= after or not _calls_for_comment(state, record.event):
+            state = evolve(before, record)
+        except IllegalTransition:  # it counts for nothing; a gap event behind it does
+            continue
+        if record.event.sequence <= after or not _calls_for_comment(before, record.event):
             continue
         failure = _attempt(lambda state=state, record=record: _post(app, state, record))  # type: ignore[misc]
         if failure:
@@ -61,9 +67,10 @@ def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | Non
     return stream.last_sequence, None
 
 
-def _calls_for_comment(state: TaskState, event: IssueEvent) -> bool:
+def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
     """Audible events, but only the first of a row that costs nothing (R12)."""
-    return CATEGORY[event.event] == "audible" and state.free_streak <= 1
+    repeated = before is not None and before.free_event == event.event
+    return CATEGORY[event.event] == "audible" and not repeated
 
 
 def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
@@ -73,8 +80,9 @@ def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
     app.forge().post_comment(number, comment_for(app, state, record, marker))
 
 
-def _set_labels(app: App, state: TaskState, *, first: bool) -> None:
-    if first:
+def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
+    """Set what the state calls for; with *ensure*, it is not known yet that all of them exist (contract, labels)."""
+    if ensure:
         app.forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     wanted = labels_for(state)
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
@@ -87,6 +95,16 @@ def _close(app: App, state: TaskState) -> None:
     issue = app.forge().read_issue(state.issue_number)
     if issue and issue.state == "open":
         app.forge().edit_issue(state.issue_number, state="closed")
+
+
+def _reopen(app: App, state: TaskState, stream: Stream) -> None:
+    """Open an issue again that was closed outside, once a person said that its work goes on."""
+    event = stream.records[-1].event
+    if not isinstance(event, CheckupUnblocked):
+        return
+    cleared = (record.event for record in stream.records if record.event.sequence == event.cleared_sequence)
+    if any(isinstance(before, ExternalCloseDetected) for before in cleared):
+        app.forge().edit_issue(state.issue_number, state="open")
 
 
 def close_on_done(app: App, node: PlanNode | None) -> Literal["auto", "manual"]:

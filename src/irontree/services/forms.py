@@ -11,7 +11,7 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage, is_trivial
 from irontree.errors import IrontreeError
-from irontree.services.approve import Proposal, propose
+from irontree.services.approve import Proposal, propose_again
 from irontree.services.history import failure_of
 from irontree.services.loop import read_loop
 from irontree.services.overview import title_of, waits_for
@@ -81,7 +81,16 @@ def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
 def _warnings(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.policy
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=(proposal.spec_path,))
-    return tuple(f"{blocker.message} ({blocker.remedy})" for blocker in found)
+    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
+    return (*blockers, *_unknown_checks(proposal))
+
+
+def _unknown_checks(proposal: Proposal) -> tuple[str, ...]:
+    """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
+    known = {check.name for check in proposal.policy.checks}
+    cited = ((node, criterion.check) for node in proposal.requirements.nodes for criterion in node.criteria)
+    missing = {name: node.title for node, name in cited if name and name not in known}
+    return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())
 
 
 def _issue_form(app: App, question: Question) -> FormView:
@@ -98,7 +107,7 @@ def _issue_form(app: App, question: Question) -> FormView:
         choices=choices(question.rule, in_loop=question.loop_id is not None),
         answer=f"irontree task resume {question.loop_id}"
         if question.loop_id
-        else f"irontree checkup issue-{state.issue_number}",
+        else f"irontree show issue-{state.issue_number}",
         remedy=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
         attempts=state.total_attempts,
@@ -157,7 +166,7 @@ def _revision_now(app: App, question: Question, world: World, state: TaskState) 
     if question.rule.reason != "reapproval_required" or plan is None:
         return None
     try:
-        return propose(app, app.repository.root / plan.spec_path).revision
+        return propose_again(app, plan).revision
     except (IrontreeError, OSError):
         return None
 

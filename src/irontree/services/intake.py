@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.services.approve import Proposal, approve
+from irontree.services.approve import Proposal, approve, release_approved
 from irontree.services.loop import Loop, loop_for
 from irontree.services.publish import publish
+from irontree.services.recovery import settle_leftovers
 
 
 def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
@@ -14,7 +15,9 @@ def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's.
     """
     plan = approve(app, proposal, revision, by)
+    settle_leftovers(app)
     publish(app, plan)
+    release_approved(app, by)
     loop = loop_for(app, plan, proposal.spec_path)
     app.repository.back_up()
     return loop

@@ -26,7 +26,7 @@ from irontree.domain.ids import intent_hash
 from irontree.domain.ids import loop_id as new_loop_id
 from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, Transition
 from irontree.domain.plan import Plan
-from irontree.errors import NotEligible
+from irontree.errors import LogDamaged, NotEligible
 from irontree.services.world import World, read_world
 
 
@@ -64,7 +64,8 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
         budget_max_transitions=entity.budget_max_transitions,
         intent_hash=intent_hash,
     )
-    app.loops.append(event, expected_sequence=0, meta=app.origin.meta() | {"intent": entity.intent})
+    words = {"intent": entity.intent, "resolved_query": entity.resolved_query}
+    app.loops.append(event, expected_sequence=0, meta=app.origin.meta() | words)
     app.loops.write_entity(entity)
     return Loop(entity, 1)
 
@@ -72,8 +73,7 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
 def loop_for(app: App, plan: Plan, intent: str) -> Loop:
     """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode)."""
     keys = tuple(node.task_key for node in plan.nodes)
-    for loop_id in reversed(app.loops.ids()):
-        found = read_loop(app, loop_id)
+    for found in reversed(read_loops(app)[0]):
         if found.entity.status in ("running", "halted") and set(found.entity.task_keys) == set(keys):
             return found
     entity = LoopEntity(
@@ -98,6 +98,19 @@ def read_loop(app: App, loop_id: str) -> Loop:
     for record in records:
         loop = _fold(loop, record.event, record.meta)
     return loop
+
+
+def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
+    """All loops that can be read, oldest first, and what is wrong with the files of any."""
+    loops: list[Loop] = []
+    problems: list[str] = []
+    for loop_id in app.loops.ids():
+        problems += [f"{problem.path}: {problem.what}" for problem in app.loops.read(loop_id).problems]
+        try:
+            loops.append(read_loop(app, loop_id))
+        except (NotEligible, LogDamaged) as error:
+            problems.append(error.message)
+    return tuple(loops), tuple(problems)
 
 
 def next_decision(app: App, loop_id: str) -> Decision:
@@ -159,10 +172,11 @@ def resume(app: App, loop_id: str) -> Loop:
 
 
 def complete(app: App, loop_id: str) -> Loop:
-    """Record that everything in scope is done."""
+    """Record that everything in scope is done. Raises NotEligible for a loop that was cancelled."""
     loop = read_loop(app, loop_id)
     if loop.entity.status == "completed":
         return loop
+    require_open(loop)
     event = LoopCompleted(**_next(loop), completed_at=app.stamp(), transitions_used=loop.entity.budget_used)
     return _record(app, loop, event, {})
 
@@ -176,12 +190,15 @@ def extend(app: App, loop_id: str, extra: int, by: str) -> Loop:
 
 
 def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
-    """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order."""
+    """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order.
+
+    The task itself comes last: cut short, the question about it is still open, and the same answer ends the work.
+    """
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
         raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`irontree loops {loop_id}`")
     cancelled = cascade(loop, read_world(app), task_key)
-    for key in cancelled:
+    for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
         loop = _record(app, loop, event, {"by": by})
     return cancelled
@@ -237,7 +254,8 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    entity = loop.entity.model_copy(update=_entity_change(event, meta))
+    used = max(loop.entity.budget_used, getattr(event, "transitions_used", 0))  # the file may have been lost
+    entity = loop.entity.model_copy(update=_entity_change(event, meta) | {"budget_used": used})
     return Loop(entity, event.sequence, cancelled)
 
 
@@ -265,7 +283,7 @@ def _entity_change(event: LoopEvent, meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _entity_from(event: LoopEvent, meta: dict[str, Any]) -> LoopEntity:
-    """An entity whose file was lost, from its first event; what it had used is not known then."""
+    """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
     if not isinstance(event, LoopStarted):
         raise NotEligible(f"Loop {event.loop_id} does not begin with loop_started", remedy="restore .mino/loops")
     return LoopEntity(
@@ -273,7 +291,7 @@ def _entity_from(event: LoopEvent, meta: dict[str, Any]) -> LoopEntity:
         created_at=str(meta.get("time", "")),
         goal_kind=event.goal_kind,
         intent=str(meta.get("intent", "")),
-        resolved_query="",
+        resolved_query=str(meta.get("resolved_query", "")),
         task_keys=event.task_keys,
         budget_max_transitions=event.budget_max_transitions,
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irontree.app import App
-from irontree.domain.decide import needs
 from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
-from irontree.services.loop import Loop, read_loop
+from irontree.services.loop import Loop, read_loops
 from irontree.services.world import World, read_world
 
 
@@ -58,11 +57,12 @@ class Overview:
 def overview(app: App) -> Overview:
     """Everything at a glance, in tree order."""
     world = read_world(app)
+    loops, damaged = read_loops(app)
     holder = app.driver.holder()
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
-        loops=tuple(_loop_row(read_loop(app, loop_id), world) for loop_id in app.loops.ids()),
-        problems=tuple(f"{problem.path}: {problem.what}" for problem in world.problems),
+        loops=tuple(_loop_row(loop, world) for loop in loops),
+        problems=(*(f"{problem.path}: {problem.what}" for problem in world.problems), *damaged),
         busy=f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None,
     )
 
@@ -90,8 +90,7 @@ def waits_for(world: World, task_key: str) -> tuple[str, ...]:
     node = world.nodes.get(task_key)
     if node is None:
         return ()
-    container = node.executability == "container"
-    needed = world.children.get(task_key, ()) if container else needs(world.nodes, node)
+    needed = world.children.get(task_key, ()) if node.executability == "container" else node.depends_on
     return tuple(key for key in needed if not (key in world.states and world.states[key].done))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from irontree.app import App
@@ -11,7 +12,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
-from irontree.ports import Moved, Published
+from irontree.ports import Published
 from irontree.services.refs import merge_message, merge_ref
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, 
     report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
     for _ in range(ROUNDS):
         try:
-            landed = patiently(app, lambda sha=report.anchor: app.repository.publish(sha, plan.policy.publish))
+            landed = patiently(app, partial(app.repository.publish, report.anchor, plan.policy.publish))
         except RemoteUnavailable as error:
             return NotNow(error.message)
         except PublicationRefused as error:

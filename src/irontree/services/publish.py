@@ -10,6 +10,7 @@ from irontree.domain.graph import Graph
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import DeliveryCursor, Issue
+from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.issue_text import issue_body, key_marker
 from irontree.services.record import record
@@ -38,6 +39,9 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
         app.repository.mark_history()
         deliver(app, number)
         published.append((node, number, status))
+    world = read_world(app)
+    for _, number, _ in published:
+        write_brief(app, world, world.state(number))
     return tuple(published)
 
 
@@ -55,8 +59,10 @@ def publication_order(plan: Plan) -> tuple[PlanNode, ...]:
 
 
 def _publish_node(app: App, plan: Plan, node: PlanNode, world: World) -> tuple[int, Status]:
-    found = _own_issue(app, node)
-    issue = found or app.forge().create_issue(node.title, issue_body(app, plan, node, world), _type_labels(node))
+    found, body = _own_issue(app, node), issue_body(app, plan, node, world)
+    if found and (found.title, found.body) != (node.title, body):
+        app.forge().edit_issue(found.number, title=node.title, body=body)
+    issue = found or app.forge().create_issue(node.title, body, _type_labels(node))
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
@@ -100,8 +106,8 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState) -> tuple[int,
     """End the old stream, move it away by one rename, begin a new one."""
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
+    app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
     archive = app.log.archive(state.issue_number, state.approved_revision)
-    app.deliveries.save(state.issue_number, DeliveryCursor())
     world = read_world(app)
     app.forge().edit_issue(state.issue_number, title=node.title, body=issue_body(app, plan, node, world))
     meta = {"previous_revision": state.approved_revision, "archive_path": archive.name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irontree.app import App
 from irontree.domain.state import Phase, TaskState
+from irontree.services.approve import approve_reverted
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.run import recover
@@ -24,11 +25,12 @@ def settle_leftovers(app: App, *, spare: int | None = None) -> None:
 
 
 def catch_up(app: App) -> None:
-    """Settle what was left, and deliver what is due: the first thing in every command that drives (ruling R9).
+    """Settle what was left, and deliver what is due: the first thing in every command that drives (rulings R7, R9).
 
     The caller holds the driver lock.
     """
     settle_leftovers(app)
+    approve_reverted(app)
     world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
     for state in due:

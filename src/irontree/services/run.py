@@ -12,10 +12,11 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import truncate
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import IrontreeError, NotEligible
+from irontree.errors import EnvironmentRefused, IrontreeError, NotEligible, PublicationRefused, RemoteFailed
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
-from irontree.services.preflight import block, require_runnable, stop_before_run
+from irontree.services.preflight import block, require_runnable, require_sound, stop_before_run
 from irontree.services.prompt import prompt_for
+from irontree.services.publication import patiently
 from irontree.services.record import record
 from irontree.services.refs import commit_ref, run_message, salvage_ref
 from irontree.services.world import World, read_world
@@ -23,8 +24,9 @@ from irontree.services.world import World, read_world
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What one attempt works with."""
+    """What one attempt works with; *before* is the state that it began from."""
 
+    before: TaskState
     state: TaskState
     plan: Plan
     node: PlanNode
@@ -61,6 +63,7 @@ def recover(app: App, issue_number: int) -> TaskState:
     state = world.state(issue_number)
     if state.phase is not Phase.RUNNING:
         return state
+    require_sound(state)
     app.children.kill_leftovers()
     attempt = _cut_off_attempt(app, world, state)
     sha = _own_commit(app, attempt)
@@ -70,14 +73,17 @@ def recover(app: App, issue_number: int) -> TaskState:
 
 
 def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
-    plan, node = world.plans[ready.task_key], world.node(ready)
-    workspace = app.repository.workspace("run", plan.policy.workspace)
-    base = _base(app, plan, ready)
+    plan, node = world.plan(ready), world.node(ready)
+    try:
+        workspace = app.repository.workspace("run", plan.policy.workspace)
+        base = _base(app, plan, ready)
+    except (EnvironmentRefused, RemoteFailed) as error:
+        return block(app, ready, _check_of(error), error.message, remedy=error.remedy or "")
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
     )
-    attempt = _Attempt(state, plan, node, base, workspace)
+    attempt = _Attempt(ready, state, plan, node, base, workspace)
     try:
         workspace.prepare(base, tree_of=ready.commit if ready.has_code else None, cancel=app.cancel)
         result = _call_agent(app, attempt)
@@ -90,7 +96,18 @@ def _base(app: App, plan: Plan, state: TaskState) -> str:
     """A later attempt keeps the base of the commit it replaces (ruling R5); else the target's tip."""
     if state.has_code and state.base_sha:
         return state.base_sha
-    return app.repository.base(plan.policy.publish)
+    return patiently(app, lambda: app.repository.base(plan.policy.publish))
+
+
+def _check_of(error: EnvironmentRefused | RemoteFailed) -> str:
+    """The blocking check of what kept an attempt from starting."""
+    match error:
+        case PublicationRefused():
+            return error.reason
+        case RemoteFailed():
+            return "remote-unavailable"
+        case _:
+            return "workspace-not-ready"
 
 
 def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
@@ -123,14 +140,28 @@ def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
         run_message(attempt.state, attempt.node.title), base=attempt.base, replaces=attempt.state.commit
     )
     match made:
+        case Committed() if _failed(result) and not _adds(app, attempt, made):
+            return _interrupted(app, attempt, f"the agent changed nothing more and {_how_it_ended(result)}")
         case Committed():
             return _completed(app, attempt, made.sha, result=result, dropped=made.dropped)
         case CommitRefused():
             return _commit_refused(app, attempt, made)
-        case None if result.ended == "exited" and result.exit_code == 0:
-            return _completed(app, attempt, NOT_APPLICABLE, result=result)
-        case None:
+        case None if _failed(result):
             return _interrupted(app, attempt, f"the agent changed nothing and {_how_it_ended(result)}")
+        case None:
+            return _completed(app, attempt, NOT_APPLICABLE, result=result)
+
+
+def _failed(result: AgentResult) -> bool:
+    return result.ended != "exited" or result.exit_code != 0
+
+
+def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
+    """Whether the attempt differs from the commit that it began with and replaces."""
+    if not attempt.before.has_code or attempt.before.commit is None:
+        return True
+    app.repository.keep(made.sha, commit_ref(attempt.state), source=attempt.workspace)
+    return bool(app.repository.changed_files(attempt.before.commit, made.sha))
 
 
 def _completed(
@@ -149,14 +180,28 @@ def _completed(
 
 
 def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused) -> TaskState:
-    attempt.workspace.salvage(attempt.base, salvage_ref(attempt.state))
-    return record(
+    kept = attempt.workspace.salvage(attempt.base, salvage_ref(attempt.state))
+    state = record(
         app,
         attempt.state,
         RunCommitFailed,
         attempt_count=attempt.state.attempt_count - 1,
         meta={"reason": "git refused the commit", "output": truncate(refused.output)},
     )
+    if _is_refused_again(app, attempt, kept):
+        return block(app, state, "commit-refused", "git refused the same change twice", remedy=_LOOK_AT_HOOKS)
+    return state
+
+
+_LOOK_AT_HOOKS = "look at what git said and at the repository's hooks, then go on"
+
+
+def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
+    """Whether it is what was refused last time to the letter: repeating cannot cure that (ruling R12)."""
+    if kept is None or attempt.before.last_event != "run_commit_failed":
+        return False
+    earlier = app.repository.read_ref(salvage_ref(attempt.before))
+    return earlier is not None and not app.repository.changed_files(earlier, kept)
 
 
 def _interrupted(app: App, attempt: _Attempt, reason: str) -> TaskState:
@@ -180,10 +225,10 @@ def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError) -> TaskSt
 
 
 def _cut_off_attempt(app: App, world: World, state: TaskState) -> _Attempt:
-    plan = world.plans[state.task_key]
+    plan = world.plan(state)
     workspace = app.repository.workspace("run", plan.policy.workspace)
     base = state.base_sha or app.repository.base(plan.policy.publish)
-    return _Attempt(state, plan, world.node(state), base, workspace)
+    return _Attempt(state, state, plan, world.node(state), base, workspace)
 
 
 def _own_commit(app: App, attempt: _Attempt) -> str | None:

@@ -54,9 +54,9 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     rule = halt_of(state)
     if rule:
         return question_about(state, rule, loop_id)
-    if found and (held_back := _held_back(found)):
-        return Idle(held_back)
     step = step_for(world.scope((state.task_key,)), state)
+    if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
+        return Idle(held_back)
     return step or Idle(_why_waiting(world, state))
 
 

@@ -58,7 +58,17 @@ def read_world(app: App) -> World:
     """Replay every stream and read every plan; unreadable files become problems."""
     readings = app.replays.all()
     problems = tuple(problem for reading in readings.values() for problem in reading.problems)
-    return _world({number: reading.replay for number, reading in readings.items()}, _plans(app), problems)
+    replays = {number: reading.replay for number, reading in readings.items()}
+    return _world(replays, _plans(app), (*problems, *_lost(replays)))
+
+
+def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
+    """Issues of which not even the first event can be read; they have no state to show a problem in."""
+    return tuple(
+        Problem(f".mino/events/issue-{number}", replay.problem or "its first event is missing: nothing is known of it")
+        for number, replay in replays.items()
+        if replay.state is None and (replay.problem or replay.missing)
+    )
 
 
 def _plans(app: App) -> tuple[Plan, ...]:

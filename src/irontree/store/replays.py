@@ -32,7 +32,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/1")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/2")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
@@ -53,7 +53,7 @@ class CachedReplays:
 def read_one(log: EventLog, issue_number: int) -> Reading:
     """Read and replay one stream."""
     stream = log.read(issue_number)
-    return Reading(replay(stream.records), stream.problems)
+    return Reading(replay(stream.records, highest_sequence=stream.highest_sequence), stream.problems)
 
 
 def _encoded(reading: Reading) -> dict[str, Any]:

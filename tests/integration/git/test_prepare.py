@@ -129,15 +129,15 @@ def test_without_its_git_folder_it_is_not_taken_for_a_part_of_the_repository_aro
     assert clean(workspace)
 
 
-def test_an_unfinished_merge_is_put_away(project, workspace):
+@pytest.mark.parametrize("verb", ["merge", "rebase", "cherry-pick", "bisect start"])
+def test_what_was_left_unfinished_is_put_away(project, workspace, verb):
     base = head(project.root)
     ours, theirs = project.work(base, **{"app.py": "ours\n"}), project.work(base, **{"app.py": "theirs\n"})
     git(workspace.path, "checkout", "--quiet", "--force", ours)
-    git(workspace.path, "merge", theirs, check=False)
-    assert (workspace.path / ".git" / "MERGE_HEAD").exists()
+    git(workspace.path, *verb.split(), theirs, check=False)
+    assert verb.split()[0].removesuffix("e").removesuffix("-pick") in git(workspace.path, "status")
     workspace.prepare(base)
-    assert clean(workspace)
-    assert "merge" not in git(workspace.path, "status")
+    assert git(workspace.path, "status") == f"HEAD detached at {base[:7]}\nnothing to commit, working tree clean"
 
 
 def test_a_lock_in_the_users_repository_is_not_ours_to_remove(project, workspace):

@@ -95,6 +95,15 @@ def test_edits_that_overlap_stay_and_become_a_warning(project, name):
     assert head(project.remote, "main") == sha
 
 
+def test_edits_are_not_stashed_behind_the_users_back(project):
+    git(project.root, "config", "merge.autoStash", "true")
+    sha = project.work(**{"app.py": "by the agent\n"})
+    write(project.root, **{"app.py": "mine\n"})
+    assert publish(project, sha).warning
+    assert (project.root / "app.py").read_text() == "mine\n"
+    assert git(project.root, "stash", "list") == ""
+
+
 def test_commits_of_the_user_that_are_not_pushed_stay_and_become_a_warning(project):
     sha = project.work()
     mine = commit(project.root, "mine.txt", "mine\n")

@@ -220,19 +220,6 @@ def test_a_task_starts_when_all_it_depends_on_is_done():
     assert may_start(scope(nodes, all_done), half[2])
 
 
-def test_a_task_waits_for_what_the_composites_it_is_part_of_depend_on():
-    nodes = [
-        node("base"),
-        node("outer", container=True, needs=["base"]),
-        node("inner", container=True, parent="outer"),
-        node("leaf", parent="inner"),
-    ]
-    leaf = task("leaf", Phase.READY, number=4)
-    waiting = scope(nodes, [task("base", Phase.COMMITTED), leaf])
-    assert step_for(waiting, leaf) is None
-    assert step_for(scope(nodes, [task("base", Phase.DONE), leaf]), leaf) == Run("leaf")
-
-
 @pytest.mark.parametrize("outside", [None, Phase.READY, Phase.BLOCKED])
 def test_a_dependency_outside_the_scope_counts_all_the_same(outside):
     nodes = [node("a"), node("b", needs=["a"])]

@@ -134,6 +134,18 @@ def test_an_approval_does_not_clear_the_block_beneath_it():
     assert approved.then("checkup_unblocked").now.phase is Phase.COMMITTED
 
 
+def test_an_adopted_issue_that_was_approved_while_blocked_needs_no_second_approval():
+    blocked = History().then("task_adopted", "checkup_preflight_blocked", "task_reapproval_required", "task_approved")
+    assert blocked.now.phase is Phase.BLOCKED
+    assert blocked.then("checkup_unblocked").now.phase is Phase.READY
+
+
+def test_free_transitions_are_counted_afresh_once_a_person_cleared_a_block_whatever_lies_beneath():
+    spinning = reach(Phase.READY).then(*["run_started", "run_interrupted"] * 2, "task_reapproval_required")
+    assert spinning.then("task_approved").now.free_streak == 2
+    assert spinning.then(CLOSED, "checkup_unblocked", "task_approved").now.free_streak == 0
+
+
 def test_holds_never_pile_up_beyond_one_of_each_kind():
     history = reach(Phase.READY)
     for _ in range(5):

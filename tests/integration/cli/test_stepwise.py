@@ -1,0 +1,194 @@
+"""One transition at a time, from published to done, with what happened and what to type next."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from irontree.app import Origin
+from irontree.bootstrap import open_app
+from tests.support.repositories import git
+
+NEXT_KEYS = {
+    *("issue", "task_key", "title", "phase", "attempt", "attempts", "code_ref"),
+    *("events", "output", "question", "next", "undelivered"),
+}
+
+
+def test_an_issue_goes_from_published_to_done_by_typing_what_each_step_says(shell):
+    said = []
+    words = ["run", "issue-1"]
+    while words:
+        step = shell(*words, "--json")
+        assert step.code == 0, step.err
+        said.append([event["event"] for event in step.data["events"]])
+        words = step.data["next"].split()[1:] if step.data["issue"] == 1 and step.data["phase"] != "done" else []
+    assert said == [["run_started", "run_completed"], ["verify_passed"], ["checkup_done"]]
+    assert "attempt 1" in git(shell.remote, "show", "main:first-text.txt")
+    assert step.data.keys() == NEXT_KEYS
+    assert step.data["next"] == "irontree run issue-3"
+
+
+def test_what_the_agent_says_is_shown_while_it_works_and_the_result_on_stdout(shell):
+    step = shell("run", "1")
+    assert "agent at work on first-text" in step.err
+    assert "#1 First text: attempt 1 of 2: committed" in step.out
+    assert "irontree verify issue-1" in step.out
+
+
+def test_a_failed_check_is_exit_code_1_with_its_output_and_another_attempt(shell):
+    shell.configure((shell.root / ".mino/config.yml").read_text().replace("test ! -e broken", "echo too bad; false"))
+    shell.publish("# Texts\n\n## Third text\n\n- [ ] It is there (check: tests)\n")
+    shell("run", "third-text")
+    step = shell("verify", "third-text")
+    assert step.code == 1
+    assert "verification failed at attempt 1 of 2" in step.out
+    assert "too bad" in step.out
+    assert "irontree run issue-4" in step.out
+
+
+def pending(shell) -> None:
+    for words in (["run", "1"], ["verify", "1"], ["checkup", "finalize", "1"], ["run", "3"]):
+        assert shell(*words).code == 0
+    assert shell("verify", "3", "seen", "on", "paper").code == 1
+
+
+def test_a_person_sends_work_back_accepts_it_and_the_parent_is_completed(shell):
+    pending(shell)
+    assert "seen on paper" in (shell.root / ".mino/reports/issue-3/report.md").read_text()
+    back = shell("checkup", "reject", "issue-3", "please", "make it longer")
+    assert back.code == 0
+    assert "sent back by Test Author (“please make it longer”)" in back.out
+    assert shell("run", "3").code == 0
+    assert shell("verify", "3").code == 1
+    accepted = shell("checkup", "accept", "#3", "--json")
+    assert accepted.code == 0
+    assert [event["event"] for event in accepted.data["events"]] == ["checkup_accept_recorded"]
+    assert "longer" in git(shell.remote, "show", "main:parts-second-text.txt")
+    for words in (["finalize", "3"], ["aggregate", "2"], ["finalize", "2"]):
+        assert shell("checkup", *words).code == 0
+    assert {issue["phase"] for issue in shell("status", "--json").data["issues"]} == {"done"}
+
+
+def test_a_second_answer_is_refused_and_changes_nothing(shell):
+    pending(shell)
+    assert shell("checkup", "accept", "3").code == 0
+    before = shell("events", "3").out
+    again = shell("checkup", "accept", "3")
+    assert again.code == 1
+    assert "issue-3 asks nothing now" in again.err
+    assert shell("events", "3").out == before
+
+
+def test_an_answer_that_does_not_fit_is_refused_with_those_that_would(shell):
+    pending(shell)
+    wrong = shell("checkup", "unblock", "3")
+    assert wrong.code == 1
+    assert "irontree checkup accept issue-3" in wrong.err
+    assert "irontree checkup reject issue-3 'NOTE'" in wrong.err
+
+
+def test_attempts_used_up_are_answered_with_more_of_them(shell):
+    pending(shell)
+    shell("checkup", "reject", "3", "no")
+    shell("run", "3")
+    shell("verify", "3")
+    shell("checkup", "reject", "3", "no")
+    assert shell("status", "--json").data["questions"][0]["reason"] == "fail_terminal"
+    assert shell("checkup", "unblock", "3").code == 1
+    assert shell("checkup", "unblock", "3", "--retry", "2", "take your time").code == 0
+    assert shell("show", "3", "--json").data["attempts"] == 4
+    assert shell("run", "3").code == 0
+
+
+def test_pre_flight_writes_nothing_when_the_runway_is_clear(shell):
+    before = shell("events", "1").out
+    clear = shell("checkup", "pre-flight", "issue-1")
+    assert (clear.code, clear.out) == (0, "pre-flight ok issue-1\n")
+    assert shell("events", "1").out == before
+
+
+def test_pre_flight_lists_everything_in_the_way_and_records_the_block(shell):
+    (shell.root / "README.md").write_text("changed\n")
+    git(shell.root, "checkout", "--quiet", "--detach")
+    stopped = shell("checkup", "pre-flight", "1", "--json")
+    assert stopped.code == 1
+    assert {finding["where"] for finding in stopped.data["findings"]} == {"dirty-working-tree", "detached-head"}
+    assert "checkup_preflight_blocked" in shell("events", "1").out
+    git(shell.root, "checkout", "--quiet", "main")
+    git(shell.root, "checkout", "--quiet", "README.md")
+    assert shell("checkup", "unblock", "1", "tidied up").code == 0
+    assert shell("run", "1").code == 0
+
+
+def test_a_changed_document_is_approved_again_by_its_revision(shell):
+    spec = (shell.root / "SPEC.md").read_text().replace("It is there", "It is there and long")
+    (shell.root / "SPEC.md").write_text(spec)
+    assert shell("run", "1").code == 1
+    [question] = shell("status", "--json").data["questions"]
+    assert question["reason"] == "reapproval_required"
+    command = question["answers"][0]["command"].split()[1:]
+    assert shell("checkup", "unblock", "1", "--approve", "00000000").code == 1
+    assert shell(*command).code == 0
+    assert shell("run", "1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "issue-3"), "depends on first-text, not done yet"),
+        (("run", "2"), "is a container and is never run"),
+        (("run", "issue-99"), "issue-99 is not known here"),
+        (("run", "second-text"), "did you mean parts-second-text?"),
+        (("verify", "1"), "there is nothing to verify"),
+        (("checkup", "aggregate", "2"), "not done"),
+        (("checkup", "finalize", "1"), "no completion evidence"),
+        (("checkup", "accept", "1"), "asks nothing now"),
+    ],
+)
+def test_a_step_that_is_not_legal_now_is_refused_with_its_reason_and_writes_nothing(shell, words, said):
+    before = sorted((shell.root / ".mino/events").rglob("*"))
+    refused = shell(*words)
+    assert refused.code == 1
+    assert said in refused.err
+    assert refused.out == ""
+    assert sorted((shell.root / ".mino/events").rglob("*")) == before
+
+
+def test_who_is_at_work_is_named_and_can_be_waited_for(shell):
+    app = open_app(shell.root, origin=Origin("somebody"))
+    with app.driver.hold("issue-9, run"):
+        busy = shell("run", "1", "--wait", "0.2")
+        assert "At work: issue-9, run" in shell("status").out
+    assert busy.code == 1
+    assert "issue-9, run" in busy.err
+    assert shell("run", "1").code == 0
+
+
+def test_a_loop_at_work_takes_the_steps_itself(shell):
+    app = open_app(shell.root, origin=Origin("somebody"))
+    with app.lease.hold("2026-04-22-1432-a3f8b2"):
+        refused = shell("run", "1")
+    assert refused.code == 1
+    assert "loop 2026-04-22-1432-a3f8b2 is at work here" in refused.err
+
+
+def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell, tmp_path):
+    (tmp_path / "agent").write_text("#!/bin/sh\necho half > half.txt\necho started\nexec sleep 60\n")
+    words = [sys.executable, "-m", "irontree", "-C", str(shell.root), "run", "1"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        assert "started" in iter(process.stderr.readline, "started\n").__next__() or True
+        deadline = time.monotonic() + 30
+        while not list(shell.root.glob(".mino/events/issue-1/0002*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "attempt 1 given back" in out
+    assert "Traceback" not in err
+    assert "half" in git(shell.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")

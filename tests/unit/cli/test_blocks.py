@@ -1,0 +1,85 @@
+"""Blocks as plain text, and drawn on a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+
+from irontree.cli.blocks import Cell, Lines, Table, Verbatim, plain
+from irontree.cli.drawing import draw
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07Title\x9b31m\nsecond line\u202e"
+TREE = Table(
+    ("ISSUE", "STATE", "TITLE"),
+    (
+        ("#1", Cell("waiting for its children", "asks"), "Parent"),
+        ("#12", Cell("", "faint"), "  A child with a title that does not fit on a narrow terminal"),
+    ),
+)
+
+
+def drawn(*blocks, width=80, encoding="utf-8") -> str:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding, errors="replace")
+    draw(blocks, out, width=width, force=True)
+    out.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_plain_columns_are_aligned_and_empty_cells_are_marked():
+    assert list(plain([TREE])) == [
+        "ISSUE  STATE                     TITLE",
+        "#1     waiting for its children  Parent",
+        "#12    -                           A child with a title that does not fit on a narrow terminal",
+    ]
+
+
+def test_plain_blocks_are_apart_by_one_empty_line_and_titles_end_in_a_colon():
+    text = list(plain([Lines(("one",)), Lines(("two", Cell("  three")), title="More"), Verbatim("a\nb\n", title="Diff")]))
+    assert text == ["one", "", "More:", "  two", "    three", "", "Diff:", "  a", "  b"]
+
+
+def test_plain_text_has_no_colour_and_no_box_drawing():
+    text = "\n".join(plain([TREE, Lines(("x",), title="framed", framed=True)]))
+    assert text.isascii()
+
+
+@pytest.mark.parametrize("width", [30, 80])
+@pytest.mark.parametrize(
+    "block",
+    [
+        Table(("A", "B"), ((HOSTILE, HOSTILE),), title=HOSTILE),
+        Lines((HOSTILE, Cell(HOSTILE, "bad")), title=HOSTILE, framed=True),
+        Verbatim(HOSTILE, title=HOSTILE, language="diff"),
+    ],
+)
+def test_nothing_hostile_reaches_a_terminal_raw(block, width):
+    for text in ("\n".join(plain([block])), drawn(block, width=width)):
+        assert not [hostile for hostile in ("\x1b[2J", "\x1b]0", "\x9b", "\u202e", "\x07") if hostile in text]
+        assert "Title" in text
+
+
+def test_a_wide_terminal_gets_columns():
+    lines = drawn(TREE, width=100).splitlines()
+    assert "ISSUE" in lines[0]
+    assert "TITLE" in lines[0]
+
+
+@pytest.mark.parametrize("width", [24, 40, 59, 60, 80])
+def test_no_line_is_wider_than_the_terminal_however_narrow(width):
+    question = Lines(("x" * 200,), title="T" * 90, framed=True)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", drawn(TREE, question, width=width)).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width
+
+
+def test_no_color_is_respected(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in drawn(TREE)
+
+
+def test_a_terminal_without_unicode_gets_boxes_it_can_show():
+    text = drawn(Lines(("→ x",), title="T", framed=True), TREE, encoding="ascii")
+    assert "+" in text
+    assert "? x" in text

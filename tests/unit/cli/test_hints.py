@@ -1,0 +1,89 @@
+"""What to type next exists, and can be typed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from irontree.cli.checkup import MODES, _require_fit
+from irontree.cli.hints import DAMAGED, Asked, step_command
+from irontree.cli.main import VERBS, top_parser, verb_parser
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
+from irontree.domain.halt import RULES
+
+ROOT = Path(__file__).resolve().parents[3]
+LOOP_ID = "2026-04-22-1432-a3f8b2"
+OF_ISSUES = [
+    Asked(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
+    for rule in RULES
+    if rule.asked_of == "issue"
+    for loop_id in (None, LOOP_ID)
+]
+OF_LOOPS = [Asked(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"]
+
+
+def understood(command: str) -> argparse.Namespace:
+    """The options that *command* gives; raises UsageError if it cannot be typed."""
+    program, *words = shlex.split(command)
+    assert program == "irontree"
+    verb, *rest = top_parser().parse_args(words).words
+    options = verb_parser(verb).parse_intermixed_args(rest)
+    if verb == "checkup":
+        _require_fit(options, MODES[options.mode])
+    return options
+
+
+@pytest.mark.parametrize("asked", [*OF_ISSUES, *OF_LOOPS], ids=lambda asked: f"{asked.reason}-{asked.loop_id}")
+def test_every_legal_answer_has_a_command_that_can_be_typed(asked):
+    assert asked.answers
+    for _, command in asked.answers:
+        understood(command)
+
+
+def test_without_a_loop_there_is_nothing_to_skip_or_stop():
+    names = {choice.name for asked in OF_ISSUES if asked.loop_id is None for choice, _ in asked.answers}
+    assert not names & {"skip", "stop"}
+
+
+def test_hostile_task_keys_of_other_tools_are_quoted():
+    [command] = [command for choice, command in OF_ISSUES[1].answers if choice.name == "skip"]
+    assert shlex.split(command)[-1] == "it's-a-key"
+
+
+def test_a_damaged_log_is_put_right_before_anything_is_answered():
+    assert Asked("blocked", number=7, damaged=True).answers == ()
+    understood(DAMAGED)
+
+
+@pytest.mark.parametrize("kind", [Recover, Run, Verify, Finalize, Aggregate])
+def test_every_step_has_a_command_that_can_be_typed(kind):
+    understood(step_command(kind("auth-core"), 7))
+
+
+def texts() -> list[Path]:
+    folders = ("src", "flows", "tasks", "blocks", "templates", "docs")
+    return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".j2", ".md"}]
+
+
+def test_every_command_that_a_text_mentions_exists():
+    missing = [
+        f"{path.relative_to(ROOT)}: irontree {verb}"
+        for path in texts()
+        for verb in re.findall(r"(?:[`\"']|: |&& )irontree (?:-C \S+ )?([a-z]+)", path.read_text(encoding="utf-8"))
+        if verb not in VERBS
+    ]
+    assert not missing
+
+
+def test_every_mode_of_checkup_that_a_text_mentions_exists():
+    missing = [
+        f"{path.relative_to(ROOT)}: irontree checkup {mode}"
+        for path in texts()
+        for mode in re.findall(r"irontree checkup ([a-z][a-z-]+)", path.read_text(encoding="utf-8"))
+        if mode not in MODES
+    ]
+    assert not missing

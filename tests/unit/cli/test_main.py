@@ -1,0 +1,149 @@
+"""The verbs, and the one error boundary."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import inspect
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from irontree import __version__
+from irontree.cli.console import Console
+from irontree.cli.main import VERBS, guard, main, verb_parser
+from irontree.cli.parser import UsageError
+from irontree.errors import Busy, Cancelled
+
+
+def guarded(work, *words: str, as_json: bool = False) -> tuple[int, str]:
+    err = io.StringIO()
+    return guard(work, words, Console(io.StringIO(), err, json=as_json)), err.getvalue()
+
+
+def raising(error: BaseException):
+    def work() -> int:
+        raise error
+
+    return work
+
+
+def test_without_arguments_it_says_what_there_is(capsys):
+    assert main([]) == 0
+    help_text = capsys.readouterr().out
+    assert all(f"  {verb} " in help_text for verb in VERBS)
+
+
+def test_it_tells_its_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"irontree {__version__}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_its_module_and_its_help(verb, capsys):
+    module = importlib.import_module(f"irontree.cli.{verb}")
+    assert list(inspect.signature(module.run).parameters) == ["context"]
+    assert main([verb, "--help"]) == 0
+    assert f"usage: irontree {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_option_is_understood_by_its_beginning(verb):
+    assert not verb_parser(verb).allow_abbrev
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["stauts"], "there is no verb 'stauts'; did you mean `irontree status`?"),
+        (["fly"], "there is no verb 'fly'"),
+        (["show"], "the following arguments are required: ISSUE"),
+        (["status", "--loud"], "unrecognized arguments: --loud"),
+        (["run", "issue-1", "--wait", "soon"], "'soon' is not a number of seconds"),
+        (["run", "issue-1", "--wait", "-1"], "'-1' is not a number of seconds"),
+        (["run", "issue-1", "--wait", "nan"], "'nan' is not a number of seconds"),
+        (["graph", "--format", "jpeg"], "invalid choice: 'jpeg'"),
+        (["checkup", "levitate"], "invalid choice: 'levitate'"),
+        (["checkup", "accept"], "checkup accept needs an issue"),
+        (["checkup", "reject", "issue-1"], "checkup reject needs a note"),
+        (["checkup", "reject", "issue-1", " "], "checkup reject needs a note"),
+        (["checkup", "finalize", "issue-1", "nice"], "checkup finalize takes no note"),
+        (["checkup", "reconcile", "issue-1"], "checkup reconcile looks at all issues"),
+        (["checkup", "accept", "issue-1", "--retry", "2"], "belong to checkup unblock"),
+        (["checkup", "unblock", "issue-1", "--retry", "0"], "'0' is not a whole number above zero"),
+        (["checkup", "unblock", "issue-1", "--retry", "1", "--verify"], "one of --retry, --verify and --approve"),
+    ],
+)
+def test_a_command_line_that_cannot_be_understood_is_exit_code_2(words, said, capsys):
+    assert main(words) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.out == ""
+
+
+def test_wrong_usage_is_json_too_when_json_was_asked_for(capsys):
+    assert main(["show", "--json"]) == 2
+    error = json.loads(capsys.readouterr().err)["error"]
+    assert error["kind"] == "usage"
+    assert "ISSUE" in error["message"]
+    assert error["usage"].startswith("usage: irontree show")
+
+
+def test_what_is_refused_is_exit_code_1():
+    code, said = guarded(raising(Busy("busy: issue-3", remedy="wait")))
+    assert (code, said) == (1, "irontree: busy: issue-3\n  -> wait\n")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Cancelled("verification of issue-3 was stopped")])
+def test_an_interruption_is_exit_code_130_and_no_traceback(error):
+    code, said = guarded(raising(error))
+    assert code == 130
+    assert len(said.splitlines()) == 1
+
+
+def test_a_full_disk_is_the_machines_trouble_and_not_a_bug():
+    code, said = guarded(raising(OSError(errno.ENOSPC, "No space left on device", "/repo/.mino/events")))
+    assert code == 1
+    assert said.startswith("irontree: /repo/.mino/events: No space left on device")
+
+
+def test_a_closed_pipe_is_passed_on():
+    with pytest.raises(BrokenPipeError):
+        guarded(raising(BrokenPipeError()))
+
+
+def test_usage_errors_of_verbs_are_exit_code_2():
+    code, said = guarded(raising(UsageError("no", "usage: irontree show\n")))
+    assert (code, said) == (2, "usage: irontree show\nirontree: no\n")
+
+
+def test_a_bug_is_exit_code_3_with_a_report_and_no_traceback(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("GITHUB_TOKEN", "abcdefgh12345678")
+    error = ZeroDivisionError("division by abcdefgh12345678")
+    code, said = guarded(raising(error), "run", "issue-1", "--token=hush", "https://me:pass@host/x", as_json=True)
+    told = json.loads(said)["error"]
+    assert (code, told["kind"]) == (3, "bug")
+    [report] = tmp_path.rglob("bug-*.txt")
+    assert told["report"] == str(report)
+    text = report.read_text()
+    assert "command: irontree run issue-1 --token=*** https://***@host/x" in text
+    assert "Traceback" in text
+    assert "in work" in text
+    assert f"irontree {__version__}" in text
+    assert not [secret for secret in ("abcdefgh12345678", "hush", "pass@") if secret in text]
+
+
+def test_a_bug_report_has_a_place_even_without_a_state_folder(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
+    code, said = guarded(raising(ZeroDivisionError("x")))
+    assert code == 3
+    assert "Traceback" not in said
+    [report] = re.findall(r"\S+/bug-\S+\.txt", said)
+    assert "Traceback" in Path(report).read_text()
+    Path(report).unlink()

@@ -1,0 +1,141 @@
+"""From what was found to settings, each with where it comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.cli.agent_programs import PROGRAMS
+from irontree.cli.proposals import Facts, agent_settings, default_remote, open_points, propose
+from irontree.config import Agent, Config, Verify
+from irontree.domain.detection import DETECTION
+from irontree.domain.plan import CheckCommand
+
+VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
+
+
+def settings(**facts) -> dict[str, object]:
+    return {proposal.key: proposal.value for proposal in propose(Facts(**{"files": {}} | facts))}
+
+
+def checks(**facts) -> list[str]:
+    return [check["run"] for check in settings(**facts).get("verify.commands", [])]
+
+
+def test_where_nothing_is_found_nothing_is_proposed():
+    assert settings() == {}
+
+
+def test_every_proposal_says_where_it_comes_from():
+    facts = Facts(
+        files={"package.json": '{"scripts": {"test": "x"}}'},
+        remotes=("origin",),
+        default_branch="main",
+        programs=frozenset({"codex"}),
+        variables=frozenset({"OPENAI_API_KEY"}),
+    )
+    proposals = propose(facts)
+    assert {proposal.key for proposal in proposals} == {
+        *("agent.command", "agent.environment", "verify.commands", "workspace.setup"),
+        *("publish.remote", "publish.target_branch"),
+    }
+    assert all(proposal.why for proposal in proposals)
+
+
+def test_the_first_known_agent_is_proposed_and_the_others_are_named():
+    [command] = agent_settings(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
+    assert command.value == ["claude", "-p", "--permission-mode", "acceptEdits"]
+    assert "also there: aider" in command.why
+
+
+@pytest.mark.parametrize("agent", PROGRAMS, ids=lambda agent: agent.program)
+def test_every_agent_is_found_by_the_program_it_needs(agent):
+    [command] = agent_settings(Facts(files={}, programs=frozenset({agent.program})))
+    assert tuple(command.value) == agent.command
+    assert agent.program in " ".join(agent.command)
+
+
+def test_variables_are_proposed_by_name_and_only_if_they_are_set():
+    proposals = agent_settings(Facts(files={}, programs=frozenset({"gemini"}), variables=frozenset({"GEMINI_API_KEY", "X"})))
+    assert {proposal.key: proposal.value for proposal in proposals}["agent.environment"] == ["GEMINI_API_KEY"]
+
+
+@pytest.mark.parametrize(("remotes", "chosen"), [((), None), (("fork",), "fork"), (("a", "origin"), "origin")])
+def test_origin_is_chosen_if_there_is_one(remotes, chosen):
+    assert default_remote(remotes) == chosen
+
+
+def test_a_test_target_in_the_makefile_wins():
+    files = {"Makefile": "all:\n\ntest: all\n\t./t\n", "package.json": "{}"}
+    assert settings(files=files)["verify.commands"] == [{"name": "tests", "run": "make test"}]
+
+
+@pytest.mark.parametrize("makefile", ["test := x\n", "tests:\n", "\techo test:\n"])
+def test_a_makefile_without_a_test_target_says_nothing(makefile):
+    assert checks(files={"Makefile": makefile}) == []
+
+
+def test_of_node_scripts_only_those_that_exist_and_test_something():
+    package = '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1", "lint": "eslint .", "start": "x"}}'
+    found = settings(files={"package.json": package, "yarn.lock": ""})
+    assert found["verify.commands"] == [{"name": "lint", "run": "yarn run lint"}]
+    assert found["workspace.setup"] == ["yarn install --frozen-lockfile"]
+
+
+@pytest.mark.parametrize("package", ["", "[]", '{"scripts": 3}', "{"])
+def test_a_broken_package_json_is_no_reason_to_fail(package):
+    assert checks(files={"package.json": package}) == []
+
+
+def test_standard_library_tests_without_dependencies_need_no_environment():
+    found = settings(files={"tests": "", "app": ""}, test_style="unittest", test_folder="tests")
+    assert found["verify.commands"] == [{"name": "tests", "run": "python3 -m unittest discover -s tests"}]
+    assert "workspace.setup" not in found
+
+
+def test_pytest_gets_an_environment_that_git_never_sees():
+    found = settings(files={"tests": ""}, test_style="pytest")
+    assert found["workspace.setup"] == [VENV, ".venv/bin/python -m pip install --quiet pytest"]
+    assert found["verify.commands"] == [{"name": "tests", "run": ".venv/bin/python -m pytest"}]
+
+
+@pytest.mark.parametrize(
+    ("files", "installs"),
+    [
+        ({"pyproject.toml": '[project]\nname="x"\ndependencies=["rich"]\n'}, "-e . pytest"),
+        ({"pyproject.toml": '[project]\nname="x"\n[project.optional-dependencies]\ntest=["pytest"]\n'}, "-e '.[test]'"),
+        ({"pyproject.toml": '[project]\nname="x"\n[dependency-groups]\ndev=["pytest"]\n', "src": ""}, "-e . --group dev"),
+        ({"setup.py": "", "requirements-dev.txt": "pytest==8\n"}, "-e . -r requirements-dev.txt"),
+        ({"pyproject.toml": "not toml ["}, "pytest"),
+    ],
+)
+def test_the_project_is_installed_with_what_its_tests_need(files, installs):
+    assert settings(files=files)["workspace.setup"] == [VENV, f".venv/bin/python -m pip install --quiet {installs}"]
+
+
+def test_a_uv_project_is_run_by_uv():
+    found = settings(files={"pyproject.toml": "", "uv.lock": ""}, test_style="pytest")
+    assert found["workspace.setup"] == ["uv sync"]
+    assert found["verify.commands"] == [{"name": "tests", "run": "uv run python -m pytest"}]
+
+
+def test_every_other_kind_of_project_is_tested_as_the_protocols_table_says():
+    for row in DETECTION:
+        if row.files[0] in {"Cargo.toml", "Package.swift"}:
+            assert checks(files=dict.fromkeys(row.files, "")) == [command.run for command in row.commands]
+
+
+def test_what_is_missing_is_said_with_what_to_type():
+    said = "\n".join(open_points(Facts(files={}), Config()))
+    assert "No coding agent was found" in said
+    assert "irontree init" in said
+    assert "agent: {command: claude -p --permission-mode acceptEdits}" in said
+    assert "No checks were found" in said
+    assert "There is no remote" in said
+    assert "HEAD is on no branch" in said
+
+
+def test_nothing_is_left_to_say_where_everything_is_set():
+    config = Config(
+        agent=Agent(command=("agent",)), verify=Verify(commands=(CheckCommand(name="tests", run="make test"),))
+    )
+    assert list(open_points(Facts(files={}, remotes=("origin",), default_branch="main"), config)) == []

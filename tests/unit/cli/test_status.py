@@ -1,0 +1,122 @@
+"""The listing of issues, questions and loops, from values."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.cli.blocks import plain
+from irontree.cli.hints import Asked
+from irontree.cli.status import STYLES, as_json, blocks, state_words
+from irontree.domain.halt import RULES
+from irontree.domain.state import Phase
+from irontree.services.overview import IssueRow, LoopRow, Overview
+
+LOOP_ID = "2026-04-22-1432-a3f8b2"
+
+
+def row(number: int = 1, **changes) -> IssueRow:
+    values = {
+        "number": number,
+        "task_key": f"task-{number}",
+        "title": f"Task {number}",
+        "parent": None,
+        "depth": 0,
+        "phase": Phase.READY.value,
+        "stage": "definition",
+        "attempts": "",
+        "code_ref": None,
+        "waits_for": (),
+        "asks": None,
+        "problem": None,
+        "undelivered": (),
+    }
+    return IssueRow(**values | changes)
+
+
+def text(overview: Overview, asked: tuple[Asked, ...] = (), active: str | None = None) -> str:
+    return "\n".join(plain(blocks(overview, asked, active)))
+
+
+def overview(*rows: IssueRow, **changes) -> Overview:
+    return Overview(**{"issues": rows, "loops": (), "problems": (), "busy": None} | changes)
+
+
+def test_an_empty_repository_is_told_what_to_type():
+    assert "irontree task SPEC.md" in text(overview())
+
+
+def test_the_tree_shows_depth_state_attempt_and_commit():
+    done = row(2, depth=1, phase=Phase.DONE.value, attempts="2 / 4", code_ref="c0ffee00c0ffee00", title="Child")
+    lines = text(overview(row(1, phase=Phase.CONTAINER.value, title="Parent"), done)).splitlines()
+    assert lines[0] == "1 of 2 issues done"
+    assert lines[3].split() == "#1 waiting for its children - - Parent".split()
+    assert lines[4].startswith("#2")
+    assert lines[4].endswith("2/4      c0ffee0    Child")
+
+
+def test_a_task_that_could_run_but_for_others_says_so():
+    assert state_words(row(waits_for=("task-3",))) == "waits for others"
+    assert state_words(row(waits_for=("task-3",), attempts="1 / 4")) == "ready to run"
+    assert state_words(row()) == "ready to run"
+
+
+def test_an_open_question_stands_with_every_command_that_answers_it():
+    asked = Asked("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
+    shown = text(overview(row(7, phase=Phase.PENDING.value, asks="pending_acceptance")), (asked,))
+    assert "1 waiting for you" in shown
+    assert "#7 Looks right:" in shown
+    for command in (
+        "irontree checkup accept issue-7",
+        "irontree checkup reject issue-7 'NOTE'",
+        f"irontree task resume {LOOP_ID} skip k",
+        f"irontree task resume {LOOP_ID} cancel",
+    ):
+        assert command in shown
+
+
+def test_who_is_at_work_is_named():
+    shown = text(overview(row(), busy="issue-1, run (process 12 on host, since now)"), active=f"{LOOP_ID} (process 9)")
+    assert "At work: issue-1, run (process 12 on host, since now)" in shown
+    assert f"Loop at work: {LOOP_ID}" in shown
+
+
+def test_loops_stand_with_what_stopped_them():
+    loop = LoopRow(LOOP_ID, "halted", "fail_terminal", "auth-core", 1, 3, 12, 50)
+    [line] = [line for line in text(overview(row(), loops=(loop,))).splitlines() if line.startswith(LOOP_ID)]
+    assert "halted: fail terminal at auth-core" in line
+    assert "1 of 3" in line
+    assert "12 of 50" in line
+
+
+def test_trouble_is_listed_and_stops_nothing():
+    shown = text(overview(row(undelivered=("no space",)), problems=(".mino/events/issue-9/0001-x.yml: not readable",)))
+    assert "issue-1: not delivered yet: no space" in shown
+    assert ".mino/events/issue-9/0001-x.yml: not readable" in shown
+
+
+def test_every_phase_in_which_somebody_is_asked_stands_out():
+    asking = {phase for rule in RULES for phase in rule.phases}
+    assert asking <= STYLES.keys()
+
+
+def test_the_keys_of_the_json_form_are_documented():
+    asked = Asked("blocked", number=7, task_key="k", title="T", detail="disk-full")
+    data = as_json(overview(row()), (asked,), None)
+    assert data.keys() == {"issues", "questions", "loops", "busy", "active_loop", "problems"}
+    assert data["questions"][0].keys() == {
+        *("issue", "task_key", "title", "loop_id", "reason", "question", "detail", "answers"),
+    }
+    assert data["questions"][0]["answers"][0] == {
+        "choice": "go-on",
+        "label": "it is put right, go on",
+        "needs": [],
+        "command": "irontree checkup unblock issue-7",
+    }
+
+
+@pytest.mark.parametrize("hostile", ["\x1b[2Jevil\x9b31m", "two\nlines"])
+def test_a_hostile_title_is_one_harmless_line(hostile):
+    lines = text(overview(row(title=hostile))).splitlines()
+    assert len(lines) == 4
+    assert "\x1b" not in lines[3]
+    assert "\x9b" not in lines[3]

@@ -1,0 +1,320 @@
+"""`run`: when an attempt may start, what stands in its way, and what becomes of it (protocol, phases 3 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent, idles
+from irontree.domain.plan import CheckCommand
+from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, PublicationRefused, RemoteUnavailable
+from irontree.ports import Blocker
+from irontree.services.run import run
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene, does, ends, writes_what_is_asked
+
+
+@pytest.fixture
+def ready(scene) -> Scene:
+    scene.publish(ONE_TASK)
+    return scene
+
+
+def take(scene: Scene, key: str = GREETING):
+    return run(scene.app, scene.number(key))
+
+
+def last_meta(scene: Scene) -> dict:
+    return dict(scene.last().meta)
+
+
+# --- who may run ------------------------------------------------------------------------------------------------
+
+
+def test_an_attempt_becomes_one_commit_with_its_token(ready):
+    state = take(ready)
+    assert ready.events() == ["task_published", "run_started", "run_completed"]
+    commit = ready.repository.commits[state.commit]
+    assert commit.message.splitlines()[0] == "[run] #1: Greeting"
+    assert f"Irontree-Run: {state.run_token}" in commit.message
+    assert ready.repository.refs[f"refs/irontree/issue-1/{state.run_sequence}"] == state.commit
+    assert ready.repository.remote["main"] != state.commit, "nothing is published before it is verified"
+
+
+def test_an_issue_that_is_not_known_cannot_run(ready):
+    with pytest.raises(NotEligible, match="issue-9 is not known here"):
+        run(ready.app, 9)
+
+
+def test_a_container_is_never_run(scene):
+    scene.publish()
+    with pytest.raises(NotEligible, match="container") as refused:
+        take(scene, PARTS)
+    assert refused.value.remedy == "run its children"
+
+
+def test_a_task_waits_for_its_dependencies_and_says_what_to_run_first(scene):
+    scene.publish()
+    with pytest.raises(NotEligible, match=f"depends on {GREETING}, not done yet") as refused:
+        take(scene, ONE)
+    assert refused.value.remedy == "run issue-1 first"
+    assert scene.events(ONE) == ["task_published"]
+
+
+def test_a_dependency_that_is_itself_not_ready_is_named_by_its_lowest_number(scene):
+    scene.publish()
+    with pytest.raises(NotEligible) as refused:
+        take(scene, CLOSE)
+    assert refused.value.remedy == "run issue-3 first"
+
+
+def test_an_issue_in_another_phase_does_not_run(ready):
+    take(ready)
+    with pytest.raises(NotEligible, match="committed, to be verified"):
+        take(ready)
+
+
+def test_another_tools_run_lock_is_respected_and_nothing_is_written(ready):
+    ready.run_lock.other = "issue-1 (greeting), on builder-2"
+    with pytest.raises(NotEligible, match="builder-2") as refused:
+        take(ready)
+    assert "run.lock" in refused.value.remedy
+    assert ready.events() == ["task_published"]
+
+
+def test_a_log_that_cannot_be_trusted_is_not_worked_on(ready):
+    ready.log.files(1).files["0002-run-started.yml"] = b"torn"
+    with pytest.raises(NotEligible, match="cannot be read") as refused:
+        take(ready)
+    assert "reconcile" in refused.value.remedy
+    assert ready.agent.tasks == []
+
+
+def test_the_run_lock_tells_who_works_and_is_gone_afterwards(ready):
+    seen = []
+    ready.agent = ScriptedAgent(lambda task: seen.append(ready.run_lock.held) or does(greet_txt="hello")(task))
+    take(ready)
+    assert seen == [(GREETING, 1)]
+    assert ready.run_lock.held is None
+
+
+# --- what stands in the way (phase 3) -----------------------------------------------------------------------------
+
+
+def test_uncommitted_changes_block_without_run_started(ready):
+    """TC-2.2"""
+    (ready.root / "mine.txt").write_text("half done\n")
+    state = take(ready)
+    assert ready.events() == ["task_published", "checkup_preflight_blocked"]
+    assert state.blocking_check == "dirty-working-tree"
+    assert last_meta(ready)["remedy"] == "commit them"
+    assert state.attempt_count == 0
+
+
+def test_the_approved_document_itself_may_be_uncommitted(ready):
+    assert take(ready).last_event == "run_completed"
+
+
+def test_the_first_of_several_blockers_is_recorded(ready):
+    ready.repository.blockers += [Blocker("detached-head", "no branch", "git switch"), Blocker("other", "x", "y")]
+    assert take(ready).blocking_check == "detached-head"
+
+
+def test_a_changed_task_asks_for_approval_before_it_runs(ready):
+    """TC-5.1"""
+    ready.write(ONE_TASK.replace("says hello", "says good day"))
+    assert take(ready).last_event == "task_reapproval_required"
+    assert ready.agent.tasks == []
+
+
+def test_a_changed_configuration_asks_for_approval_before_anything_runs(ready):
+    ready.policy = ready.policy.model_copy(update={"checks": (CheckCommand(name="all", run="make all"),)})
+    assert take(ready).last_event == "task_reapproval_required"
+
+
+def test_a_configuration_that_cannot_be_read_is_a_change_of_it(ready):
+    def broken():
+        raise ConfigRefused("config.yml:3: no such key")
+
+    app = replace(ready.app, policy=broken)
+    assert run(app, 1).last_event == "task_reapproval_required"
+    assert "config.yml:3" in last_meta(ready)["reason"]
+
+
+def test_another_tasks_change_does_not_concern_this_one(scene):
+    scene.publish()
+    text = (scene.root / "SPEC.md").read_text()
+    scene.write(text.replace("closed `$ has", "shut `$ has"))
+    assert take(scene).last_event == "run_completed"
+
+
+def test_a_missing_document_is_no_change(ready):
+    (ready.root / "SPEC.md").unlink()
+    assert take(ready).last_event == "run_completed"
+
+
+def test_a_remote_that_does_not_answer_is_asked_again_and_then_blocks(ready):
+    ready.repository.failures += [RemoteUnavailable("no route", remedy="look at the network")] * 3
+    state = take(ready)
+    assert ready.cancel.pauses == [1.0, 3.0]
+    assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", "remote-unavailable")
+    assert ready.events() == ["task_published", "checkup_preflight_blocked"]
+    assert ready.run_lock.held is None
+
+
+def test_a_remote_that_answers_the_second_time_is_no_obstacle(ready):
+    ready.repository.failures += [RemoteUnavailable("no route")]
+    assert take(ready).last_event == "run_completed"
+
+
+def test_a_remote_that_refuses_us_blocks_with_its_reason(ready):
+    ready.repository.failures += [PublicationRefused("who are you", reason="authentication", remedy="log in")]
+    assert take(ready).blocking_check == "authentication"
+
+
+# --- what becomes of an attempt (phase 4) ----------------------------------------------------------------------------
+
+
+def test_an_agent_that_cannot_be_started_blocks_and_the_attempt_is_given_back(ready):
+    ready.agent = ScriptedAgent(ends("not_started", None, "claude: no such program"))
+    state = take(ready)
+    assert ready.events()[1:] == ["run_started", "run_interrupted", "checkup_preflight_blocked"]
+    assert (state.blocking_check, state.attempt_count) == ("agent-not-started", 0)
+    assert "no such program" in last_meta(ready)["reason"]
+
+
+def test_an_agent_that_fails_without_a_change_costs_no_attempt(ready):
+    ready.agent = ScriptedAgent(ends("exited", 1))
+    state = take(ready)
+    assert (state.last_event, state.attempt_count, state.free_streak) == ("run_interrupted", 0, 1)
+    assert last_meta(ready)["reason"] == "the agent changed nothing and ended with exit code 1"
+
+
+def test_an_agent_that_fails_with_a_change_is_judged_by_verify(ready):
+    ready.agent = ScriptedAgent(ends("exited", 1, greet_txt="hello"))
+    assert take(ready).last_event == "run_completed"
+
+
+@pytest.mark.parametrize("ended", ["timeout", "stalled"])
+def test_what_was_changed_before_the_time_was_up_is_judged_by_verify(ready, ended):
+    ready.agent = ScriptedAgent(ends(ended, None, greet_txt="hel"))
+    assert take(ready).last_event == "run_completed"
+    assert ready.last().meta["agent"]["ended"] == ended
+
+
+def test_an_agent_that_finds_nothing_to_do_completes_without_code(ready):
+    ready.agent = ScriptedAgent(idles)
+    state = take(ready)
+    assert (state.last_event, state.code_ref) == ("run_completed", "not_applicable")
+
+
+def test_a_later_attempt_that_fails_and_adds_nothing_is_given_back_too(scene):
+    """What the earlier attempt left in the workspace is no work of this one."""
+    from irontree.services.verify import verify
+
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(does(greet_txt="bye"), ends("exited", 1))
+    take(scene)
+    verify(scene.app, 1)
+    state = take(scene)
+    assert (state.last_event, state.attempt_count) == ("run_interrupted", 1)
+    assert "changed nothing more" in last_meta(scene)["reason"]
+
+
+def test_a_later_attempt_starts_from_the_earlier_tree_and_replaces_its_commit(scene):
+    from irontree.services.verify import verify
+
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(does(greet_txt="bye", more_txt="more"), does(greet_txt="hello"))
+    first = take(scene).commit
+    verify(scene.app, 1)
+    second = take(scene).commit
+    commits = scene.repository.commits
+    assert commits[second].parents == commits[first].parents
+    assert commits[second].files["more.txt"] == b"more"
+    assert "bye" not in scene.agent.tasks[1].prompt
+    assert "has greet.txt hello" in scene.agent.tasks[1].prompt, "the failed check is in the next prompt"
+
+
+def test_a_refused_commit_gives_the_attempt_back_and_tells_the_next_one_why(ready):
+    ready.repository.hook = lambda files: None if b"signed" in files["greet.txt"] else "no sign-off"
+    ready.agent = ScriptedAgent(does(greet_txt="hello"), does(greet_txt="hello, signed"))
+    state = take(ready)
+    assert (state.last_event, state.attempt_count) == ("run_commit_failed", 0)
+    assert last_meta(ready)["output"] == "no sign-off"
+    assert take(ready).last_event == "run_completed"
+    assert "no sign-off" in ready.agent.tasks[1].prompt
+
+
+def test_what_was_refused_is_salvaged(ready):
+    ready.repository.hook = lambda _: "no"
+    take(ready)
+    kept = ready.repository.refs["refs/irontree/salvage/issue-1/2"]
+    assert ready.repository.commits[kept].files["greet.txt"] == b"hello, attempt 1\n"
+
+
+def test_the_same_change_refused_twice_blocks_at_once(ready):
+    """R12: what repeating cannot cure."""
+    ready.repository.hook = lambda _: "no"
+    take(ready)
+    state = take(ready)
+    assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", "commit-refused")
+    assert ready.events().count("run_started") == 2
+
+
+def test_a_person_who_cancels_costs_no_attempt(ready):
+    ready.agent = ScriptedAgent(ends("cancelled", None, greet_txt="hel"))
+    state = take(ready)
+    assert (state.last_event, state.attempt_count) == ("run_interrupted", 0)
+    assert ready.repository.refs["refs/irontree/salvage/issue-1/2"], "what there was is kept"
+
+
+@pytest.mark.parametrize(
+    ("step", "check"),
+    [
+        (ends("exited", 1), "run-interrupted"),
+        (lambda task: does(greet_txt=f"hello {task.transcript.name}")(task), "commit-refused"),
+    ],
+)
+def test_three_transitions_that_cost_nothing_are_followed_by_a_question(ready, step, check):
+    """R12"""
+    ready.repository.hook = lambda _: "no"
+    ready.agent = ScriptedAgent(step)
+    for _ in range(3):
+        take(ready)
+    state = take(ready)
+    assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", check)
+    assert "3 times in a row" in last_meta(ready)["reason"]
+    assert ready.events().count("run_started") == 3
+
+
+def test_a_workspace_that_cannot_be_prepared_blocks_and_gives_the_attempt_back(ready):
+    class Broken:
+        def __init__(self, workspace):
+            self._workspace = workspace
+
+        def prepare(self, base, **_):
+            raise EnvironmentRefused("workspace.setup failed: npm ci", remedy="run it by hand")
+
+        def __getattr__(self, name):
+            return getattr(self._workspace, name)
+
+    class Unready:
+        def workspace(self, name, policy):
+            return Broken(ready.repository.workspace(name, policy))
+
+        def __getattr__(self, name):
+            return getattr(ready.repository, name)
+
+    state = run(replace(ready.app, repository=Unready()), 1)
+    assert ready.events()[1:] == ["run_started", "run_interrupted", "checkup_preflight_blocked"]
+    assert (state.blocking_check, state.attempt_count) == ("workspace-not-ready", 0)
+
+
+def test_the_agent_is_told_the_task_its_checks_and_the_attempt(ready):
+    ready.agent = ScriptedAgent(writes_what_is_asked)
+    take(ready)
+    task = ready.agent.tasks[0]
+    assert (task.issue_number, task.task_key, task.attempt) == (1, GREETING, 1)
+    assert "it says hello" in task.prompt
+    assert task.transcript.name == "attempt-0002"
