@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from pathlib import Path
 
 from irontree.processes import Child, Children, Limits
 
+PATIENCE_SECONDS = 30
 NEVER = threading.Event()
 AMPLE = Limits(60)
 
@@ -75,13 +77,16 @@ class Witness:
             return False
 
     def wait_until_held(self) -> None:
-        os.set_blocking(self._reader, True)
         with self.path.open("wb"):  # a writer of our own: without one, reading would end at once
-            assert os.read(self._reader, 3) == b"up\n"
+            assert self._next(3) == b"up\n"
 
     def wait_until_all_are_gone(self) -> None:
-        os.set_blocking(self._reader, True)
-        assert os.read(self._reader, 1) == b""
+        assert self._next(1) == b""
+
+    def _next(self, size: int) -> bytes:
+        ready, _, _ = select.select([self._reader], [], [], PATIENCE_SECONDS)
+        assert ready, "nobody came, or somebody did not go"
+        return os.read(self._reader, size)
 
     def close(self) -> None:
         os.close(self._reader)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,16 +113,25 @@ class Project:
         return made
 
 
-def make_project(folder: Path) -> Project:
-    root, remote = folder / "project", folder / "remote.git"
-    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
-    git(folder, "init", "--quiet", "--initial-branch=main", str(root))
+def make_template(folder: Path) -> Path:
+    """The project and its remote, to be copied: faster than making them for each test."""
+    root = folder / "project"
+    git(folder, "init", "--quiet", "--bare", "--template=", "--initial-branch=main", "remote.git")
+    git(folder, "init", "--quiet", "--template=", "--initial-branch=main", "project")
     write(root, **{"app.py": "print('hello')\n", ".gitignore": "cache/\n*.log\n.env\n.mino/\n"})
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "first")
-    git(root, "remote", "add", "origin", str(remote))
+    git(root, "remote", "add", "origin", "../remote.git")
     git(root, "push", "--quiet", "--set-upstream", "origin", "main")
-    project = Project(root, remote, folder / "cache-root", new_children())
+    return folder
+
+
+def copy_project(template: Path, folder: Path) -> Project:
+    """The user's clone and its remote in *folder*."""
+    for name in ("project", "remote.git"):
+        shutil.copytree(template / name, folder / name)
+    git(folder / "project", "status")  # the index knows the copied files by their new inodes
+    project = Project(folder / "project", folder / "remote.git", folder / "cache-root", new_children())
     project.repository.adopt_home("host")
     return project
 

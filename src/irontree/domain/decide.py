@@ -200,6 +200,6 @@ def _waits_for(scope: Scope, key: str) -> str:
 
 
 def _list(keys: Iterable[str]) -> str:
-    found = list(dict.fromkeys(keys))
+    found = list(keys)
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return ", ".join(found[:_LISTED]) + more

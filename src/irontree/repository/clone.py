@@ -17,6 +17,7 @@ from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.repository.git import Git
 from irontree.repository.settings import Settings
 
+_MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
 
 # What waits for a person and outlives a reset: a stopped rebase, cherry-pick or bisection.
@@ -56,7 +57,9 @@ class PrivateClone:
         """Make the clone anew beneath the files that are there; half-made ones are never seen."""
         self._origin_config.unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=".making-") as made:
+        for half_made in self.folder.parent.glob(f"{_MAKING}*"):
+            remove(half_made)
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=_MAKING) as made:
             clone = Path(made) / "clone"
             self.source.change(
                 *("clone", "--quiet", "--shared", "--no-checkout", "--template=", "--origin=origin"),
@@ -80,7 +83,8 @@ class PrivateClone:
         remove(hooks)
         users = self.common_dir / "hooks"
         if settings.hooks_path is None and users.is_dir():
-            shutil.copytree(users, hooks, ignore=shutil.ignore_patterns("*.sample"))
+            samples = shutil.ignore_patterns("*.sample")
+            shutil.copytree(users, hooks, ignore=samples, ignore_dangling_symlinks=True)
 
     def _restore_info(self, excluded: Sequence[str]) -> None:
         info, users = self.git_dir / "info", self.common_dir / "info"
@@ -110,12 +114,19 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
                 f"workspace.copy names {path}, which is not in {source}",
                 remedy="create it, or take it out of workspace.copy in .mino/config.yml",
             )
-        remove(copy)  # never write through a link that somebody left there
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if original.is_dir():
-            shutil.copytree(original, copy, symlinks=True)
-        else:
-            shutil.copy2(original, copy)
+        try:
+            _copy(original, copy)
+        except OSError as error:
+            raise EnvironmentRefused(f"workspace.copy: {path} cannot be copied to {folder}: {error}") from error
+
+
+def _copy(original: Path, copy: Path) -> None:
+    remove(copy)  # never write through a link that somebody left there
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if original.is_dir():
+        shutil.copytree(original, copy, symlinks=True)
+    else:
+        shutil.copy2(original, copy)
 
 
 def remove(path: Path) -> None:

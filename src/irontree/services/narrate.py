@@ -11,6 +11,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     """What happened to the issue, with what matters of its particulars."""
     event, meta = record.event, record.meta
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
+    if event.event == "verify_failed_retryable" and meta.get("note"):
+        words = "sent back by {by}: “{note}”"
     return words.format(
         attempt=event.attempt_count,
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
@@ -18,8 +20,9 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         commit=_short(event.code_ref),
         why=_why(meta),
         by=meta.get("by") or getattr(event, "by", ""),
+        note=meta.get("note", ""),
         check=getattr(event, "blocking_check", ""),
-    ) + _sent_back(event, meta)
+    )
 
 
 def say_loop_event(record: Record[LoopEvent]) -> str:
@@ -65,12 +68,6 @@ _ISSUE_WORDS = {
 def _why(meta: dict[str, Any]) -> str:
     reasons = meta.get("reasons") or [meta.get("reason", "")]
     return "; ".join(str(reason) for reason in reasons)
-
-
-def _sent_back(event: IssueEvent, meta: dict[str, Any]) -> str:
-    if event.event.startswith("verify_failed") and meta.get("note"):
-        return f": sent back by {meta.get('by', 'a person')} (“{meta['note']}”)"
-    return ""
 
 
 def _short(code_ref: str | None) -> str:

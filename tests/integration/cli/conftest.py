@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from irontree.cli.main import main
 from irontree.services.approve import approve, propose
 from irontree.services.publish import publish
 from tests.support.repositories import git
+from tests.support.store import StillClock
 
 AGENT = """\
 #!/bin/sh
@@ -84,7 +85,8 @@ class Shell:
         git(self.root, "add", "SPEC.md")
         git(self.root, "commit", "--quiet", "--message", "requirements")
         git(self.root, "push", "--quiet", "origin", "main")
-        app = open_app(self.root, origin=Origin("Test Author"))
+        # Approved a while ago: two approvals within one second have no order.
+        app = replace(open_app(self.root, origin=Origin("Test Author")), clock=StillClock())
         proposal = propose(app, self.root / "SPEC.md")
         with app.driver.hold("publish"):
             publish(app, approve(app, proposal, proposal.revision, "Test Author"))

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -182,10 +181,7 @@ def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell,
     (tmp_path / "agent").write_text("#!/bin/sh\necho half > half.txt\necho started\nexec sleep 60\n")
     words = [sys.executable, "-m", "irontree", "-C", str(shell.root), "run", "1"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
-        assert "started" in iter(process.stderr.readline, "started\n").__next__() or True
-        deadline = time.monotonic() + 30
-        while not list(shell.root.glob(".mino/events/issue-1/0002*")) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        assert any(line == "started\n" for line in process.stderr)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

@@ -160,6 +160,13 @@ def test_hooks_at_a_configured_place_run(project, tmp_path, place):
     assert attempt.commit() == CommitRefused("refused by policy\n")
 
 
+def test_a_broken_link_among_the_hooks_is_passed_over(hooks, attempt):
+    hooks.mkdir(exist_ok=True)
+    (hooks / "post-merge").symlink_to("../../gone")
+    write(attempt.path, work="done\n")
+    assert isinstance(attempt.commit(), Committed)
+
+
 def test_a_hook_that_formats_and_refuses_gets_a_second_try(hooks, attempt):
     hook(hooks, "pre-commit", "grep -q formatted work || { echo formatted > work; echo reformatted work; exit 1; }")
     write(attempt.path, work="ugly\n")

@@ -182,6 +182,23 @@ def test_a_shallow_repository_works_too(project, tmp_path):
     assert head(project.remote, "main") == made.sha
 
 
+def test_a_bare_repository_with_worktrees_works_too(project, tmp_path):
+    git(tmp_path, "clone", "--quiet", "--bare", str(project.remote), "bare.git")
+    git(tmp_path / "bare.git", "worktree", "add", "--quiet", str(tmp_path / "tree"), "main")
+    git(tmp_path / "bare.git", "config", "irontree.dir", str(tmp_path / "tree"))
+    hook(tmp_path / "bare.git" / "hooks", "pre-commit", "echo checked > checked.txt; git add checked.txt")
+    repository = project.opened(tmp_path / "tree")
+    repository.adopt_home("host")
+    assert repository.preflight(project.local_target, PLAIN) == ()
+    base, workspace = repository.base(project.local_target), repository.workspace("run", PLAIN)
+    workspace.prepare(base)
+    write(workspace.path, work="done\n")
+    made = workspace.commit("[run] #1: work", base=base)
+    repository.keep(made.sha, "refs/irontree/issue-1/2", source=workspace)
+    assert repository.publish(made.sha, project.target).warning is None
+    assert (tmp_path / "tree" / "checked.txt").exists()
+
+
 def test_a_repository_with_sha256_works_too(project, tmp_path):
     git(tmp_path, "init", "--quiet", "--object-format=sha256", "modern")
     base = commit(tmp_path / "modern", "a.txt", "a\n")
@@ -207,6 +224,13 @@ def test_untracked_files_can_be_copied_in_and_are_never_committed(project):
     assert (workspace.path / "secrets" / "key").read_text() == "k\n"
     write(workspace.path, **{".env": "KEY=2\n", "local [1].cfg": "changed\n", "work": "done\n"})
     assert workspace.commit("[run] #1: work", base=head(project.root)).files == ("work",)
+
+
+def test_something_that_cannot_be_copied_is_named(project):
+    (project.root / "cache").mkdir()
+    os.mkfifo(project.root / "cache" / "pipe")
+    with pytest.raises(EnvironmentRefused, match="pipe"):
+        project.run_workspace(WorkspacePolicy(copy_files=("cache",))).prepare(head(project.root))
 
 
 def test_a_link_left_where_a_file_is_copied_to_is_not_followed(project, tmp_path):
@@ -294,6 +318,13 @@ def test_submodules_come_by_a_set_up_command(project, tmp_path):
         workspace.prepare(head(project.root))
         assert (workspace.path / "lib" / "lib.py").exists()
         assert clean(workspace)
+
+
+def test_a_half_made_clone_of_a_killed_run_is_never_seen_and_goes(project):
+    folder = project.cache / "irontree" / project.repository.id
+    (folder / ".making-killed" / "clone" / ".git").mkdir(parents=True)
+    project.run_workspace().prepare(head(project.root))
+    assert {path.name for path in folder.iterdir()} == {"run", "run.base", "run.gitconfig"}
 
 
 def test_a_cache_folder_that_was_wiped_in_between_is_made_again(project, workspace):

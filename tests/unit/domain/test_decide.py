@@ -299,11 +299,6 @@ def test_a_gap_in_a_large_tree_is_told_in_a_few_lines():
     assert decision.detail.endswith("c-9 and 40 more")
 
 
-def test_a_key_that_two_dependency_lists_name_is_said_once():
-    nodes = [node("p", container=True, needs=["a"]), node("x", parent="p", needs=["a"])]
-    assert decide(scope(nodes, [task("x", Phase.READY)], keys=["x"])) == Halt("protocol_gap", detail="x waits for a")
-
-
 def test_a_done_task_with_code_is_not_started_again():
     """Literally, the protocol's sixth step matches a finished task too."""
     finished = History().then("task_published", "run_started", WITH_CODE, "verify_passed", "checkup_done").now

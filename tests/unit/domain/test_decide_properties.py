@@ -22,13 +22,6 @@ def in_scope(given_scope):
     return [given_scope.states[key] for key in given_scope.keys if key in given_scope.states]
 
 
-def ancestors_and_self(given_scope, key):
-    found = [given_scope.nodes[key]]
-    while found[-1].parent in given_scope.nodes:
-        found.append(given_scope.nodes[found[-1].parent])
-    return found
-
-
 def done(given_scope, key):
     return key in given_scope.states and given_scope.states[key].done
 
@@ -49,7 +42,7 @@ def test_an_action_is_one_that_the_contract_allows_in_that_state(found):
         case Run():
             assert found.nodes[decision.task_key].executability == "executable"
             assert state.attempt_count <= state.max_retry_count
-            needed = [key for known in ancestors_and_self(found, decision.task_key) for key in known.depends_on]
+            needed = found.nodes[decision.task_key].depends_on
             assert state.started or all(done(found, key) for key in needed)
         case Verify():
             assert state.commit is not None

@@ -54,7 +54,8 @@ def scope(
 def trees(draw: Draw, *, most: int = 7, childless: bool = False) -> tuple[PlanNode, ...]:
     """Nodes of a plan: containers with parts at any depth, dependencies on earlier nodes that are no ancestors.
 
-    Containers without parts, which intake refuses, only if asked for.
+    As after intake, a part depends on all that its container depends on. Containers without parts, which intake
+    refuses, only if asked for.
     """
     nodes: list[PlanNode] = []
     for number in range(draw(st.integers(1, most))):
@@ -63,6 +64,7 @@ def trees(draw: Draw, *, most: int = 7, childless: bool = False) -> tuple[PlanNo
         above = _ancestors(nodes, parent)
         possible = [known.task_key for known in nodes if known.task_key not in above]
         needs = draw(st.sets(st.sampled_from(possible), max_size=3)) if possible else set()
+        needs |= {key for known in nodes if known.task_key == parent for key in known.depends_on}
         container = number < most - 1 and draw(st.integers(0, 3)) == 0
         nodes.append(node(f"t-{number}", needs=sorted(needs), parent=parent, container=container))
     parents = {known.parent for known in nodes} | ({known.task_key for known in nodes} if childless else set())
@@ -83,9 +85,10 @@ def _ancestors(nodes: list[PlanNode], key: str | None) -> set[str]:
 
 
 _DONE, _READY = PATHS[Phase.DONE], PATHS[Phase.READY]
+_QUIET = (*[_DONE] * 3, _READY)
 _CALM = (
-    *[_DONE] * 6,
-    *[_READY] * 4,
+    *_QUIET,
+    *_QUIET,
     PATHS[Phase.COMMITTED],
     PATHS[Phase.VERIFIED],
     (*PATHS[Phase.COMMITTED], "verify_failed_retryable"),
@@ -102,30 +105,28 @@ _CONTAINERS = (
 
 @st.composite
 def scopes(draw: Draw) -> Scope:
-    """A tree, some of it published, some of it in scope, calm or in any mixture of conditions, with budget or not."""
+    """A tree, some of it published, some of it in scope, in any mixture of conditions, with budget or not."""
     nodes = draw(trees(childless=True))
-    calm = draw(st.booleans())
-    states = [state for number, known in enumerate(nodes, start=1) if (state := _condition(draw, known, number, calm))]
+    mood = draw(st.sampled_from([_QUIET, _CALM, None]))
+    states = [state for number, known in enumerate(nodes, start=1) if (state := _condition(draw, known, number, mood))]
     keys = [known.task_key for known in nodes if draw(st.integers(0, 4))]
     forgotten = draw(st.sampled_from([None, None, None, *(known.task_key for known in nodes)]))
     known = [known for known in nodes if known.task_key != forgotten]
     return scope(known, states, keys=keys, budget=draw(st.integers(-1, 3)))
 
 
-def _condition(draw: Draw, known: PlanNode, number: int, calm: bool) -> TaskState | None:
-    kind = 9 if calm else draw(st.integers(0, 9))
-    if kind == 0:
+def _condition(draw: Draw, known: PlanNode, number: int, mood: tuple[Any, ...] | None) -> TaskState | None:
+    """The state of one node: of the scope's mood, or, without one, anything at all; None if unpublished."""
+    kind = draw(st.sampled_from(["unpublished", "random", "damaged", "any", "any"])) if mood is None else "usual"
+    if kind == "unpublished":
         return None
-    usual = _CONTAINERS if known.executability == "container" else _CALM
-    history = draw(histories(most=12)) if kind == 1 else History().then(*draw(st.sampled_from(_paths(kind, usual))))
+    usual = _CONTAINERS if known.executability == "container" else mood or _CALM
+    paths = usual if kind in {"usual", "damaged"} else tuple(PATHS.values())
+    history = draw(histories(most=12)) if kind == "random" else History().then(*draw(st.sampled_from(paths)))
     return replace(
         history.now,
         task_key=known.task_key,
         issue_number=number,
         sequence=draw(st.integers(1, 5)),
-        problem="sequence 2 is missing" if kind == 2 else None,
+        problem="sequence 2 is missing" if kind == "damaged" else None,
     )
-
-
-def _paths(kind: int, usual: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(PATHS.values()) if kind < 6 else usual
