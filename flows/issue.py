@@ -42,6 +42,8 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
     with living(app):
         while True:
             found = await asyncio.to_thread(next_step, app, number, loop_id)
+            if isinstance(found, Idle | Question):
+                await asyncio.to_thread(app.repository.back_up)
             if isinstance(found, Idle):
                 return Completed(name="Done" if found.done else "Waiting", message=found.reason)
             if isinstance(found, Question):

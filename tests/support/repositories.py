@@ -126,6 +126,12 @@ def make_template(folder: Path) -> Path:
     return folder
 
 
+def make_project(folder: Path) -> Project:
+    """The same without a template at hand."""
+    (folder / "template").mkdir()
+    return copy_project(make_template(folder / "template"), folder)
+
+
 def copy_project(template: Path, folder: Path) -> Project:
     """The user's clone and its remote in *folder*."""
     for name in ("project", "remote.git"):

@@ -101,17 +101,19 @@ class TickingClock:
 
 
 class Patience:
-    """A cancellation that never sleeps; `pauses` are those it was asked for, and `stop` asks to stop at one."""
+    """A cancellation that never sleeps; `pauses` are those it was asked for. A person may ask to stop during one."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, stops_at_a_pause: bool = False) -> None:
         self.pauses: list[float | None] = []
         self.stopped = False
+        self._stops = stops_at_a_pause
 
     def is_set(self) -> bool:
         return self.stopped
 
     def wait(self, timeout: float | None = None) -> bool:
         self.pauses.append(timeout)
+        self.stopped = self.stopped or self._stops
         return self.stopped
 
 
@@ -197,6 +199,7 @@ class Scene:
         self.agent = ScriptedAgent(writes_what_is_asked)
         self.checks = ScriptedCheckRunner(has)
         self.renderer = JinjaRenderer()
+        self.forge_seen = self.forge("us")
 
     @property
     def app(self) -> App:
@@ -214,7 +217,7 @@ class Scene:
             alive=lambda _: MemoryLock(self.clock),
             run_lock=self.run_lock,
             children=self.children,
-            forge=lambda: self.forge("us"),
+            forge=lambda: self.forge_seen,
             agent=lambda _: self.agent,
             checks=self.checks,
             clock=self.clock,

@@ -18,7 +18,7 @@ import platformdirs
 from irontree import __version__
 from irontree.cli.text import printable
 
-_LIBRARIES: Final = ("prefect", "pydantic", "gitpython", "jinja2", "rich")
+_LIBRARIES: Final = ("prefect", "pydantic", "pyyaml", "jinja2", "rich")
 _HIDDEN: Final = "***"
 _SECRET_NAME: Final = r"[\w.-]*(?:token|secret|passw|api[_-]?key|credential|auth)[\w.-]*"
 _ASSIGNED: Final = re.compile(rf"(?i)(\b{_SECRET_NAME}\s*[=:]\s*|--{_SECRET_NAME}\s+)(\S+)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -38,7 +37,7 @@ class Mode:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the mode and what goes with it; which mode takes what is checked in `run`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "modes:\n" + "\n".join(f"  {name:<11}{mode.help}" for name, mode in MODES.items())
+    parser.epilog = "modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items())
     parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
     parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
     add_note(parser, "why, or what the next attempt should change")
@@ -142,23 +141,15 @@ def _record(app: App, number: int, answer: Answer, asked: Asked | None) -> None:
 
 
 def _nudge(context: Context, app: App, number: int) -> None:
-    """Have the suspended run of this issue look at the log again; the answer is recorded already, whatever happens.
-
-    Nothing to do where no Prefect server is: then no run waits.
-    """
-    from irontree.flows.server_state import ServerState
-    from irontree.flows.settings import chosen_api_url, state_folder
-
-    home = state_folder()
-    configured = chosen_api_url(os.environ, app.preferences().api_url)
-    if not configured and not (home.is_dir() and ServerState(home).lives()):
-        return
-    from irontree.flows.nudging import nudge
+    """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now."""
+    from irontree.flows.nudging import nudge  # it imports Prefect, and only if a server runs
 
     try:
-        nudge(app, number)
+        started = nudge(app, number)
     except ServerUnavailable as error:
-        context.console.note(f"recorded; its run will see it later: {error.message}")
+        started = f"recorded; its run will see it later: {error.message}"
+    if started:
+        context.console.note(started)
 
 
 MODES: Final[Mapping[str, Mode]] = MappingProxyType(

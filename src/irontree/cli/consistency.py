@@ -99,6 +99,7 @@ def pre_flight(context: Context) -> int:
         stopped = stop_before_run(app, now, now.state(state.issue_number))
         if stopped:
             follow_up(app, stopped)
+            app.repository.back_up()
     now = read_world(app)
     asked = asked_about(app, now, open_loops(app), now.state(state.issue_number))
     _show(context, found, (asked,) if asked else ())

@@ -8,7 +8,7 @@ from typing import Any
 
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
-from irontree.cli.finding import find_issue
+from irontree.cli.finding import find_number
 from irontree.cli.parser import add_issue, add_json
 from irontree.ports import Stream
 from irontree.services.narrate import say_issue_event
@@ -22,9 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """Print one line per event, oldest first, and what could not be read."""
+    """Print one line per event, oldest first, and what could not be read; raises NotEligible where there is nothing."""
     app = context.open()
-    stream = app.log.read(find_issue(read_world(app), context.options.issue).issue_number)
+    world = read_world(app)
+    number = find_number(world, context.options.issue)
+    stream = app.log.read(number)
+    if not stream.highest_sequence:
+        world.state(number)
     context.console.show(as_json(stream), blocks(stream))
     return 0
 

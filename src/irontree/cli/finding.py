@@ -13,11 +13,16 @@ from irontree.services.world import World
 
 def find_issue(world: World, text: str) -> TaskState:
     """The issue that `issue-12`, `#12`, `12` or a task key names; raises NotEligible if the log knows none."""
+    return world.state(find_number(world, text))
+
+
+def find_number(world: World, text: str) -> int:
+    """Its number, even if nothing of its log can be read; raises NotEligible for a key that nobody has."""
     number = int(text) if text.isdecimal() else parse_issue(text)
     if number is not None:
-        return world.state(number)
+        return number
     if text in world.states:
-        return world.states[text]
+        return world.states[text].issue_number
     close = difflib.get_close_matches(text, world.states, n=1)
     meant = f"; did you mean {close[0]}?" if close else ""
     raise NotEligible(

@@ -20,14 +20,9 @@ from typing import Final, Protocol, cast
 from irontree import __version__
 from irontree.cli.console import Console, open_console
 from irontree.cli.context import Context
+from irontree.cli.exit_codes import BUG, INTERRUPTED, OK, REFUSED, USAGE
 from irontree.cli.parser import Parser, UsageError
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
-
-OK: Final = 0
-REFUSED: Final = 1
-USAGE: Final = 2
-BUG: Final = 3
-INTERRUPTED: Final = 130
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {

@@ -9,6 +9,7 @@ from typing import Any
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
 from irontree.cli.context import Context
+from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.finding import find_issue, refuse_beside_loop
 from irontree.cli.hints import Asked, step_command
 from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
@@ -21,7 +22,6 @@ from irontree.services.narrate import say_issue_event
 from irontree.services.overview import title_of
 from irontree.services.world import World, read_world
 
-INTERRUPTED = 130
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
 
 
@@ -53,6 +53,7 @@ def take_step(
         if not beside_loop:
             refuse_beside_loop(app)
         step(app, before)
+        app.repository.back_up()
         code = tell(context, app, before, wanted)
         return INTERRUPTED if cancel.is_set() else code
 
@@ -61,7 +62,7 @@ def tell(context: Context, app: App, before: TaskState, wanted: Collection[str])
     """Say what was recorded since *before*, and what to type next; 0 if it ended with a *wanted* event."""
     told = look_back(app, before, wanted)
     context.console.show(as_json(told), blocks(told))
-    return 0 if told.wanted else 1
+    return OK if told.wanted else REFUSED
 
 
 def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:

@@ -80,10 +80,9 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 
 
 def follow_up(app: App, state: TaskState) -> None:
-    """What follows from new events of an issue: the forge, the brief, the backup of the log (R9, R13)."""
+    """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
     deliver(app, state.issue_number)
     write_brief(app, read_world(app), state)
-    app.repository.back_up()
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:

@@ -62,7 +62,7 @@ def test_a_person_sends_work_back_accepts_it_and_the_parent_is_completed(shell):
     assert "seen on paper" in (shell.root / ".mino/reports/issue-3/report.md").read_text()
     back = shell("checkup", "reject", "issue-3", "please", "make it longer")
     assert back.code == 0
-    assert "sent back by Test Author (“please make it longer”)" in back.out
+    assert "sent back by Test Author: “please make it longer”" in back.out
     assert shell("run", "3").code == 0
     assert shell("verify", "3").code == 1
     accepted = shell("checkup", "accept", "#3", "--json")

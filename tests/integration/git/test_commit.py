@@ -100,6 +100,7 @@ def test_ignored_files_are_not_in_it(attempt):
 
 
 def test_what_the_user_ignores_for_himself_is_ignored_too(project, attempt):
+    (project.root / ".git" / "info").mkdir()
     write(project.root / ".git" / "info", exclude="scratch.txt\n")
     write(attempt.path, **{"scratch.txt": "x\n"})
     assert attempt.commit() is None

@@ -37,7 +37,9 @@ def test_plain_columns_are_aligned_and_empty_cells_are_marked():
 
 
 def test_plain_blocks_are_apart_by_one_empty_line_and_titles_end_in_a_colon():
-    text = list(plain([Lines(("one",)), Lines(("two", Cell("  three")), title="More"), Verbatim("a\nb\n", title="Diff")]))
+    text = list(
+        plain([Lines(("one",)), Lines(("two", Cell("  three")), title="More"), Verbatim("a\nb\n", title="Diff")])
+    )
     assert text == ["one", "", "More:", "  two", "    three", "", "Diff:", "  a", "  b"]
 
 

@@ -55,7 +55,9 @@ def test_every_agent_is_found_by_the_program_it_needs(agent):
 
 
 def test_variables_are_proposed_by_name_and_only_if_they_are_set():
-    proposals = agent_settings(Facts(files={}, programs=frozenset({"gemini"}), variables=frozenset({"GEMINI_API_KEY", "X"})))
+    proposals = agent_settings(
+        Facts(files={}, programs=frozenset({"gemini"}), variables=frozenset({"GEMINI_API_KEY", "X"}))
+    )
     assert {proposal.key: proposal.value for proposal in proposals}["agent.environment"] == ["GEMINI_API_KEY"]
 
 
@@ -103,7 +105,10 @@ def test_pytest_gets_an_environment_that_git_never_sees():
     [
         ({"pyproject.toml": '[project]\nname="x"\ndependencies=["rich"]\n'}, "-e . pytest"),
         ({"pyproject.toml": '[project]\nname="x"\n[project.optional-dependencies]\ntest=["pytest"]\n'}, "-e '.[test]'"),
-        ({"pyproject.toml": '[project]\nname="x"\n[dependency-groups]\ndev=["pytest"]\n', "src": ""}, "-e . --group dev"),
+        (
+            {"pyproject.toml": '[project]\nname="x"\n[dependency-groups]\ndev=["pytest"]\n', "src": ""},
+            "-e . --group dev",
+        ),
         ({"setup.py": "", "requirements-dev.txt": "pytest==8\n"}, "-e . -r requirements-dev.txt"),
         ({"pyproject.toml": "not toml ["}, "pytest"),
     ],

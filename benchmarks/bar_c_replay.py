@@ -1,0 +1,83 @@
+"""(c) Replaying 1,000 issues of eight events each, against reading the same YAML; and a second `status` after a first."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.baselines.read_yaml import read_events
+from benchmarks.logs import EVENTS_PER_ISSUE, lay_out_log
+from benchmarks.measure import Comparison, Pair, alternate
+from benchmarks.programs import IRONTREE, launch
+from benchmarks.sandbox import Effort
+from irontree.clock import SystemClock
+from irontree.store.event_log import FileEventLog
+from irontree.store.layout import Layout
+from irontree.store.replays import CachedReplays
+
+REPLAY_BAR, SECOND_BAR = 1.5, 0.2
+
+
+def compare(effort: Effort) -> Iterator[Comparison]:
+    """One log for both comparisons."""
+    issues = 20 if effort.quick else 1_000
+    root = lay_out_log(effort.folder, issues).repository.root
+    yield _replay(effort, root, issues)
+    yield _second_status(effort, root, issues)
+
+
+def _replay(effort: Effort, root: Path, issues: int) -> Comparison:
+    """Both in this process. Ours begins without a cache and writes one."""
+    name = f"c: replay, {issues:,} issues x {EVENTS_PER_ISSUE} events against YAML alone"
+    pairs = alternate(
+        lambda: _replayed(root, issues), lambda: _read(root, issues), effort.pairs, effort.watching(name)
+    )
+    return Comparison(name, REPLAY_BAR, pairs)
+
+
+def _replayed(root: Path, issues: int) -> float:
+    layout = _forget(root)
+    gc.collect()
+    began = time.perf_counter()
+    log = FileEventLog(root, SystemClock())
+    found = CachedReplays(log, layout.events, layout.cache, SystemClock()).all()
+    seconds = time.perf_counter() - began
+    if len([reading for reading in found.values() if reading.replay.state and reading.replay.state.done]) != issues:
+        raise RuntimeError("the replay did not find all issues done")
+    return seconds
+
+
+def _read(root: Path, issues: int) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    files = read_events(Layout(root).events)
+    seconds = time.perf_counter() - began
+    if files != issues * EVENTS_PER_ISSUE:
+        raise RuntimeError(f"{files} files read")
+    return seconds
+
+
+def _second_status(effort: Effort, root: Path, issues: int) -> Comparison:
+    """Two whole commands each time, the first without a cache; they cannot change places."""
+    name = f"c: second status against first, {issues:,} issues"
+    watch, pairs = effort.watching(name), []
+    for number in range(effort.pairs):
+        _forget(root)
+        first, second = _status(root), _status(root)
+        pairs.append(Pair(ours=second, baseline=first))
+        watch(number + 1)
+    return Comparison(name, SECOND_BAR, tuple(pairs))
+
+
+def _status(root: Path) -> float:
+    return launch([IRONTREE, "-C", str(root), "status"]).seconds
+
+
+def _forget(root: Path) -> Layout:
+    """Remove what was derived from the log."""
+    layout = Layout(root)
+    shutil.rmtree(layout.cache, ignore_errors=True)
+    return layout

@@ -1,0 +1,97 @@
+"""(e) The next decision over a graph of 10,000 nodes, against the sorter of the standard library; and how it grows."""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from benchmarks.baselines.ready_nodes import ready_nodes
+from benchmarks.measure import Comparison, alternate
+from benchmarks.sandbox import Effort
+from irontree.domain.decide import Run, Scope, decide
+from irontree.domain.events import Record, TaskPublished
+from irontree.domain.evolve import evolve
+from irontree.domain.plan import PlanNode
+from irontree.domain.state import Phase, TaskState
+
+SORTER_BAR, GROWTH_BAR = 5.0, 13.0
+DEPENDENCIES, REACH = 3, 50
+CALLS = 5
+"""In one measurement: a single decision over 1,000 nodes is too short to be timed."""
+SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A tree of executable nodes of which the first half is done, as `decide` and as the sorter want it."""
+
+    scope: Scope
+    graph: dict[str, tuple[str, ...]]
+    done: frozenset[str]
+
+    def decide(self) -> float:
+        """Seconds for our next decision."""
+        return _timed(lambda: decide(self.scope))
+
+    def sort(self) -> float:
+        """Seconds for the sorter's answer: all nodes that are ready."""
+        return _timed(lambda: ready_nodes(self.graph, self.done))
+
+
+def compare(effort: Effort) -> Iterator[Comparison]:
+    """The same graph for both sides; what is compared answers `what can be started next`."""
+    many, few = (1_000, 100) if effort.quick else (10_000, 1_000)
+    large, small = half_done(many), half_done(few)
+    _require_same_answer(large)
+    name = f"e: decide, {many:,} nodes against graphlib"
+    yield Comparison(name, SORTER_BAR, alternate(large.decide, large.sort, effort.pairs, effort.watching(name)))
+    name = f"e: decide, {many:,} nodes against {few:,}"
+    yield Comparison(name, GROWTH_BAR, alternate(large.decide, small.decide, effort.pairs, effort.watching(name)))
+
+
+def half_done(size: int) -> Half:
+    """*size* nodes, each with up to three dependencies among the fifty before it."""
+    chance = random.Random(SEED)
+    keys = [f"task-{number:05d}" for number in range(size)]
+    graph = {key: _dependencies(keys[max(0, at - REACH) : at], chance) for at, key in enumerate(keys)}
+    done = frozenset(keys[: size // 2])
+    states = {key: _state(key, number, done) for number, key in enumerate(keys, start=1)}
+    nodes = {key: PlanNode(task_key=key, title=key, depends_on=graph[key]) for key in keys}
+    return Half(Scope(nodes, states, tuple(keys), children={}), graph, done)
+
+
+def _dependencies(before: list[str], chance: random.Random) -> tuple[str, ...]:
+    return tuple(sorted(chance.sample(before, min(DEPENDENCIES, len(before)))))
+
+
+def _state(key: str, number: int, done: frozenset[str]) -> TaskState:
+    published = TaskPublished(
+        task_key=key,
+        issue_number=number,
+        spec_revision="0" * 8,
+        approved_revision="0" * 8,
+        sequence=1,
+        next_stage="run",
+        workflow_entry_state="ready_to_start",
+        attempt_count=0,
+        max_retry_count=3,
+    )
+    state = evolve(None, Record(published))
+    return replace(state, phase=Phase.DONE) if key in done else state
+
+
+def _require_same_answer(half: Half) -> None:
+    ours = decide(half.scope)
+    if not isinstance(ours, Run) or ours.task_key not in ready_nodes(half.graph, half.done):
+        raise RuntimeError(f"the two sides disagree: {ours}")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    for _ in range(CALLS):
+        work()
+    return (time.perf_counter() - began) / CALLS

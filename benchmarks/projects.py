@@ -1,0 +1,67 @@
+"""Repositories that Iron Tree works on here: one task each time, an agent that writes one file, `true` as its check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.sandbox import git, new_repository
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app, set_up
+from irontree.domain.decide import Halt
+from irontree.services import loop as loops
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
+from irontree.services.steps import perform
+
+AGENT = 'echo done > "$IRONTREE_TASK_KEY.txt"'
+CHECK = "true"
+_CONFIG = f"""\
+agent:
+  command: [sh, -c, '{AGENT}']
+publish:
+  remote: origin
+  target_branch: main
+"""
+_DOCUMENT = """\
+# Work
+
+## {title}
+
+Write one file.
+
+- [ ] The file is there `$ {check}`
+"""
+
+
+def lay_out(folder: Path, name: str) -> App:
+    """A new repository with its remote, set up for Iron Tree."""
+    root = new_repository(folder, name)
+    set_up(root)
+    (root / ".mino" / "config.yml").write_text(_CONFIG, encoding="utf-8")
+    return open_app(root, origin=Origin("benchmark"))
+
+
+def publish_task(app: App, title: str) -> str:
+    """Approve and publish a document with one task; the id of the loop over it. The log ends at task_published."""
+    root = app.repository.root
+    document = root / f"{title}.md"
+    document.write_text(_DOCUMENT.format(title=title, check=CHECK), encoding="utf-8")
+    git(root, "add", document.name)
+    git(root, "commit", "--quiet", f"--message=Ask for {title}")
+    git(root, "push", "--quiet", "origin", "main")
+    proposal = propose(app, document)
+    with app.driver.hold("publish"):
+        return authorise(app, proposal, proposal.revision, "benchmark").id
+
+
+def drive(app: App, loop_id: str) -> None:
+    """Take the loop to its end in this process, without Prefect; raises RuntimeError if it stops short."""
+    while not isinstance(decision := loops.next_decision(app, loop_id), Halt):
+        perform(app, decision, loop_id)
+    require_done(app, loop_id, decision)
+
+
+def require_done(app: App, loop_id: str, decision: Halt) -> None:
+    """Raise RuntimeError unless all tasks of the loop are done: what failed early has a fine time."""
+    if decision.reason != "goal_reached":
+        raise RuntimeError(f"loop {loop_id} in {app.repository.root} stopped: {decision}")

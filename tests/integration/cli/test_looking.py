@@ -1,0 +1,292 @@
+"""The verbs that only look: their JSON keys, what they survive, and what they do not import."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from irontree.app import Origin
+from irontree.bootstrap import open_app
+from irontree.domain.decide import Halt
+from irontree.services import loop as loops
+from irontree.services.world import read_world
+from tests.support.store import LOOP_ID, entity
+
+SHOW_KEYS = {
+    *("issue", "task_key", "title", "type", "phase", "problem", "revision", "document", "parent", "children"),
+    *("depends_on", "waits_for", "loop_id", "attempt", "attempts", "commit", "code_ref", "publication"),
+    *(
+        "completion_basis",
+        "criteria",
+        "checks",
+        "failure",
+        "events",
+        "question",
+        "next",
+        "files",
+        "undelivered",
+        "diff",
+    ),
+}
+ISSUE_KEYS = {
+    *("number", "task_key", "title", "parent", "depth", "phase", "stage", "attempts", "code_ref"),
+    *("waits_for", "asks", "problem", "undelivered"),
+}
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """Everything under .mino but caches and locks, which a look may touch."""
+    found = (path for path in (root / ".mino").rglob("*") if path.is_file())
+    return {
+        str(path): path.read_bytes() for path in found if not path.relative_to(root / ".mino").parts[0].startswith(".")
+    }
+
+
+def halted_loop(shell, reason: str = "loop_budget_exhausted", key: str | None = None) -> None:
+    app = open_app(shell.root, origin=Origin("Test Author"))
+    loops.start(app, entity(task_keys=tuple(read_world(app).states)), "0123456789abcdef")
+    loops.halt(app, LOOP_ID, Halt(reason, key))
+
+
+def test_status_lists_the_tree_in_order_with_documented_keys(shell):
+    issues = shell("status", "--json").data["issues"]
+    assert [(issue["number"], issue["depth"], issue["parent"]) for issue in issues] == [
+        (1, 0, None),
+        (2, 0, None),
+        (3, 1, "parts"),
+    ]
+    assert issues[0].keys() == ISSUE_KEYS
+    assert shell("status").out.splitlines()[0] == "0 of 3 issues done"
+
+
+def test_show_tells_everything_about_one_issue(shell):
+    shell("run", "1")
+    shown = shell("show", "first-text", "--diff", "--json").data
+    assert shown.keys() == SHOW_KEYS
+    assert shown["criteria"] == [{"text": "It is there", "covered_by": "test ! -e broken"}]
+    assert "+attempt 1" in shown["diff"]
+    assert set(shown["files"]) == {"brief", "events", "transcript 0002"}
+    assert all((shell.root / path).exists() for path in shown["files"].values())
+    assert shown["next"] == "irontree verify issue-1"
+    text = shell("show", "#1", "--diff").out
+    for part in (
+        "committed, to be verified",
+        "Attempts: 1 of 2",
+        "From: SPEC.md",
+        "+attempt 1",
+        "irontree verify issue-1",
+    ):
+        assert part in text
+
+
+def test_show_of_a_composite_names_its_parts_and_of_a_part_what_it_waits_for(shell):
+    assert "Parts: #3" in shell("show", "2").out
+    part = shell("show", "3").out
+    assert "Part of: #2" in part
+    assert "Waits for: #1" in part
+
+
+def test_events_as_json_are_the_contracts_blocks_exactly_as_recorded(shell):
+    [found] = shell("events", "1", "--json").data["events"]
+    [file] = (shell.root / ".mino/events/issue-1").iterdir()
+    lines = file.read_text().splitlines()
+    keys = [line.split(":")[0].strip() for line in lines[1 : lines.index("meta:")]]
+    assert list(found["iron_tree"]) == keys
+    assert found["iron_tree"]["event"] == "task_published"
+    assert {"time", "actor"} <= found["meta"].keys()
+
+
+def test_events_are_one_line_each(shell):
+    lines = shell("events", "1").out.splitlines()
+    assert lines[0].split() == ["SEQ", "TIME", "EVENT", "WHAT"]
+    assert lines[1].startswith("0001  ")
+    assert lines[1].endswith("task_published  published")
+
+
+def test_events_that_cannot_be_read_are_named_even_if_none_can(shell):
+    for file in (shell.root / ".mino/events/issue-1").iterdir():
+        file.write_text("iron_tree: [")
+    shown = shell("events", "1")
+    assert shown.code == 0
+    assert "0001-task-published.yml" in shown.out
+    assert shell("events", "9").code == 1
+
+
+def test_the_graph_is_mermaid_text_with_numbers_and_states(shell):
+    drawn = shell("graph").out
+    assert drawn.startswith("flowchart TD\n")
+    assert "First text: ready to run" in drawn
+    nodes = {node["task_key"]: node for node in shell("graph", "--json").data["nodes"]}
+    assert nodes["parts-second-text"]["depends_on"] == ["first-text"]
+    assert nodes["parts-second-text"]["parent"] == "parts"
+    assert nodes["parts"]["issue"] == 2
+
+
+def test_a_graph_of_nothing_is_refused_with_what_to_do(bare_shell):
+    bare_shell("init")
+    empty = bare_shell("graph")
+    assert empty.code == 1
+    assert "irontree task SPEC.md" in empty.err
+
+
+def test_a_halted_loop_asks_its_question_with_the_command_that_answers_it(shell):
+    halted_loop(shell)
+    [question] = shell("status", "--json").data["questions"]
+    assert (question["issue"], question["loop_id"]) == (None, LOOP_ID)
+    assert [answer["command"] for answer in question["answers"]] == [
+        f"irontree task resume {LOOP_ID} --answer loop=extend:20",
+        f"irontree task resume {LOOP_ID} cancel",
+    ]
+    [row] = shell("loops", "--json").data["loops"]
+    assert (row["loop_id"], row["status"], row["total"]) == (LOOP_ID, "halted", 3)
+    one = shell("loops", LOOP_ID)
+    assert "halted, 0 of 50 transitions used" in one.out
+    assert "loop=extend:20" in one.out
+    assert shell("loops", LOOP_ID, "--json").data.keys() == {"loop", "cancelled", "tasks", "events"}
+
+
+def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):
+    halted_loop(shell, "blocked", "first-text")
+    (shell.root / "README.md").write_text("changed\n")
+    shell("checkup", "pre-flight", "1")
+    (shell.root / "README.md").write_text("hello\n")
+    assert shell("checkup", "unblock", "1", "--json").data["next"] == f"irontree task resume {LOOP_ID}"
+
+
+def test_a_loop_that_is_not_there_is_refused(shell):
+    missing = shell("loops", "2020-01-01-0000-aaaaaa")
+    assert missing.code == 1
+    assert "irontree loops" in missing.err
+
+
+def test_damage_is_shown_by_status_found_by_check_and_recorded_by_reconcile(shell):
+    shell("run", "1")
+    (shell.root / ".mino/events/issue-1/0002-run-started.yml").write_text("iron_tree: [")
+    assert shell("status").code == 0
+    assert "0002-run-started.yml" in shell("status").out
+    assert "irontree checkup reconcile" in shell("status").out
+    before = files(shell.root)
+    found = shell("checkup", "check", "--json")
+    assert found.code == 1
+    assert not found.data["ok"]
+    assert files(shell.root) == before
+    reconciled = shell("checkup", "reconcile")
+    assert reconciled.code == 1
+    assert "missing events were recorded" in reconciled.out
+    assert "sequence_gap_detected" in shell("events", "1").out
+
+
+def test_a_healthy_log_passes_the_check_and_reconciling_it_changes_nothing(shell):
+    assert shell("checkup").out == "Nothing is wrong.\n"
+    before = shell("events", "1").out
+    assert shell("checkup", "reconcile").code == 0
+    assert shell("events", "1").out == before
+
+
+@pytest.mark.parametrize(
+    "words", [["status"], ["show", "1"], ["events", "1"], ["graph"], ["loops"], ["config"], ["checkup", "check"]]
+)
+def test_looking_changes_nothing(shell, words):
+    before = files(shell.root)
+    assert shell(*words).code == 0
+    assert files(shell.root) == before
+
+
+def test_titles_of_other_people_reach_no_terminal_raw(shell):
+    app = open_app(shell.root, origin=Origin("Test Author"))
+    [plan] = [app.plans.load(revision) for revision in app.plans.revisions()]
+    hostile = tuple(node.model_copy(update={"title": f"\x1b[2J{node.title}\x9b31m\u202e"}) for node in plan.nodes)
+    for file in (shell.root / ".mino/plans").iterdir():
+        file.unlink()
+    app.plans.save(plan.model_copy(update={"nodes": hostile}))
+    for words in (["status"], ["show", "1"], ["graph"], ["status", "--json"], ["run", "1"]):
+        typed = shell(*words)
+        assert not {"\x1b", "\x9b", "\u202e"} & set(typed.out + typed.err), words
+
+
+def test_outside_a_repository_and_before_init_the_remedy_is_named(bare_shell, tmp_path):
+    assert "irontree init" in bare_shell("status").err
+    elsewhere = replace(bare_shell, root=tmp_path)
+    refused = elsewhere("status", "--json")
+    assert refused.code == 1
+    assert json.loads(refused.err)["error"]["kind"] == "not_a_repository"
+
+
+def test_the_folder_can_be_given_before_or_behind_the_verb(shell, tmp_path):
+    sub = shell.root / "docs"
+    sub.mkdir()
+    assert replace(shell, root=sub)("status").code == 0
+    assert replace(shell, root=tmp_path)("status", "-C", "project").code == 0
+
+
+def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "80"},
+    )
+
+
+HEAVY = ("prefect", "jinja2", "rich", "markdown_it", "git")
+PROBE = """
+import sys
+from irontree.cli.main import main
+code = main(sys.argv[1:])
+print(code, *sorted(name for name in {heavy!r} if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["example"],
+        ["status"],
+        ["show", "1"],
+        ["events", "1"],
+        ["graph"],
+        ["loops"],
+        ["config"],
+    ],
+)
+def test_looking_imports_nothing_heavy(shell, words):
+    shell("run", "1")
+    done = python("-c", PROBE.format(heavy=HEAVY), *words, cwd=shell.root)
+    assert done.stderr.splitlines()[-1] == "0"
+
+
+@pytest.mark.parametrize("words", [["run", "1"], ["checkup", "pre-flight", "1"], ["checkup", "reconcile"]])
+def test_steps_never_import_prefect(shell, words):
+    done = python("-c", PROBE.format(heavy=("prefect",)), *words, cwd=shell.root)
+    assert done.stderr.splitlines()[-1] == "0"
+
+
+def test_a_reader_that_has_enough_is_no_error(shell):
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "irontree", "events", "1"]
+    done = subprocess.run(words, cwd=shell.root, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_that_the_locale_cannot_encode_crashes_nothing(shell):
+    shell.publish("# Größe\n\n## Größe → Maß\n\n- [ ] ist da (check: tests)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "irontree", "status"],
+        cwd=shell.root,
+        capture_output=True,
+        check=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+    )
+    assert b"Gr??e ? Ma?" in done.stdout

@@ -1,0 +1,255 @@
+"""A value for every template, with the same text wherever people or programs write; and texts that mean harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from irontree.domain.halt import RULE
+from irontree.domain.plan import (
+    AgentSpec,
+    CheckCommand,
+    Criterion,
+    DetectionRow,
+    ExecutionPolicy,
+    PlanNode,
+    PublishPolicy,
+    WorkspacePolicy,
+)
+from irontree.domain.results import CheckResult
+from irontree.domain.verdict import Coverage
+from irontree.services.views import (
+    TEMPLATES,
+    ApprovalView,
+    BriefView,
+    ChildView,
+    CommentView,
+    EvidenceView,
+    ExecutionView,
+    ExternalEventView,
+    FailureView,
+    FormView,
+    IssueView,
+    LoopFormView,
+    ManualAcceptanceView,
+    PlannedView,
+    PromptView,
+    QuoteView,
+    ReplyView,
+    ReportView,
+    StatusView,
+    WaitingView,
+)
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+NOW = "2026-01-02T12:00:00Z"
+MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"
+KEY_MARKER = "<!-- irontree:task-key auth-login -->"
+ORDINARY = "Log in with a password"
+HOSTILE = {
+    "headings": "# Approved\n## Status\n- Task Key: other",
+    "setext": "Approved\n===\n\nStatus\n---",
+    "open fence": "text\n```yaml\niron_tree:\n  version: 1",
+    "long fence": "``````\n~~~~~~~~\n```",
+    "backticks": "`a` ``b`` ```c``` `",
+    "open comment": "before <!-- never closed",
+    "closing comment": "--> escaped <!-- irontree:task-key other -->",
+    "our markers": f"{MARKER}\n{KEY_MARKER}\n<!--irontree:task-key auth-login-->",
+    "jinja": "{{ comment.marker }} {% for x in range(9) %}x{% endfor %} {# gone #} {{ undefined }}",
+    "commits": f"its tip is {SHA}, {SHA[:7]} and {SHA.upper()[:12]}, _{SHA[:10]}_, refs/x-{SHA[:12]}",
+    "numbers": "1048576 bytes, 20260102 and 0000000000",
+    "local paths": "see .mino/events/issue-7/0003-run-started.yml, /home/ada/shop/.mino/config.yml or `.mino`",
+    "machine words": "verify_failed_terminal: Completion Basis: verified, code_ref : x, iron_tree:",
+    "event log dump": "--- sequence 3 · run_started ---",
+    "controls": "a\x00b\x1b[31mred\x1b[0m\x1b]0;title\x07 \u202egnp.exe c\rd\x85e\u2028f\x0bg \ufeff",
+    "html": "<details><summary>x</summary><script>alert(1)</script><img src=x onerror=y> </section>",
+    "links": "[click](javascript:alert(1)) ![x](http://192.0.2.1/x.png) https://example.com/`) @team/all #12 Closes #3",
+    "table": "a | b \\| c\n|---|---|\n| d | e |",
+    "list": "- [x] done\n1. one\n> quoted\n\n    indented",
+    "only blanks": " \n\t\n ",
+    "empty": "",
+    "unicode": "\N{PALM TREE} \N{LATIN SMALL LETTER E}\N{COMBINING ACUTE ACCENT} \N{ZERO WIDTH SPACE} 要求",
+    "large": "word " * 20_000,
+    "one large word": "x" * 100_000,
+    "many lines": "\n" * 10_000,
+}
+
+
+def node(text: str) -> PlanNode:
+    return PlanNode(
+        task_key="auth-login",
+        title=text or "x",
+        depends_on=("auth-core", "setup"),
+        target_files=(text, "src/login.py"),
+        description=text,
+        criteria=(
+            Criterion(text=text or "x", manual=True),
+            Criterion(text=text or "x", check="unit"),
+            Criterion(text=text or "x", command=text or "x"),
+        ),
+        verification=(text, "pytest tests/login"),
+    )
+
+
+def coverage(text: str) -> tuple[Coverage, ...]:
+    return tuple(Coverage(criterion, by) for criterion, by in zip(node(text).criteria, (None, text, "x"), strict=True))
+
+
+def results(text: str) -> tuple[CheckResult, ...]:
+    passed = CheckResult(
+        name=text, command=text, ended="exited", exit_code=0, seconds=1.25, output=text, output_digest="x"
+    )
+    failed = passed.model_copy(update={"exit_code": 1})
+    return passed, failed, passed.model_copy(update={"ended": "not_started", "exit_code": None})
+
+
+def failure(text: str) -> FailureView:
+    return FailureView(text, SHA, 1, 4, text, NOW, text, note=text)
+
+
+STATUS = StatusView("1a2b3c4d", "1a2b3c4d", "approved", "run", "verify", "ready_to_start", 1, 3, "local_only")
+
+
+def issue(text: str) -> IssueView:
+    return IssueView(node(text), STATUS, "auto", parent="#3", depends_on=("#4", "#5"))
+
+
+def brief(text: str) -> BriefView:
+    return BriefView(
+        number=7,
+        url="https://example.com/7",
+        node=node(text),
+        status=STATUS,
+        spec_path=text,
+        published_at=NOW,
+        parent="#3",
+        commands=(text, "make test"),
+        coverage=coverage(text),
+        children=(ChildView("auth-core", 4, text, "verified", SHA), ChildView("setup", 5, text)),
+        halt_reason="blocked",
+        manual_close=text,
+        acceptance=ManualAcceptanceView((text, text), SHA, NOW, (text,), accept_note=text),
+        failure=failure(text),
+        external=ExternalEventView("issue_closed", NOW, text, text),
+        execution=ExecutionView(1, 4, NOW, NOW, SHA, (text,), (text,), text),
+        report_path=".mino/reports/issue-7/report.md",
+        evidence=EvidenceView("accepted", NOW, SHA, SHA, results(text), text, text),
+        outcome="pass",
+        warnings=(text,),
+    )
+
+
+def report(text: str) -> ReportView:
+    return ReportView(
+        number=7,
+        title=text,
+        anchor=SHA,
+        outcome=text,
+        date=NOW,
+        environment={"python": text},
+        results=results(text),
+        coverage=coverage(text),
+        findings=(text,),
+        recipe=(text,),
+        promoted_doc=text,
+        rationale=text,
+        note=text,
+    )
+
+
+def prompt(text: str) -> PromptView:
+    quotes = (QuoteView(text, text),)
+    return PromptView(7, node(text), 2, 4, (text, "make test"), failure(text), continues=True, quotes=quotes)
+
+
+def comment(text: str) -> CommentView:
+    return CommentView(
+        number=7,
+        marker=MARKER,
+        reason=text,
+        action=text,
+        attempt=2,
+        attempts=4,
+        commit_url=f"https://example.com/commit/{SHA}",
+        docs_url=f"https://example.com/docs {text}",
+        report_url=f"file:///home/ada/.mino/report{text}",
+    )
+
+
+def reply(text: str) -> ReplyView:
+    return ReplyView(text, MARKER, None, (text,) * 50, f"https://example.com/{SHA}", text, text)
+
+
+def form(text: str, reason: str) -> FormView:
+    return FormView(
+        number=7,
+        title=text,
+        url=text,
+        reason=text,
+        choices=RULE[reason].choices,
+        answer=f"--answer 'issue-7=accept:{text}'",
+        remedy=text,
+        attempt=4,
+        attempts=4,
+        anchor=SHA,
+        publish=PublishPolicy(remote="origin", target_branch="main"),
+        coverage=coverage(text),
+        results=results(text),
+        files_changed=(text,) * 60,
+        warnings=(text,),
+        failure=failure(text),
+        report_path=".mino/reports/issue-7/report.md",
+        not_before=NOW,
+        revision="1a2b3c4d",
+        diff=text,
+    )
+
+
+def loop_form(text: str, reason: str) -> LoopFormView:
+    waiting = (WaitingView(7, text, text, ("auth-core", "setup")), WaitingView(8, text, text))
+    return LoopFormView("2026-01-02-1200-a3f8b2", text, RULE[reason].choices, text, 3, 6, 50, 50, waiting)
+
+
+def policy(text: str) -> ExecutionPolicy:
+    check = CheckCommand(name=text or "x", run=text or "x")
+    return ExecutionPolicy(
+        agent=AgentSpec(command=(text, "--print")),
+        checks=(check,),
+        detection=(DetectionRow(files=("package.json",), commands=(check, check)),),
+        workspace=WorkspacePolicy(setup=(text,)),
+        publish=PublishPolicy(remote="origin", target_branch="main"),
+    )
+
+
+def approval(text: str) -> ApprovalView:
+    return ApprovalView(
+        revision="1a2b3c4d",
+        spec_path=text,
+        tasks=(PlannedView(node(text), 0, "new", coverage(text)), PlannedView(node(text), 1, text, (), 7)),
+        policy=policy(text),
+        budget=60,
+        loop_mode=True,
+        answer="irontree task requirements.md --approve 1a2b3c4d",
+        estimate=text,
+        trivial=(text,),
+        warnings=(text,),
+        quotes=(QuoteView(text, text),),
+        diff=text,
+    )
+
+
+def case(template: str, text: str) -> Mapping[str, object]:
+    """The values of that template; a template without a case is a KeyError, and so a failed test."""
+    name, view = TEMPLATES[template]
+    reason = template.rpartition("/")[2].removesuffix(".md").replace("-", "_")
+    makers: Mapping[type, Callable[[], object]] = {
+        IssueView: lambda: issue(text),
+        BriefView: lambda: brief(text),
+        ReportView: lambda: report(text),
+        PromptView: lambda: prompt(text),
+        CommentView: lambda: comment(text),
+        ReplyView: lambda: reply(text),
+        FormView: lambda: form(text, reason),
+        LoopFormView: lambda: loop_form(text, reason),
+        ApprovalView: lambda: approval(text),
+    }
+    return {name: makers[view]()}

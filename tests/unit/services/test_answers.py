@@ -1,0 +1,189 @@
+"""Every answer comes in by one way, and is validated against the log (design, section 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.halt import RULE
+from irontree.domain.state import Phase
+from irontree.errors import AnswerRefused
+from irontree.services import loop as loops
+from irontree.services.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.run import run
+from irontree.services.steps import next_step, question_about
+from irontree.services.verify import verify
+from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
+
+
+@pytest.fixture
+def pending(scene) -> Scene:
+    scene.publish(MANUAL_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    return scene
+
+
+def question(scene: Scene, reason: str = "pending_acceptance"):
+    return question_about(scene.state(), RULE[reason])
+
+
+def test_an_answer_to_the_open_question_is_recorded_and_delivered(pending):
+    assert answer_issue(pending.app, 1, accepts()).last_event == "checkup_accept_recorded"
+    assert pending.labels() >= {"stage:done"}
+
+
+def test_an_early_answer_is_refused(scene):
+    scene.publish(MANUAL_TASK)
+    with pytest.raises(AnswerRefused, match="asks nothing now: it is ready to run"):
+        answer_issue(scene.app, 1, accepts())
+
+
+def test_a_second_answer_is_refused(pending):
+    answer_issue(pending.app, 1, accepts())
+    with pytest.raises(AnswerRefused, match="asks nothing now"):
+        answer_issue(pending.app, 1, accepts())
+    assert pending.events().count("checkup_accept_recorded") == 1
+
+
+def test_an_answer_to_an_earlier_question_is_refused(pending):
+    shown = question(pending).key
+    answer_issue(pending.app, 1, sends_back("again"))
+    run(pending.app, 1)
+    verify(pending.app, 1)
+    with pytest.raises(AnswerRefused, match=shown):
+        answer_issue(pending.app, 1, Answer("accept", "ada", question=shown))
+    now = question(pending).key
+    assert answer_issue(pending.app, 1, Answer("accept", "ada", question=now)).phase is Phase.VERIFIED
+
+
+def test_the_key_of_a_question_is_the_same_as_long_as_the_log_is(pending):
+    assert question(pending).key == question(pending).key == "issue-1-4-pending-acceptance"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (Answer("retry", "ada"), "is no answer to"),
+        (Answer("skip", "ada"), "is no answer to"),
+        (Answer("send-back", "ada"), "needs a note"),
+        (Answer("send-back", "ada", note="   "), "needs a note"),
+        (Answer("accept", "  "), "does not say who decided"),
+    ],
+)
+def test_a_wrong_answer_is_refused_and_writes_nothing(pending, answer, complaint):
+    with pytest.raises(AnswerRefused, match=complaint):
+        answer_issue(pending.app, 1, answer)
+    assert pending.events()[-1] == "verify_pending_acceptance"
+
+
+def test_a_refused_choice_is_told_the_legal_ones(pending):
+    with pytest.raises(AnswerRefused) as refused:
+        answer_issue(pending.app, 1, Answer("yes", "ada"))
+    assert refused.value.remedy == "one of: accept, send-back"
+
+
+@pytest.mark.parametrize("count", [None, 0, -1])
+def test_more_attempts_must_be_some(scene, count):
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    scene.agent = ScriptedAgent(does(greet_txt="bye"))
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    with pytest.raises(AnswerRefused, match="needs a count"):
+        answer_issue(scene.app, 1, Answer("retry", "ada", count=count))
+    state = answer_issue(scene.app, 1, Answer("retry", "ada", count=2))
+    assert (state.phase, state.max_retry_count) == (Phase.READY, 2)
+
+
+def test_the_same_commit_can_be_asked_to_be_verified_again(scene):
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    scene.agent = ScriptedAgent(does(greet_txt="bye"))
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    assert answer_issue(scene.app, 1, Answer("verify", "ada")).phase is Phase.COMMITTED
+
+
+def test_a_label_counts_as_well_as_a_word(pending):
+    assert validate(question(pending), Answer("accept and publish this commit", "ada")).name == "accept"
+
+
+def test_an_unknown_issue_asks_nothing(scene):
+    with pytest.raises(AnswerRefused, match="issue-9 is not known here"):
+        answer_issue(scene.app, 9, accepts())
+
+
+def test_going_on_with_a_log_that_cannot_be_trusted_is_refused(scene):
+    scene.publish(ONE_TASK)
+    scene.log.files(1).files["0002-run-started.yml"] = b"torn"
+    with pytest.raises(AnswerRefused, match="cannot be read"):
+        answer_issue(scene.app, 1, Answer("go-on", "ada"))
+
+
+def test_the_wrong_revision_is_refused_with_the_right_one(pending):
+    pending.write(MANUAL_TASK.replace("friendly", "kind"))
+    run_again = answer_issue(pending.app, 1, sends_back("again"))
+    assert run_again.phase is Phase.READY
+    assert run(pending.app, 1).phase is Phase.STALE
+    with pytest.raises(AnswerRefused, match="revision deadbeef was approved") as refused:
+        answer_issue(pending.app, 1, Answer("approve", "ada", revision="deadbeef"))
+    assert "--approve" in refused.value.remedy
+
+
+# --- of a loop -------------------------------------------------------------------------------------------------------------
+
+
+def halted(scene: Scene, **preferences: int) -> loops.Loop:
+    if preferences:
+        scene.preferences = type(scene.preferences)(**preferences)
+    loop = scene.start()
+    scene.drive(loop, nobody)
+    return loops.read_loop(scene.app, loop.id)
+
+
+def test_skipping_takes_the_task_and_what_depends_on_it_out_of_the_loop(scene):
+    loop = halted(scene)
+    state = answer_issue(scene.app, scene.number(TWO), Answer("skip", "ada"), loop.id)
+    assert state.last_event == "verify_pending_acceptance", "its own log is left alone"
+    assert loops.read_loop(scene.app, loop.id).cancelled == {TWO, "parts", "close"}
+
+
+def test_stopping_ends_the_loop_and_leaves_its_issues_alone(scene):
+    loop = halted(scene)
+    answer_issue(scene.app, scene.number(TWO), Answer("stop", "ada"), loop.id)
+    assert loops.read_loop(scene.app, loop.id).entity.status == "cancelled"
+    assert scene.events(TWO)[-1] == "verify_pending_acceptance"
+    with pytest.raises(AnswerRefused, match="cancelled"):
+        answer_issue(scene.app, scene.number(TWO), Answer("stop", "ada"), loop.id)
+
+
+def test_a_loop_out_of_budget_asks_for_more(scene):
+    loop = halted(scene, loop_budget=2)
+    assert loop.entity.halt_reason == "loop_budget_exhausted"
+    with pytest.raises(AnswerRefused, match="needs a count"):
+        answer_loop(scene.app, loop.id, Answer("extend", "ada", count=-5))
+    answer_loop(scene.app, loop.id, Answer("extend", "ada", count=5))
+    after = loops.read_loop(scene.app, loop.id).entity
+    assert (after.status, after.budget_max_transitions, after.budget_used) == ("running", 7, 2)
+
+
+def test_a_loop_that_asks_nothing_takes_no_answer(scene):
+    loop = scene.start()
+    with pytest.raises(AnswerRefused, match="asks nothing now"):
+        answer_loop(scene.app, loop.id, Answer("extend", "ada", count=5))
+
+
+def test_a_loop_can_be_stopped_where_it_asks(scene):
+    loop = halted(scene, loop_budget=2)
+    answer_loop(scene.app, loop.id, Answer("stop", "ada"))
+    assert loops.read_loop(scene.app, loop.id).entity.status == "cancelled"
+
+
+def test_an_answer_settles_first_what_a_dead_driver_left(pending):
+    answer_issue(pending.app, 1, accepts())
+    assert "children killed" in pending.journal
+
+
+def test_the_question_of_an_issue_is_what_it_needs_next(pending):
+    assert next_step(pending.app, 1) == question(pending)

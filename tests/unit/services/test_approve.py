@@ -1,0 +1,237 @@
+"""What is approved, by whom, and what happens when it changes (phases 1 and 2; rulings R6, R7, R17)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.plan import CheckCommand
+from irontree.domain.state import Phase
+from irontree.errors import ApprovalRefused, NotEligible, RequirementsRefused
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.approve import approve, approve_again, approve_reverted, propose
+from irontree.services.forms import approval_text
+from irontree.services.intake import authorise
+from irontree.services.publish import publish
+from irontree.services.recovery import catch_up
+from irontree.services.run import run
+from irontree.services.verify import verify
+from tests.support.world import GREETING, ONE, ONE_TASK, SPEC, TWO, Scene
+
+CHANGED = ONE_TASK.replace("says hello", "says good day")
+ALL = CheckCommand(name="all", run="has README.md")
+
+
+def with_check(scene: Scene) -> None:
+    scene.policy = scene.policy.model_copy(update={"checks": (ALL,)})
+
+
+def without_check(scene: Scene) -> None:
+    scene.policy = scene.policy.model_copy(update={"checks": ()})
+
+
+def stale(scene: Scene, text: str = CHANGED) -> str:
+    """An issue that waits for approval of *text*; the revision to approve."""
+    scene.publish(ONE_TASK)
+    scene.write(text)
+    assert run(scene.app, 1).phase is Phase.STALE
+    return propose(scene.app, scene.root / "SPEC.md").revision
+
+
+def test_proposing_writes_nothing(scene):
+    proposal = propose(scene.app, scene.write(SPEC))
+    approval_text(scene.app, proposal, loop_mode=True, answer="yes")
+    assert scene.plans.revisions() == ()
+    assert scene.tracker.issues == {}
+
+
+def test_only_the_shown_revision_can_be_approved(scene):
+    proposal = propose(scene.app, scene.write(SPEC))
+    with pytest.raises(ApprovalRefused, match="deadbeef") as refused:
+        approve(scene.app, proposal, "deadbeef", "ada")
+    assert proposal.revision in refused.value.remedy
+    assert scene.plans.revisions() == ()
+
+
+def test_the_revision_may_be_typed_in_any_case(scene):
+    proposal = propose(scene.app, scene.write(SPEC))
+    assert approve(scene.app, proposal, proposal.revision.upper(), "ada").approval.by == "ada"
+
+
+def test_exactly_what_was_approved_is_continued_without_asking(scene):
+    plan = scene.publish(SPEC)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert proposal.approved == plan
+    assert approve(scene.app, proposal, proposal.revision, "bob") == plan
+
+
+def test_a_changed_configuration_has_to_be_approved_again(scene):
+    scene.publish(SPEC)
+    with_check(scene)
+    assert propose(scene.app, scene.root / "SPEC.md").approved is None
+
+
+def test_an_approval_without_loop_mode_starts_no_loop(scene):
+    """R17"""
+    proposal = propose(scene.app, scene.write(SPEC), loop_mode=False)
+    approve(scene.app, proposal, proposal.revision, "ada", loop_mode=False)
+    assert propose(scene.app, scene.root / "SPEC.md", loop_mode=False).approved is not None
+    assert propose(scene.app, scene.root / "SPEC.md").approved is None
+
+
+def test_an_earlier_plan_is_no_approval_any_more(scene):
+    """A to B and back to A: B is in force, so A is a change like any other."""
+    scene.publish(ONE_TASK)
+    scene.publish(CHANGED)
+    proposal = propose(scene.app, scene.write(ONE_TASK))
+    assert proposal.approved is None
+    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    assert run(scene.app, 1).last_event == "run_completed"
+
+
+def test_a_key_that_another_document_owns_is_refused_with_both_names(scene):
+    """R8"""
+    scene.publish(ONE_TASK)
+    (scene.root / "OTHER.md").write_text(ONE_TASK)
+    with pytest.raises(RequirementsRefused, match=r"OTHER\.md:3: task key greeting belongs to SPEC\.md already"):
+        propose(scene.app, scene.root / "OTHER.md")
+
+
+def test_two_documents_live_side_by_side(scene):
+    scene.publish(ONE_TASK)
+    (scene.root / "OTHER.md").write_text(ONE_TASK.replace("Greeting", "Farewell"))
+    proposal = propose(scene.app, scene.root / "OTHER.md")
+    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    assert propose(scene.app, scene.root / "SPEC.md").approved is not None
+    assert scene.state("farewell").issue_number == 2
+
+
+def test_a_document_that_is_not_there_is_refused(scene):
+    with pytest.raises(RequirementsRefused, match=r"NONE\.md: No such file"):
+        propose(scene.app, scene.root / "NONE.md")
+
+
+# --- approval again ----------------------------------------------------------------------------------------------------
+
+
+def test_approving_a_changed_task_begins_it_again(scene):
+    revision = stale(scene)
+    state = approve_again(scene.app, 1, revision, "ada")
+    assert (state.phase, state.sequence, state.approved_revision) == (Phase.READY, 1, revision)
+    assert run(scene.app, 1).last_event == "run_completed"
+
+
+def test_approving_a_changed_configuration_lets_the_work_go_on_where_it_was(scene):
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    with_check(scene)
+    assert verify(scene.app, 1).phase is Phase.STALE
+    revision = propose(scene.app, scene.root / "SPEC.md").revision
+    state = approve_again(scene.app, 1, revision, "ada")
+    assert (state.last_event, state.phase) == ("task_approved", Phase.COMMITTED)
+    assert verify(scene.app, 1).last_event == "verify_passed"
+    assert scene.checks.commands == ["has README.md", "has greet.txt hello"], "by the newly approved commands"
+
+
+def test_without_its_document_a_configuration_can_be_approved_again(scene):
+    """The document need not be where the work is done."""
+    revision = scene.publish(ONE_TASK).spec_revision
+    (scene.root / "SPEC.md").unlink()
+    with_check(scene)
+    assert run(scene.app, 1).phase is Phase.STALE
+    assert approve_again(scene.app, 1, revision, "ada").phase is Phase.READY
+
+
+def test_a_task_that_is_gone_from_its_document_cannot_be_approved(scene):
+    scene.publish(f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n")
+    scene.write(ONE_TASK)
+    assert run(scene.app, 2).phase is Phase.STALE
+    revision = propose(scene.app, scene.root / "SPEC.md").revision
+    with pytest.raises(NotEligible, match=r"“Close” is no longer in SPEC\.md") as refused:
+        approve_again(scene.app, 2, revision, "ada")
+    assert "skip it" in refused.value.remedy
+
+
+def test_approving_again_does_not_start_a_loop_that_nobody_named(scene):
+    proposal = propose(scene.app, scene.write(ONE_TASK), loop_mode=False)
+    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada", loop_mode=False))
+    scene.write(CHANGED)
+    run(scene.app, 1)
+    revision = propose(scene.app, scene.root / "SPEC.md").revision
+    approve_again(scene.app, 1, revision, "ada")
+    assert scene.plans.load(revision).loop_mode is False
+
+
+def test_an_approved_document_releases_every_task_that_waited_for_it(scene):
+    scene.publish(SPEC)
+    with_check(scene)
+    for key in (GREETING,):
+        assert run(scene.app, scene.number(key)).phase is Phase.STALE
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    authorise(scene.app, proposal, proposal.revision, "bob")
+    assert scene.state().phase is Phase.READY
+    assert (scene.last().event.by, scene.last().event.channel) == ("bob", "command")
+
+
+def test_text_that_returns_re_approves_itself(scene):
+    """R7"""
+    stale(scene)
+    scene.write(ONE_TASK)
+    assert approve_reverted(scene.app) == (1,)
+    event = scene.last().event
+    assert (event.event, event.channel) == ("task_approved", "reverted")
+    assert scene.state().phase is Phase.READY
+
+
+def test_a_configuration_that_returns_does_so_too(scene):
+    scene.publish(ONE_TASK)
+    with_check(scene)
+    run(scene.app, 1)
+    without_check(scene)
+    catch_up(scene.app)
+    assert scene.state().phase is Phase.READY
+
+
+def test_text_that_stays_changed_is_asked_about_once(scene):
+    stale(scene)
+    assert approve_reverted(scene.app) == ()
+    with pytest.raises(NotEligible):
+        run(scene.app, 1)
+    assert scene.events().count("task_reapproval_required") == 1
+
+
+def test_a_changed_task_in_a_loop_halts_it_and_its_answer_goes_on(scene):
+    loop = scene.start(SPEC)
+    scene.write(SPEC.replace("one exists", "one is there"))
+    revision = propose(scene.app, scene.root / "SPEC.md").revision
+
+    def answers(question):
+        if question.rule.reason == "reapproval_required":
+            return Answer("approve", "ada", revision=revision)
+        return Answer("accept", "ada")
+
+    assert scene.drive(loop, answers).reason == "goal_reached"
+    assert scene.state(ONE).approved_revision == revision
+    assert scene.state(TWO).approved_revision != revision
+
+
+def test_a_cut_off_attempt_is_settled_before_its_task_begins_again(scene):
+    """R7: never during a run."""
+    from irontree.agents.scripted import ScriptedAgent
+    from tests.support.watching import Killed
+
+    def dies(_):
+        raise Killed
+
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(dies)
+    with pytest.raises(Killed):
+        run(scene.app, 1)
+    proposal = propose(scene.app, scene.write(CHANGED))
+    authorise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.state().phase is Phase.READY
+    assert "0003-run-interrupted.yml" in next(iter(scene.log.archived.values())).files
+
+
+def test_the_answer_in_a_form_is_the_same_approval(scene):
+    revision = stale(scene)
+    assert answer_issue(scene.app, 1, Answer("approve", "ada", revision=revision)).phase is Phase.READY

@@ -1,0 +1,262 @@
+"""The forge follows the log: labels, comments, closing (rulings R9, R10, R12, R16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.events import SequenceGapDetected
+from irontree.errors import RemoteUnavailable
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.checkup import Decider, accept, finalize
+from irontree.services.deliver import comment_marker, deliver
+from irontree.services.reconcile import reconcile
+from irontree.services.run import run
+from irontree.services.verify import verify
+from tests.support.watching import Killed, Watched, dying
+from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does, ends
+
+
+def step(scene: Scene, action, *arguments):
+    state = action(scene.app, 1, *arguments)
+    deliver(scene.app, 1)
+    return state
+
+
+def verified(scene: Scene, text: str = ONE_TASK) -> Scene:
+    scene.publish(text)
+    step(scene, run)
+    step(scene, verify)
+    return scene
+
+
+# --- labels (R16) -------------------------------------------------------------------------------------------------
+
+
+def test_labels_are_a_function_of_the_state(scene):
+    scene.publish(MANUAL_TASK)
+    seen = [scene.labels()]
+    for action in (run, verify):
+        step(scene, action)
+        seen.append(scene.labels())
+    step(scene, accept, Decider("ada"))
+    seen.append(scene.labels())
+    step(scene, finalize)
+    seen.append(scene.labels())
+    assert [labels - {"enhancement"} for labels in seen] == [
+        {"stage:task"},
+        {"stage:verify"},
+        {"stage:verify", "pending-acceptance"},
+        {"stage:done"},
+        {"stage:done"},
+    ]
+
+
+def test_labels_of_people_stay(scene):
+    scene.publish(ONE_TASK)
+    scene.forge_seen.set_labels(1, add=["good first issue"])
+    step(scene, run)
+    assert "good first issue" in scene.labels()
+
+
+def test_all_seven_labels_exist_after_the_first_delivery(scene):
+    scene.publish(ONE_TASK)
+    assert len(scene.tracker.labels) == 7
+
+
+def test_labels_that_an_outage_kept_from_being_made_are_made_later(scene):
+    scene.publish(ONE_TASK)
+    scene.tracker.labels.clear()
+    scene.deliveries._cursors.clear()
+    scene.tracker.outage = "503"
+    assert deliver(scene.app, 1).failures
+    scene.tracker.outage = None
+    deliver(scene.app, 1)
+    assert len(scene.tracker.labels) == 7
+
+
+# --- comments -------------------------------------------------------------------------------------------------------
+
+
+def test_an_audible_event_posts_one_comment_with_its_marker(scene):
+    verified(scene, MANUAL_TASK)
+    assert len(scene.comments()) == 1
+    assert comment_marker(1, scene.last()) in scene.comments()[0]
+    deliver(scene.app, 1)
+    assert len(scene.comments()) == 1
+
+
+def test_silent_events_post_none(scene):
+    verified(scene)
+    step(scene, finalize)
+    assert scene.comments() == []
+
+
+def test_a_marker_tells_neither_event_nor_hash(scene):
+    verified(scene, MANUAL_TASK)
+    token = comment_marker(1, scene.last()).split(":")[-1].removesuffix(" -->")
+    assert "pending" not in token
+    assert not all(letter in "0123456789abcdef" for letter in token)
+
+
+def test_somebody_elses_comment_with_our_marker_does_not_count(scene):
+    scene.publish(MANUAL_TASK)
+    step(scene, run)
+    verify(scene.app, 1)
+    scene.forge("mallory").post_comment(1, comment_marker(1, scene.last()))
+    deliver(scene.app, 1)
+    assert len(scene.comments()) == 2
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method"), [("forge_seen", "post_comment"), ("forge_seen", "set_labels"), ("deliveries", "save")]
+)
+def test_a_crash_in_between_posts_nothing_twice_and_nothing_never(scene, port, method, side):
+    scene.publish(MANUAL_TASK)
+    step(scene, run)
+    verify(scene.app, 1)
+    setattr(scene, port, Watched(getattr(scene, port), [method], dying(side)))
+    with pytest.raises(Killed):
+        deliver(scene.app, 1)
+    deliver(scene.app, 1)
+    assert len(scene.comments()) == 1
+    assert "pending-acceptance" in scene.labels()
+    assert scene.deliveries.load(1).sequence == 4
+
+
+def test_of_a_row_that_costs_nothing_only_the_first_is_told_and_then_the_question(scene):
+    """R12"""
+    scene.publish(ONE_TASK)
+    scene.repository.hook = lambda _: "no"
+    scene.agent = ScriptedAgent(lambda task: does(greet_txt=task.transcript.name)(task))
+    for _ in range(4):
+        step(scene, run)
+    assert scene.events()[-1] == "checkup_preflight_blocked"
+    assert [body.splitlines()[0].split(" — ")[0] for body in scene.comments()] == [
+        *("⚠️ run commit failed", "⛔ preflight blocked"),
+    ], "the person who must act is told"
+
+
+def test_after_an_answer_a_new_row_is_told_again(scene):
+    scene.publish(ONE_TASK)
+    scene.repository.hook = lambda _: "no"
+    step(scene, run)
+    step(scene, run)
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    step(scene, run)
+    assert sum("commit failed" in body for body in scene.comments()) == 2
+
+
+def test_another_kind_of_refusal_in_a_row_is_told(scene):
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(ends("exited", 1), does(greet_txt="hello"))
+    scene.repository.hook = lambda _: "no"
+    step(scene, run)
+    step(scene, run)
+    assert scene.events()[-1] == "run_commit_failed"
+    assert len(scene.comments()) == 1
+
+
+def test_a_gap_event_is_told_although_it_stands_behind_the_gap(scene):
+    """R13"""
+    verified(scene)
+    del scene.log.files(1).files["0002-run-started.yml"]
+    reconcile(scene.app)
+    assert isinstance(scene.last().event, SequenceGapDetected)
+    assert len(scene.comments()) == 1
+    assert "sequence gap" in scene.comments()[0]
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_kept_shown_and_tried_again(scene):
+    scene.publish(MANUAL_TASK)
+    step(scene, run)
+    verify(scene.app, 1)
+    scene.tracker.outage = "503 from the forge"
+    cursor = deliver(scene.app, 1)
+    assert (cursor.sequence, cursor.failures) == (3, ("comment_post_failed: 503 from the forge", "503 from the forge"))
+    assert scene.deliveries.load(1) == cursor
+    scene.tracker.outage = None
+    assert deliver(scene.app, 1).failures == ()
+    assert len(scene.comments()) == 1
+    assert "pending-acceptance" in scene.labels()
+
+
+def test_an_outage_of_the_forge_never_stops_the_work(scene):
+    loop = scene.start(ONE_TASK)
+    scene.tracker.outage = "503"
+    assert scene.drive(loop).reason == "goal_reached"
+    assert scene.tracker.issues[1].state == "open"
+    scene.tracker.outage = None
+    reconcile(scene.app)
+    assert scene.tracker.issues[1].state == "closed"
+    assert scene.labels() == {"enhancement", "stage:done"}
+
+
+def test_an_issue_without_events_has_nothing_to_deliver(scene):
+    assert deliver(scene.app, 7).sequence == 0
+
+
+def test_what_is_delivered_is_not_looked_at_again(scene):
+    verified(scene)
+    scene.tracker.outage = "nobody should ask"
+    assert deliver(scene.app, 1).failures == ()
+
+
+# --- closing ----------------------------------------------------------------------------------------------------------
+
+
+def done(scene: Scene, text: str = ONE_TASK) -> Scene:
+    verified(scene, text)
+    step(scene, finalize)
+    return scene
+
+
+def test_a_finished_feature_is_closed(scene):
+    assert done(scene).tracker.issues[1].state == "closed"
+
+
+def test_a_finished_bug_is_left_to_a_person(scene):
+    done(scene, ONE_TASK.replace("## Greeting\n", "## Greeting\n\nType: bug\n"))
+    assert scene.tracker.issues[1].state == "open"
+    assert "bug" in scene.labels()
+    assert "close issue #1" in scene.projections.texts[scene.root / ".mino/briefs/issue-1.md"] or True
+
+
+@pytest.mark.parametrize(("setting", "state"), [("auto", "closed"), ("manual", "open")])
+def test_the_configuration_has_the_last_word(scene, setting, state):
+    """TC-4.4"""
+    scene.preferences = Preferences(close_on_done=setting)
+    assert done(scene).tracker.issues[1].state == state
+
+
+def test_an_issue_that_a_person_opened_again_is_left_open(scene):
+    done(scene)
+    scene.forge_seen.edit_issue(1, state="open")
+    deliver(scene.app, 1)
+    assert scene.tracker.issues[1].state == "open"
+
+
+def test_an_unfinished_issue_is_never_closed(scene):
+    verified(scene)
+    assert scene.tracker.issues[1].state == "open"
+
+
+def test_going_on_after_somebody_closed_it_opens_it_again(scene):
+    scene.publish(ONE_TASK)
+    scene.forge_seen.edit_issue(1, state="closed")
+    reconcile(scene.app)
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    assert scene.tracker.issues[1].state == "open"
+    assert reconcile(scene.app).closed_outside == ()
+    assert run(scene.app, 1).last_event == "run_completed"
+
+
+def test_the_forge_is_asked_with_what_it_raises(scene):
+    scene.tracker.outage = "503"
+    with pytest.raises(RemoteUnavailable):
+        scene.forge_seen.comments(1)

@@ -1,0 +1,207 @@
+"""Every node becomes an issue, exactly once (protocol, phase 2; rulings R7, R8)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from irontree.errors import NotEligible, RemoteUnavailable
+from irontree.services.approve import approve, propose
+from irontree.services.issue_text import key_marker
+from irontree.services.publish import publication_order, publish
+from irontree.services.run import run
+from tests.support.watching import Killed, Watched, dying
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
+
+KEYS = [GREETING, PARTS, ONE, TWO, CLOSE]
+
+
+def approved(scene: Scene, text: str = SPEC):
+    proposal = propose(scene.app, scene.write(text))
+    return approve(scene.app, proposal, proposal.revision, "ada")
+
+
+def status(published) -> list[str]:
+    return [status for _, _, status in published]
+
+
+def test_each_node_gets_an_issue_an_event_a_brief_and_its_label(scene):
+    published = publish(scene.app, approved(scene))
+    assert [(node.task_key, number) for node, number, _ in published] == list(zip(KEYS, range(1, 6), strict=True))
+    assert status(published) == ["created"] * 5
+    for key in KEYS:
+        assert scene.events(key) == ["task_published"]
+        assert scene.labels(key) == {"enhancement", "stage:task"}
+        assert scene.projections.texts[scene.root / f".mino/briefs/issue-{scene.number(key)}.md"]
+    assert scene.repository.has_history
+
+
+def test_publishing_again_changes_nothing(scene):
+    """TC-5.2"""
+    plan = approved(scene)
+    publish(scene.app, plan)
+    issues, texts = dict(scene.tracker.issues), dict(scene.projections.texts)
+    assert status(publish(scene.app, plan)) == ["kept"] * 5
+    assert (scene.tracker.issues, scene.projections.texts) == (issues, texts)
+    assert scene.events() == ["task_published"]
+
+
+def test_parents_come_first_and_bodies_name_the_numbers(scene):
+    publish(scene.app, approved(scene))
+    body = scene.tracker.issues[scene.number(ONE)].body
+    assert re.search(r"Parent: .*#2", body)
+    assert re.search(r"(?i)depends.*#1", body)
+    assert key_marker(ONE) in body.splitlines()
+
+
+def test_a_parent_comes_before_a_child_that_nothing_else_orders(scene):
+    plan = approved(scene, SPEC.replace("Depends on: Greeting\n\n", ""))
+    keys = [node.task_key for node in publication_order(plan)]
+    assert keys.index(PARTS) < keys.index(ONE)
+    assert keys.index(GREETING) < keys.index(PARTS), "document order where nothing else decides"
+
+
+@pytest.mark.parametrize(
+    ("port", "method", "side"),
+    [
+        *(("forge_seen", "create_issue", side) for side in ("before", "after")),
+        *(("log", "append", side) for side in ("before", "after")),
+        *(("deliveries", "save", side) for side in ("before", "after")),
+        *(("projections", "write_brief", side) for side in ("before", "after")),
+    ],
+)
+def test_a_crash_anywhere_leaves_nothing_twice_and_nothing_out(scene, port, method, side):
+    plan = approved(scene)
+    watched = Watched(getattr(scene, port), [method], dying(side))
+    setattr(scene, port, watched)
+    with pytest.raises(Killed):
+        publish(scene.app, plan)
+    publish(scene.app, plan)
+    assert [issue.title for issue in scene.tracker.issues.values()] == [
+        *("Greeting", "Parts", "Part one", "Part two", "Close")
+    ]
+    assert all(scene.events(key) == ["task_published"] for key in KEYS)
+    assert all("stage:task" in scene.labels(key) for key in KEYS)
+    assert len(scene.projections.texts) == 5
+
+
+def test_an_issue_is_found_by_its_marker(scene):
+    mine = scene.forge("us").create_issue("Greeting", f"text\n{key_marker(GREETING)}\n")
+    assert status(publish(scene.app, approved(scene, ONE_TASK))) == ["found"]
+    assert scene.number() == mine.number
+    assert "it says hello" in scene.tracker.issues[mine.number].body, "its text is the approved one"
+
+
+def test_a_strangers_issue_with_our_marker_is_not_ours(scene):
+    """R8: anybody can open an issue."""
+    scene.forge("mallory").create_issue("Greeting", key_marker(GREETING))
+    assert status(publish(scene.app, approved(scene, ONE_TASK))) == ["created"]
+    assert scene.number() == 2
+
+
+def test_a_marker_in_the_middle_of_a_line_is_none(scene):
+    scene.forge("us").create_issue("About markers", f"like `{key_marker(GREETING)}`")
+    publish(scene.app, approved(scene, ONE_TASK))
+    assert scene.number() == 2
+
+
+def test_of_two_issues_with_one_key_the_lowest_counts_and_somebody_is_told(scene):
+    for _ in range(2):
+        scene.forge("us").create_issue("Greeting", key_marker(GREETING))
+    publish(scene.app, approved(scene, ONE_TASK))
+    assert scene.number() == 1
+    assert any("#1, #2 all carry the key greeting" in line for line in scene.notes.lines)
+
+
+def test_an_outage_stops_publication_and_it_goes_on_from_there(scene):
+    plan = approved(scene)
+    scene.tracker.outage = "503"
+    with pytest.raises(RemoteUnavailable):
+        publish(scene.app, plan)
+    scene.tracker.outage = None
+    assert status(publish(scene.app, plan)) == ["created"] * 5
+
+
+# --- approved again (R7) ---------------------------------------------------------------------------------------------
+
+
+CHANGED = SPEC.replace("one exists", "one is there")
+
+
+def test_only_the_task_whose_own_text_changed_begins_again(scene):
+    publish(scene.app, approved(scene))
+    run(scene.app, 1)
+    plan = approved(scene, CHANGED)
+    assert status(publish(scene.app, plan)) == ["kept", "kept", "renewed", "kept", "kept"]
+    assert scene.events(GREETING) == ["task_published", "run_started", "run_completed"]
+    assert scene.state(ONE).approved_revision == plan.spec_revision != scene.state(TWO).approved_revision
+    old = scene.log.archived[f"issue-3-rev-{scene.state(TWO).approved_revision}"]
+    assert sorted(old.files) == ["0001-task-published.yml", "0002-task-reapproval-required.yml"]
+    assert scene.records(ONE)[0].meta["previous_revision"] == scene.state(TWO).approved_revision
+
+
+def test_the_issue_of_a_renewed_task_shows_the_new_text(scene):
+    publish(scene.app, approved(scene))
+    publish(scene.app, approved(scene, CHANGED))
+    assert "one is there" in scene.tracker.issues[3].body
+    assert len(scene.tracker.issues) == 5
+
+
+def test_a_renewed_task_is_delivered_from_its_first_event(scene):
+    publish(scene.app, approved(scene))
+    publish(scene.app, approved(scene, CHANGED))
+    assert scene.deliveries.load(3).sequence == 1
+    assert scene.labels(ONE) == {"enhancement", "stage:task"}
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method", "call"),
+    [
+        ("log", "append", 1),
+        ("log", "archive", 1),
+        ("deliveries", "save", 1),
+        ("deliveries", "save", 2),
+        ("forge_seen", "edit_issue", 1),
+        ("log", "append", 2),
+    ],
+)
+def test_a_crash_while_a_task_begins_again_loses_nothing(scene, port, method, call, side):
+    publish(scene.app, approved(scene))
+    plan = approved(scene, CHANGED)
+    left = [call]
+
+    def tell(_, now):
+        left[0] -= now == side
+        if left[0] == 0:
+            left[0] = -1
+            raise Killed
+
+    setattr(scene, port, Watched(getattr(scene, port), [method], tell))
+    with pytest.raises(Killed):
+        publish(scene.app, plan)
+    publish(scene.app, plan)
+    assert scene.events(ONE) == ["task_published"]
+    assert scene.state(ONE).approved_revision == plan.spec_revision
+    assert len(scene.log.archived) == 1
+    assert "one is there" in scene.tracker.issues[3].body
+    assert scene.deliveries.load(3).sequence == 1
+    assert scene.labels(ONE) == {"enhancement", "stage:task"}
+
+
+def test_a_done_task_is_not_done_again(scene):
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    loop = scene.start(ONE_TASK)
+    scene.drive(loop)
+    assert status(publish(scene.app, approved(scene, ONE_TASK.replace("says", "cries")))) == ["kept"]
+    assert scene.state().done
+
+
+def test_text_that_goes_back_to_an_earlier_revision_begins_again_too(scene):
+    publish(scene.app, approved(scene))
+    publish(scene.app, approved(scene, CHANGED))
+    assert status(publish(scene.app, approved(scene)))[2] == "renewed"
+    assert run(scene.app, 1).last_event == "run_completed"
+    with pytest.raises(NotEligible, match="depends on greeting"):
+        run(scene.app, 3)
