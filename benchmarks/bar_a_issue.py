@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import projects
 from benchmarks.baselines import issue_by_hand
-from benchmarks.measure import Comparison, alternate
+from benchmarks.measure import Comparison, alternate, pairs_of
 from benchmarks.sandbox import Effort
 from irontree.app import App
 
@@ -23,13 +23,13 @@ TITLE = "task"
 def compare(effort: Effort) -> Iterator[Comparison]:
     """Each side gets a repository of its own each time, published and not yet begun."""
     places = (effort.folder / str(number) for number in count())
-    pairs = alternate(
+    rounds = alternate(
         lambda: _timed(next(places), projects.drive),
         lambda: _timed(next(places), _by_hand),
         effort.pairs,
         effort.watching(NAME),
     )
-    yield Comparison(NAME, BAR, pairs)
+    yield Comparison(NAME, BAR, pairs_of(rounds, float))
 
 
 def _timed(folder: Path, drive: Callable[[App, str], None]) -> float:

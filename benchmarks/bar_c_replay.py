@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.baselines.read_yaml import read_events
 from benchmarks.logs import EVENTS_PER_ISSUE, lay_out_log
-from benchmarks.measure import Comparison, Pair, alternate
+from benchmarks.measure import Comparison, Pair, alternate, pairs_of
 from benchmarks.programs import IRONTREE, launch
 from benchmarks.sandbox import Effort
 from irontree.clock import SystemClock
@@ -32,10 +32,10 @@ def compare(effort: Effort) -> Iterator[Comparison]:
 def _replay(effort: Effort, root: Path, issues: int) -> Comparison:
     """Both in this process. Ours begins without a cache and writes one."""
     name = f"c: replay, {issues:,} issues x {EVENTS_PER_ISSUE} events against YAML alone"
-    pairs = alternate(
+    rounds = alternate(
         lambda: _replayed(root, issues), lambda: _read(root, issues), effort.pairs, effort.watching(name)
     )
-    return Comparison(name, REPLAY_BAR, pairs)
+    return Comparison(name, REPLAY_BAR, pairs_of(rounds, float))
 
 
 def _replayed(root: Path, issues: int) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from benchmarks.baselines.ready_nodes import ready_nodes
-from benchmarks.measure import Comparison, alternate
+from benchmarks.measure import Comparison, alternate, pairs_of
 from benchmarks.sandbox import Effort
 from irontree.domain.decide import Run, Scope, decide
 from irontree.domain.events import Record, TaskPublished
@@ -47,9 +47,11 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     large, small = half_done(many), half_done(few)
     _require_same_answer(large)
     name = f"e: decide, {many:,} nodes against graphlib"
-    yield Comparison(name, SORTER_BAR, alternate(large.decide, large.sort, effort.pairs, effort.watching(name)))
+    rounds = alternate(large.decide, large.sort, effort.pairs, effort.watching(name))
+    yield Comparison(name, SORTER_BAR, pairs_of(rounds, float))
     name = f"e: decide, {many:,} nodes against {few:,}"
-    yield Comparison(name, GROWTH_BAR, alternate(large.decide, small.decide, effort.pairs, effort.watching(name)))
+    rounds = alternate(large.decide, small.decide, effort.pairs, effort.watching(name))
+    yield Comparison(name, GROWTH_BAR, pairs_of(rounds, float))
 
 
 def half_done(size: int) -> Half:

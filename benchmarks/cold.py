@@ -1,4 +1,4 @@
-"""The commands that bars d and f compare: started anew each time, with nothing cached by an earlier one."""
+"""Commands started anew each time, as bars d (seconds) and f (peak memory) compare them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from benchmarks.logs import lay_out_log
 from benchmarks.programs import HERE, IRONTREE, Usage, launch
 from irontree.store.layout import Layout
 
-HELP = (IRONTREE, "--help")
-BARE_HELP = (sys.executable, "-c", "import argparse, rich.console")
 ISSUES = 6
+
+
+def show_help() -> Usage:
+    """`irontree --help`."""
+    return launch([IRONTREE, "--help"])
+
+
+def bare_help() -> Usage:
+    """What any command pays that knows its options and can draw."""
+    return launch([sys.executable, "-c", "import argparse, rich.console"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,5 +41,5 @@ class SmallLog:
         return launch([IRONTREE, "-C", str(self.layout.root), "status"])
 
     def bare(self) -> Usage:
-        """The models, and the files opened."""
+        """The event models declared, and the files opened."""
         return launch([sys.executable, str(HERE / "baselines" / "declare_models.py"), str(self.layout.events)])

@@ -6,13 +6,14 @@ import os
 import platform
 import statistics
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-Measurement = Callable[[], float]
+T = TypeVar("T")
+
 Unit = Literal["s", "MB"]
 Watch = Callable[[int], None]
 """Told how many pairs are done."""
@@ -76,24 +77,26 @@ def quartiles(values: list[float]) -> tuple[float, float]:
     return first, third
 
 
-def alternate(ours: Measurement, baseline: Measurement, pairs: int, watch: Watch = lambda _: None) -> tuple[Pair, ...]:
+def alternate(
+    ours: Callable[[], T], baseline: Callable[[], T], pairs: int, watch: Watch = lambda _: None
+) -> tuple[tuple[T, T], ...]:
     """Take *pairs* pairs, each side first every other time; one of each before them warms up and does not count."""
     ours(), baseline()
-    found: list[Pair] = []
+    found: list[tuple[T, T]] = []
     for number in range(pairs):
-        found.append(_ours_first(ours, baseline) if number % 2 == 0 else _baseline_first(ours, baseline))
+        found.append(_both(ours, baseline) if number % 2 == 0 else _both(baseline, ours)[::-1])
         watch(number + 1)
     return tuple(found)
 
 
-def _ours_first(ours: Measurement, baseline: Measurement) -> Pair:
-    measured = ours()
-    return Pair(measured, baseline())
+def _both(first: Callable[[], T], second: Callable[[], T]) -> tuple[T, T]:
+    found = first()
+    return found, second()
 
 
-def _baseline_first(ours: Measurement, baseline: Measurement) -> Pair:
-    measured = baseline()
-    return Pair(ours(), measured)
+def pairs_of(rounds: Iterable[tuple[T, T]], figure: Callable[[T], float]) -> tuple[Pair, ...]:
+    """One *figure* of what was measured, as pairs."""
+    return tuple(Pair(figure(ours), figure(baseline)) for ours, baseline in rounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,50 @@
-"""From a question of the log to a form in Prefect, and from the form to an answer (design, section 6)."""
+"""From a question of the log to a form in Prefect, and from the form to a recorded answer (design, section 6)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
+from prefect import get_run_logger
 from prefect.input import RunInput
 
 from irontree.app import App
 from irontree.domain.halt import Choice, choices
+from irontree.errors import AnswerRefused
 from irontree.flows.forms import NEEDS, make_form
-from irontree.flows.gate import ask
+from irontree.flows.gate import ask, forget_answer
 from irontree.services.answers import Answer
 from irontree.services.forms import question_text
 from irontree.services.steps import Question
 
+Record = Callable[[Answer], Awaitable[None]]
 
-async def ask_person(app: App, question: Question, asking: int = 1, refusal: str = "") -> Answer:
-    """The person's answer; without one the run is suspended here and starts again when it is answered.
 
-    *asking* counts from 1: each refused answer, with its *refusal*, leads to the next.
+async def ask_until_taken(app: App, question: Question, record: Record) -> None:
+    """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
+
+    An answer that *record* refuses (AnswerRefused) is forgotten, and the question asked again with the reason: a
+    later replay, in another state of the log, must not take what the person was told is not taken.
     """
+    refusal = ""
+    while True:
+        answer, key = await _answer(app, question, refusal)
+        try:
+            return await record(answer)
+        except AnswerRefused as error:
+            refusal = ". ".join(filter(None, (error.message, error.remedy)))
+        get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
+        await forget_answer(key)
+
+
+async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
+    """The person's answer and the key of the form it was given in."""
     legal = choices(question.rule, in_loop=question.loop_id is not None)
     text = await asyncio.to_thread(question_text, app, question)
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
-    key = question.key if asking == 1 else f"{question.key}-asked-{asking}"
-    given, _ = await ask(form_for(question, legal), key=key, description=text)
-    return answer_from(given, question)
+    given, key = await ask(form_for(question, legal), key=question.key, description=text)
+    return answer_from(given, question), key
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:

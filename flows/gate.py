@@ -45,6 +45,12 @@ async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, st
     ), candidate
 
 
+async def forget_answer(key: str) -> None:
+    """Remove the answer stored under *key*, the one that `ask` returned: it was refused, and no replay may take it."""
+    async with get_client() as client:
+        await client.delete_flow_run_input(_run_id(), f"suspended-{key}-response")
+
+
 def _run_id() -> UUID:
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
-from typing import Final
+from typing import Final, cast
 
 from prefect import flow
 from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
 from prefect.states import Completed
 
+from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
-from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
-from irontree.flows.asking import ask_person
+from irontree.flows.asking import ask_until_taken
 from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
-from irontree.flows.names import issue_run_name, step_title
+from irontree.flows.names import is_key_of_another_revision, issue_run_name, step_title
 from irontree.flows.starting import let_loop_go_on
 from irontree.services.answers import Answer, validate
 from irontree.services.steps import Idle, Question, next_step
@@ -40,48 +40,43 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
     """
     app = open_here(repository)
     with living(app):
-        while True:
+        while not _superseded(app, number):
             found = await asyncio.to_thread(next_step, app, number, loop_id)
-            if isinstance(found, Idle | Question):
-                await asyncio.to_thread(app.repository.back_up)
-            if isinstance(found, Idle):
-                return Completed(name="Done" if found.done else "Waiting", message=found.reason)
             if isinstance(found, Question):
-                await _decide(repository, number, found)
-                continue
-            if finish_asked():
+                await _decide(app, number, found)
+            elif isinstance(found, Idle):
+                if found.done or not await let_loop_go_on(app, number, loop_id):
+                    return Completed(name="Done" if found.done else "Waiting", message=found.reason)
+            elif finish_asked():
                 return Completed(name="Stopped", message="stopped after a finished step")
-            await _take(repository, number, found, loop_id)
+            else:
+                await _take(app, number, found, loop_id)
+        await let_loop_go_on(app, number, loop_id)
+        return Completed(name="Superseded", message="approved again: the new revision has a run of its own")
 
 
-async def _take(repository: str, number: int, step: Step, loop_id: str | None) -> None:
+def _superseded(app: App, number: int) -> bool:
+    """Whether the issue was approved again since this run was made: two runs must not drive one issue."""
+    context = FlowRunContext.get()
+    key = context.flow_run.idempotency_key if context and context.flow_run else None
+    return is_key_of_another_revision(key, app, read_world(app).state(number))
+
+
+async def _take(app: App, number: int, step: Step, loop_id: str | None) -> None:
     """One step, as one task run named after it."""
-    state = read_world(open_here(repository)).state(number)
+    state = read_world(app).state(number)
     stage = STAGES[type(step)].with_options(task_run_name=step_title(step, state))
-    await stage(repository, step, loop_id)
+    await stage(str(app.repository.root), step, loop_id)
 
 
-async def _decide(repository: str, number: int, question: Question) -> None:
-    """Suspend until a person decides, record the decision, and let the loop go on.
+async def _decide(app: App, number: int, question: Question) -> None:
+    """Suspend until a person decides, and record the decision."""
 
-    A refused answer stays stored in Prefect; it is looked at and refused again on every replay, and the question
-    is asked under its next key.
-    """
-    app, refusal = open_here(repository), ""
-    for asking in count(1):
-        answer = await ask_person(app, question, asking, refusal)
-        result = await _record(repository, number, question, answer)
-        if not isinstance(result, AnswerRefused):
-            break
-        refusal = f"{result.message}. {result.remedy or ''}"
-    if question.loop_id:
-        await let_loop_go_on(app, question.loop_id)
-
-
-async def _record(repository: str, number: int, question: Question, answer: Answer) -> TaskState | AnswerRefused:
-    try:
+    async def record(answer: Answer) -> None:
         choice = validate(question, answer)
-    except AnswerRefused as error:
-        return error
-    stage = answer_stage.with_options(task_run_name=f"checkup: {choice.name}")
-    return await stage(repository, number, answer, question.loop_id)
+        stage = answer_stage.with_options(task_run_name=f"checkup: {choice.name}")
+        refusal = cast("str", await stage(str(app.repository.root), number, answer, question.loop_id))
+        if refusal:
+            raise AnswerRefused(refusal)
+
+    await ask_until_taken(app, question, record)

@@ -1,4 +1,4 @@
-"""`janitor`: notices runs whose process died and questions nobody asks, and starts them again from the log."""
+"""`janitor`: notices runs whose process died and questions nobody asks, and takes them up again from the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.flows.living import living
-from irontree.flows.taking_up import mark_dead_runs, start_what_waits
+from irontree.flows.taking_up import mark_dead_runs, put_in_order, start_what_waits
 from irontree.tasks.stages import open_here
 
 
@@ -20,7 +20,8 @@ async def janitor(repository: str) -> State[None]:
     app = open_here(repository)
     with living(app):
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
-        started = await asyncio.to_thread(start_what_waits, app)
-    for line in (*dead, *started):
+        await asyncio.to_thread(put_in_order, app, "janitor")
+        going = await asyncio.to_thread(start_what_waits, app)
+    for line in (*dead, *going):
         get_run_logger().info(line)
-    return Completed(message=f"{len(dead)} dead runs, {len(started)} started")
+    return Completed(message=f"{len(dead)} dead runs, {len(going)} open loops")

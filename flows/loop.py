@@ -13,16 +13,17 @@ from irontree.domain.decide import Halt, Step
 from irontree.domain.evolve import replay
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused
+from irontree.errors import Busy
 from irontree.flows import runs
-from irontree.flows.asking import ask_person
+from irontree.flows.asking import ask_until_taken
 from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue
+from irontree.flows.taking_up import put_in_order
 from irontree.flows.waiting import wait_for
 from irontree.services import loop as loops
-from irontree.services.answers import answer_loop
+from irontree.services.answers import Answer, answer_loop
 from irontree.services.steps import Question, question_of_loop
 from irontree.services.world import read_world
 from irontree.tasks.mirror import emit
@@ -46,21 +47,27 @@ async def loop(repository: str, loop_id: str) -> State[None]:
                 await _ask(app, loop_id, question)
             if (status := loops.read_loop(app, loop_id).entity.status) in ("completed", "cancelled"):
                 return Completed(name=status.title())
-            with app.lease.hold(loop_id):
-                ending = await _drive(app, loop_id)
+            try:
+                ending = await _drive_with_lease(app, loop_id)
+            except Busy as error:
+                return Completed(name="Busy", message=error.message)
             if ending:
                 return ending
 
 
 async def _ask(app: App, loop_id: str, question: Question) -> None:
     """Suspend for a question of the loop itself; the lease is free meanwhile."""
-    refusal, asking = "", 1
-    while True:
-        answer = await ask_person(app, question, asking, refusal)
-        try:
-            return await asyncio.to_thread(answer_loop, app, loop_id, answer)
-        except AnswerRefused as error:
-            refusal, asking = f"{error.message}. {error.remedy or ''}", asking + 1
+
+    async def record(answer: Answer) -> None:
+        await asyncio.to_thread(answer_loop, app, loop_id, answer)
+
+    await ask_until_taken(app, question, record)
+
+
+async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
+    with app.lease.hold(loop_id):
+        await asyncio.to_thread(put_in_order, app, f"loop {loop_id}")
+        return await _drive(app, loop_id)
 
 
 async def _drive(app: App, loop_id: str) -> State[None] | None:
@@ -110,6 +117,8 @@ def _sequence(app: App, issue_number: int) -> int:
 
 def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     """Record why the loop stops; an issue's question is then asked by its own run, the loop's by this one."""
+    if _stopped_elsewhere(app, loop_id, decision):
+        loops.resume(app, loop_id)
     if decision.reason == "goal_reached":
         loops.complete(app, loop_id)
         emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
@@ -123,3 +132,12 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     run = start_issue(app, read_world(app).states[decision.task_key], loop_id)
     title = RULE[decision.reason].title
     return Completed(name="Halted", message=f"{title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
+
+
+def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:
+    """Whether the log still tells of another halt, whose question is answered: the loop went on, as far as this one."""
+    entity = loops.read_loop(app, loop_id).entity
+    return entity.status == "halted" and (entity.halt_reason, entity.halt_at_task_key) != (
+        decision.reason,
+        decision.task_key,
+    )

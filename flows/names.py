@@ -31,6 +31,12 @@ def issue_key(app: App, state: TaskState) -> str:
     return f"{app.repository.id}:issue-{state.issue_number}:{state.approved_revision}"
 
 
+def is_key_of_another_revision(key: str | None, app: App, state: TaskState) -> bool:
+    """Whether *key* is that of this issue's run, but before it was approved again."""
+    mine = issue_key(app, state)
+    return key is not None and key != mine and key.startswith(mine.removesuffix(state.approved_revision))
+
+
 def loop_key(app: App, loop_id: str, sequence: int) -> str:
     """One flow run per stretch of a loop: *sequence* is the newest loop event when it is started."""
     return f"{app.repository.id}:loop-{loop_id}:{sequence}"
@@ -39,6 +45,11 @@ def loop_key(app: App, loop_id: str, sequence: int) -> str:
 def tags(app: App, *more: str) -> list[str]:
     """Tags by which the UI filters."""
     return ["irontree", f"repository:{app.repository.root.name}", *more]
+
+
+def issue_tag(issue_number: int) -> str:
+    """The tag of all runs of that issue, whatever its revision."""
+    return f"issue:{issue_number}"
 
 
 def step_title(step: Step, state: TaskState) -> str:

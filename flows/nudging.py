@@ -44,20 +44,14 @@ def _environment(app: App) -> Mapping[str, str] | None:
 
 
 def _start_again(app: App, issue_number: int) -> str | None:
-    from irontree.flows import runs  # the settings above come first
-    from irontree.flows.names import issue_key
-    from irontree.flows.starting import start_loop
+    from irontree.flows.runs import url_for  # noqa: PLC0415  (the settings above come first)
+    from irontree.flows.taking_up import take_up, wake  # noqa: PLC0415
 
     state = read_world(app).state(issue_number)
-    with runs.connect() as client:
-        run = runs.find_run(client, issue_key(app, state))
-        if run is None:
-            return None
-        if run.state == "PAUSED":
-            runs.reschedule(client, run.id)
+    woken = wake(app, issue_number)
     for loop_id in app.loops.ids():
         entity = read_loop(app, loop_id).entity
         if entity.status == "halted" and entity.halt_at_task_key == state.task_key:
-            start_loop(app, loop_id)
-            return f"loop {loop_id} goes on: {runs.url_for(run.id)}"
-    return f"its run goes on: {runs.url_for(run.id)}"
+            run = take_up(app, loop_id)
+            return f"loop {loop_id} goes on: {url_for(run.id)}" if run else None
+    return f"its run goes on: {url_for(woken[0].id)}" if woken else None

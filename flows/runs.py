@@ -26,6 +26,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterIdempotencyKey,
     FlowRunFilterState,
     FlowRunFilterStateType,
+    FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
@@ -122,15 +123,14 @@ def ensure_run(
     """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
 
     There is one such run for life (design §6): the first call makes it, a later one finds it and, if it has ended,
-    schedules the same run again with *parameters*. Raises ServerUnavailable if nobody serves the deployment.
+    schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves the deployment.
     """
     run = client.create_flow_run_from_deployment(
         _deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
     )
-    if run.state and run.state.is_final():
+    if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
-        return reschedule(client, run.id)
-    return _run(run)
+    return reschedule(client, run.id) if run.state and run.state.is_final() else _run(run)
 
 
 def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
@@ -139,7 +139,7 @@ def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
     except ObjectNotFound as error:
         raise ServerUnavailable(
             f"The Prefect server has no deployment {deployment}.",
-            remedy="Serve it (`irontree task resume LOOP_ID` does), or deploy it to your server (`prefect deploy --all`).",
+            remedy="Serve it (`irontree task resume LOOP_ID` does), or deploy it (`prefect deploy --all`).",
         ) from error
 
 
@@ -176,11 +176,22 @@ def find_run(client: SyncPrefectClient, key: str) -> Run | None:
 
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
     """Runs of the deployments named *workspace_id* that a process has taken up and not brought to an end."""
-    runs = client.read_flow_runs(
-        deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id])),
-        flow_run_filter=FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=list(TAKEN_UP)))),
-    )
-    return tuple(_run(run) for run in runs)
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
+
+
+def suspended(client: SyncPrefectClient, workspace_id: str, tag: str) -> tuple[Run, ...]:
+    """Runs of the deployments named *workspace_id* with this tag that wait for an answer."""
+    chosen = FlowRunFilter(state=_types(StateType.PAUSED), tags=FlowRunFilterTags(all_=[tag]))
+    return _in_state(client, workspace_id, chosen)
+
+
+def _types(*types: StateType) -> FlowRunFilterState:
+    return FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types)))
+
+
+def _in_state(client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter) -> tuple[Run, ...]:
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id]))
+    return tuple(_run(run) for run in client.read_flow_runs(deployment_filter=mine, flow_run_filter=chosen))
 
 
 def mark_lost(client: SyncPrefectClient, workspace_id: str, reason: str) -> tuple[Run, ...]:

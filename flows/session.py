@@ -5,6 +5,7 @@ Importing this module imports Prefect: adopt the settings first (`irontree.flows
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,18 +13,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
-from irontree.domain.decide import Halt
 from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.flows import questions, runs
 from irontree.flows.deployments import deployments_of
-from irontree.flows.names import issue_key, loop_key
+from irontree.flows.names import issue_key
 from irontree.flows.questions import Question as Asked
 from irontree.flows.runs import Run
 from irontree.flows.serving import Serving
-from irontree.flows.starting import start_issue, start_loop
-from irontree.flows.taking_up import mark_dead_runs
-from irontree.services import loop as loops
+from irontree.flows.taking_up import mark_dead_runs, newest_run, take_up
 from irontree.services.answers import Answer, validate
 from irontree.services.run import recover
 from irontree.services.steps import Question
@@ -31,6 +29,8 @@ from irontree.services.world import read_world
 
 SERVING: Final = "serving"
 """The lock of whoever serves a repository from a terminal; a second terminal is a viewer."""
+REST_SECONDS: Final = 15.0
+LOOK_EVERY: Final = 0.2
 
 
 class Session:
@@ -69,15 +69,14 @@ class Session:
             self._serving.wait_ready()
 
     def set_going(self, loop_id: str) -> Run | None:
-        """Have the right run of this loop working or asking, by what the log says; None if the loop has ended."""
-        loop = loops.read_loop(self._app, loop_id)
-        if loop.entity.status in ("completed", "cancelled"):
-            return None
-        world = read_world(self._app)
-        decision = loops.next_decision(self._app, loop_id)
-        if loop.entity.status == "halted" and isinstance(decision, Halt) and decision.task_key:
-            return start_issue(self._app, world.states[decision.task_key], loop_id)
-        return start_loop(self._app, loop_id)
+        """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+
+        Raises Busy while another loop is at work in this repository (R19).
+        """
+        active = self._app.lease.holder()
+        if active and active.what != loop_id:
+            raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree task resume {active.what}")
+        return take_up(self._app, loop_id)
 
     def run_of_issue(self, issue_number: int) -> Run | None:
         """The one run of this issue; None before its first step, or after Prefect's database was deleted."""
@@ -86,11 +85,8 @@ class Session:
             return runs.find_run(client, issue_key(self._app, state))
 
     def run_of_loop(self, loop_id: str) -> Run | None:
-        """The newest run of this loop."""
-        newest = loops.read_loop(self._app, loop_id).sequence
-        with runs.connect() as client:
-            found = (runs.find_run(client, loop_key(self._app, loop_id, n)) for n in range(newest, 0, -1))
-            return next((run for run in found if run), None)
+        """The newest run of this loop; None after Prefect's database was deleted."""
+        return newest_run(self._app, loop_id)
 
     def run_that_asks(self, question: Question) -> Run | None:
         """The suspended run that shows this question's form; None if none does (yet)."""
@@ -130,8 +126,21 @@ class Session:
             self._serving.finish()
 
     def alive(self) -> bool:
-        """Whether our flows are still served; a viewer cannot know."""
-        return self._serving is None or self._serving.alive()
+        """Whether the flows are still served, by us or by the terminal that we look on at."""
+        if self._serving:
+            return self._serving.alive()
+        return self._app.alive(SERVING).holder() is not None
+
+    def at_rest(self) -> bool:
+        """Whether no process works on a run of this repository."""
+        with runs.connect() as client:
+            return not runs.taken_up(client, self._app.repository.id)
+
+    def come_to_rest(self, seconds: float = REST_SECONDS) -> None:
+        """Let flows that have done their work tell Prefect so: who ends them before leaves them running for ever."""
+        deadline = time.monotonic() + seconds
+        while self.serves and not self.at_rest() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY)
 
     def stop(self) -> None:
         """End all flow processes now, and settle by evidence what they left (ruling R11)."""

@@ -7,10 +7,11 @@ import asyncio
 from irontree.app import App
 from irontree.domain.state import TaskState
 from irontree.flows import runs
-from irontree.flows.names import deployment, issue_key, loop_key, tags
+from irontree.flows.names import deployment, issue_key, issue_tag, loop_key, tags
 from irontree.flows.runs import Run
 from irontree.flows.waiting import wait_for
 from irontree.services.loop import read_loop
+from irontree.services.world import read_world
 
 
 def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
@@ -25,7 +26,7 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
                 "number": state.issue_number,
                 "loop_id": loop_id,
             },
-            tags=tags(app, f"issue:{state.issue_number}"),
+            tags=tags(app, issue_tag(state.issue_number)),
         )
 
 
@@ -42,16 +43,18 @@ def start_loop(app: App, loop_id: str) -> Run:
         )
 
 
-async def let_loop_go_on(app: App, loop_id: str) -> None:
-    """After an answer: start the next run of the loop, and wait until it has the lease and says it goes on.
+async def let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
+    """Start the next run of a loop that halted at this issue, whose question is answered; whether it goes on now.
 
-    A loop that was stopped is left alone; one that halts again at once ends the wait.
+    Waits until that run has the lease and says so, or ends without.
     """
-    if read_loop(app, loop_id).entity.status != "halted":
-        return
+    if loop_id is None or not _halted_at(app, loop_id, number):
+        return False
     run = await asyncio.to_thread(start_loop, app, loop_id)
-    await wait_for(lambda: _no_longer_halted(app, loop_id), run.id)
+    await wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
+    return not _halted_at(app, loop_id, number)
 
 
-def _no_longer_halted(app: App, loop_id: str) -> bool | None:
-    return True if read_loop(app, loop_id).entity.status != "halted" else None
+def _halted_at(app: App, loop_id: str, number: int) -> bool:
+    entity = read_loop(app, loop_id).entity
+    return entity.status == "halted" and entity.halt_at_task_key == read_world(app).state(number).task_key

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from irontree.app import App
 from irontree.domain.state import TaskState
+from irontree.errors import Busy
 from irontree.flows import runs
+from irontree.flows.names import issue_tag, loop_key
 from irontree.flows.questions import open_question
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue, start_loop
 from irontree.services.loop import read_loop
+from irontree.services.recovery import catch_up
+from irontree.services.steps import Question, next_step
 from irontree.services.world import read_world
 
 STARTING = timedelta(seconds=120)
@@ -34,29 +39,62 @@ def mark_dead_runs(app: App, *, own: str | None = None, nothing_starts: bool = F
     return tuple(f"{run.name}: its process is gone" for run in dead)
 
 
+def put_in_order(app: App, who: str) -> None:
+    """Settle and deliver what a crash left undone; who holds the driver lock now has done that already (R9, R11)."""
+    with suppress(Busy), app.driver.hold(f"{who}, catch up"):
+        catch_up(app)
+
+
 def start_what_waits(app: App) -> tuple[str, ...]:
-    """Start loops that should be running, and the runs of issues whose question nobody asks; what was started."""
-    world = read_world(app)
-    started: list[str] = []
-    for loop_id in app.loops.ids():
-        loop = read_loop(app, loop_id)
-        entity = loop.entity
-        if entity.status == "running" and app.lease.holder() is None:
-            started.append(f"loop {loop_id}: {start_loop(app, loop_id).state_name}")
-        elif entity.status == "halted" and (state := world.states.get(entity.halt_at_task_key or "")):
-            started.append(f"issue-{state.issue_number}: {_ask(app, state, loop_id).state_name}")
-        elif entity.status == "halted":
-            started.append(f"loop {loop_id}: {start_loop(app, loop_id).state_name}")
-    return tuple(started)
+    """Have each open loop driven or asking; what is now waiting, working or asking, one line each."""
+    found = ((loop_id, take_up(app, loop_id)) for loop_id in app.loops.ids())
+    return tuple(f"loop {loop_id}: {run.name} is {run.state_name}" for loop_id, run in found if run)
 
 
-def _ask(app: App, state: TaskState, loop_id: str) -> Run:
+def take_up(app: App, loop_id: str) -> Run | None:
+    """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+
+    Safe to call at any time, by anybody: what is going on already is left alone. None too while another loop is at
+    work here (R19).
+    """
+    entity = read_loop(app, loop_id).entity
+    if entity.status in ("completed", "cancelled"):
+        return None
+    state = read_world(app).states.get(entity.halt_at_task_key or "")
+    if state and isinstance(next_step(app, state.issue_number, loop_id), Question):
+        return _have_asking(app, state, loop_id)
+    if state:
+        wake(app, state.issue_number)
+    if app.lease.holder() is not None:
+        return newest_run(app, loop_id)
+    return start_loop(app, loop_id)
+
+
+def wake(app: App, issue_number: int) -> tuple[Run, ...]:
+    """Let what is suspended for this issue look at the log again: the question was answered elsewhere.
+
+    That may be the run of an earlier revision, which asked for the approval of this one.
+    """
+    with runs.connect() as client:
+        suspended = runs.suspended(client, app.repository.id, issue_tag(issue_number))
+        return tuple(runs.reschedule(client, run.id) for run in suspended)
+
+
+def newest_run(app: App, loop_id: str) -> Run | None:
+    """The newest run of this loop; None after Prefect's database was deleted."""
+    newest = read_loop(app, loop_id).sequence
+    with runs.connect() as client:
+        found = (runs.find_run(client, loop_key(app, loop_id, n)) for n in range(newest, 0, -1))
+        return next((run for run in found if run), None)
+
+
+def _have_asking(app: App, state: TaskState, loop_id: str) -> Run:
     """Have the issue's run ask; one whose process died between suspending and storing its form starts again."""
     run = start_issue(app, state, loop_id)
+    if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
+        return run
     with runs.connect() as client:
-        if run.state == "PAUSED" and open_question(client, run.id) is None:
-            return runs.reschedule(client, run.id)
-    return run
+        return run if open_question(client, run.id) else runs.reschedule(client, run.id)
 
 
 def _is_dead(app: App, run: Run, *, nothing_starts: bool) -> bool:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
 from prefect.logging.loggers import LoggingAdapter
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from irontree.app import App, Origin
 from irontree.blocks.repository import app_of
@@ -58,19 +60,23 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Tas
 
 
 @task(name="answer", cache_policy=NO_CACHE, persist_result=False)
-async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> TaskState | AnswerRefused:
-    """What a person decided in the form, validated against the log and recorded; or why it was not taken."""
+async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> State[str]:
+    """What a person decided in the form, validated against the log and recorded.
 
-    def record(cancel: Cancellation) -> TaskState | AnswerRefused:
+    The state's data is why it was not taken, empty if it was.
+    """
+
+    def record(cancel: Cancellation) -> State[str]:
         app = open_here(repository, cancel, channel="form", actor=answer.by)
         with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
             before = read_world(app).state(number).sequence
             try:
-                state = answer_issue(app, number, answer, loop_id)
+                answer_issue(app, number, answer, loop_id)
             except AnswerRefused as error:
-                return error
+                reason = ". ".join(filter(None, (error.message, error.remedy)))
+                return Completed(name="Refused", message=reason, data=reason)
         emit_events(app, number, after=before)
-        return state
+        return Completed(name="Recorded", message=f"by {answer.by}", data="")
 
     return await in_thread(record)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
@@ -17,7 +18,6 @@ from irontree.agents import open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.config import Config, load_config
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, connect
@@ -35,6 +35,9 @@ from irontree.store.plans import FilePlanStore
 from irontree.store.projections import FileProjections
 from irontree.store.replays import CachedReplays
 from irontree.store.results import FileResultStore
+
+if TYPE_CHECKING:
+    from irontree.config import Config
 
 
 def open_app(
@@ -56,7 +59,7 @@ def open_app(
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
-    config = cache(lambda: load_config(layout.config))
+    config = cache(lambda: _load(layout))
     run_lock = registry.file = RunLockFile(
         layout.run_lock, clock, host, lambda: timedelta(hours=config().run.lock_stale_hours)
     )
@@ -83,7 +86,7 @@ def open_app(
         checks=ShellCheckRunner(children, environment),
         clock=clock,
         renderer=_LazyRenderer(),
-        policy=lambda: policy_of(load_config(layout.config), repository),
+        policy=lambda: policy_of(_load(layout), repository),
         preferences=lambda: _preferences(config()),
         origin=origin,
         progress=progress or Silence(),
@@ -138,6 +141,13 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
             f"{layout.events} was deleted; without it nothing is known of the issues here",
             remedy=f"restore it: git -C {repository.root} archive refs/irontree/log | tar -x -C {repository.root}",
         )
+
+
+def _load(layout: Layout) -> Config:
+    """Read the configuration; commands that only read the log do without, and so without what it imports."""
+    from irontree.config import load_config  # noqa: PLC0415
+
+    return load_config(layout.config)
 
 
 def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:

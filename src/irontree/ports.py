@@ -270,6 +270,9 @@ class Child:
     boot: str
     mark: str
     command: str
+    owner: int = 0
+    """The process that started it, of which *owner_started* tells whether it is still the same one."""
+    owner_started: str = ""
 
 
 class Children(Protocol):

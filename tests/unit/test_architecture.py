@@ -40,6 +40,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ONE_IMPORTER = ("anyascii", "git", "github", "jinja2", "markdown_it", "ruamel", "yaml")
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
+    "irontree.processes.running": "the children themselves, behind their gate",
     "irontree.flows.background": "our own server and runner, which outlive the command",
     "irontree.flows.local_server": "names the type of what background starts",
 }

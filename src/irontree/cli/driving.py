@@ -24,7 +24,6 @@ from irontree.flows.settings import (
     local_environment,
     state_folder,
 )
-
 from irontree.services.overview import overview
 from irontree.services.world import World
 

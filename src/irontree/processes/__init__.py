@@ -12,24 +12,19 @@ group, fires when a *thread* of ours ends, and exists on Linux alone.)
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
-import shutil
-import signal
 import subprocess
 import threading
-import time
 import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import Protocol
 
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Cancellation, Child
+from irontree.ports import Child
 from irontree.processes.environment import scrubbed_environment
-from irontree.processes.family import MARK, family, identify, is_same, kill_family, send
+from irontree.processes.limits import MARK, SHELL, Ended, Limits
 from irontree.processes.output import Output
 
 __all__ = [
@@ -46,12 +41,7 @@ __all__ = [
     "scrubbed_environment",
 ]
 
-SHELL = "/bin/sh"
 KEEP_BYTES = 256 * 1024
-CHUNK_BYTES = 64 * 1024
-TICK_SECONDS = 0.1
-
-_GATE = 'read -r _ && exec "$@"'
 _GUARD = """\
 live=' '
 while read -r sign group; do
@@ -62,8 +52,6 @@ while read -r sign group; do
 done
 for group in $live; do kill -s KILL -- "-$group"; done
 """
-
-Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
 
 
 class Registry(Protocol):
@@ -80,15 +68,6 @@ class Registry(Protocol):
     def recorded(self) -> tuple[Child, ...]:
         """The children noted and not dropped."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a child is stopped before its own end: seconds in all, seconds without output, asked to."""
-
-    wall_seconds: float
-    stall_seconds: float | None = None
-    cancel: Cancellation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +113,23 @@ class Children:
         *on_line* gets each line of output as it comes; *keep* is in bytes. With *leave_daemons*, what a program
         that ended by itself left running is left alone (git's credential cache). A missing program is `not_started`.
         """
+        from irontree.processes import running  # noqa: PLC0415  (see there)
+        from irontree.processes.family import identify  # noqa: PLC0415
+
         output = Output(keep, on_line)
-        if _missing(argv[0], cwd, environment):
+        if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
         mark = uuid.uuid4().hex
-        process = _start(argv, cwd, {**environment, MARK: mark})
+        process = running.start(argv, cwd, {**environment, MARK: mark})
         child = identify(process.pid, mark, argv)
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)
-            ended, seconds = _Running(process, child, output, self._grace).until_end(
+            ended, seconds = running.Running(process, child, output, self._grace).until_end(
                 stdin, limits, leave_daemons=leave_daemons
             )
         finally:
-            _abandon(process, child)
+            running.abandon(process, child)
             self._guard.release(child.pgid)
             self._registry.forget(child.pid)
         return Completed(ended, process.returncode, seconds, output.text(), output.digest())
@@ -155,6 +137,10 @@ class Children:
     def kill_leftovers(self) -> int:
         """Kill the recorded children that are still the same process, with all they started; how many there were."""
         leftovers = self._registry.recorded()
+        if not leftovers:
+            return 0
+        from irontree.processes.family import is_same, kill_family  # noqa: PLC0415
+
         alive = [child for child in leftovers if kill_family(child, sure=is_same(child))]
         for child in leftovers:
             self._registry.forget(child.pid)
@@ -190,126 +176,6 @@ def capture(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], s
     except subprocess.TimeoutExpired as error:
         raise EnvironmentRefused(f"`{' '.join(argv)}` did not end within {seconds:.0f} s") from error
     return Captured(done.returncode, done.stdout, done.stderr)
-
-
-def _missing(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
-    located = str(cwd / program) if "/" in program else program
-    return shutil.which(located, path=environment.get("PATH", os.defpath)) is None
-
-
-def _start(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [SHELL, "-c", _GATE, "sh", *argv],
-        cwd=cwd,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        bufsize=0,
-    )
-
-
-def _abandon(process: subprocess.Popen[bytes], child: Child) -> None:
-    """Leave nothing open; a child that still runs (we are being interrupted) is killed with all it started."""
-    if process.returncode is None:
-        kill_family(child, sure=True)
-        process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe:
-            pipe.close()
-
-
-class _Running:
-    """One child between its start and its end."""
-
-    def __init__(self, process: subprocess.Popen[bytes], child: Child, output: Output, grace: float) -> None:
-        self._process = process
-        self._child = child
-        self._output = output
-        self._grace = grace
-        self._input = memoryview(b"")
-        self._selector = selectors.DefaultSelector()
-
-    def until_end(self, stdin: bytes, limits: Limits, *, leave_daemons: bool) -> tuple[Ended, float]:
-        """Let the child go, feed and read it until it ends or must end; how it ended, and after how many seconds."""
-        began = time.monotonic()
-        with self._selector:
-            self._connect(b"\n" + stdin)
-            ended = self._watch(limits, began)
-            if ended != "exited":
-                self._ask_to_end()
-            if ended != "exited" or not leave_daemons:
-                kill_family(self._child, sure=True)
-            self._process.wait()
-            self._drain()
-        self._output.finish()
-        return ended, time.monotonic() - began
-
-    def _connect(self, stdin: bytes) -> None:
-        self._input = memoryview(stdin)
-        for pipe, event in (
-            (self._process.stdin, selectors.EVENT_WRITE),
-            (self._process.stdout, selectors.EVENT_READ),
-        ):
-            if pipe:
-                os.set_blocking(pipe.fileno(), False)
-                self._selector.register(pipe, event)
-
-    def _watch(self, limits: Limits, began: float) -> Ended:
-        while self._process.poll() is None:
-            now = time.monotonic()
-            if limits.cancel is not None and limits.cancel.is_set():
-                return "cancelled"
-            if now - began > limits.wall_seconds:
-                return "timeout"
-            if limits.stall_seconds is not None and now - self._output.heard_at > limits.stall_seconds:
-                return "stalled"
-            self._transfer(TICK_SECONDS)
-        return "exited"
-
-    def _ask_to_end(self) -> None:
-        """SIGTERM to all, then go on reading for the time of grace: the last words matter."""
-        send(family(self._child, sure=True), signal.SIGTERM)
-        deadline = time.monotonic() + self._grace
-        while time.monotonic() < deadline and family(self._child, sure=True):
-            if not self._transfer(TICK_SECONDS):
-                time.sleep(TICK_SECONDS)
-
-    def _drain(self) -> None:
-        """Read what is left in the pipe, without waiting for a daemon that holds it open."""
-        while self._transfer(0):
-            pass
-
-    def _transfer(self, seconds: float) -> bool:
-        """Move what can be moved within *seconds*; False if nothing could. With all pipes closed, wait for the end."""
-        if not self._selector.get_map():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(seconds)
-            return False
-        ready = self._selector.select(seconds)
-        for key, _ in ready:
-            if key.fileobj is self._process.stdin:
-                self._write(self._process.stdin)
-            elif self._process.stdout:
-                self._read(self._process.stdout)
-        return bool(ready)
-
-    def _write(self, pipe: IO[bytes]) -> None:
-        try:
-            self._input = self._input[os.write(pipe.fileno(), self._input[:CHUNK_BYTES]) :]
-        except BrokenPipeError:  # it does not want to read: its own affair
-            self._input = self._input[:0]
-        if not self._input:
-            self._selector.unregister(pipe)
-            pipe.close()
-
-    def _read(self, pipe: IO[bytes]) -> None:
-        data = os.read(pipe.fileno(), CHUNK_BYTES)
-        if data:
-            self._output.feed(data)
-        else:
-            self._selector.unregister(pipe)
 
 
 class _Guard:

@@ -12,21 +12,26 @@ from pathlib import Path
 import psutil
 
 from irontree.ports import Child
+from irontree.processes.limits import MARK
 
-# Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
-MARK = "IRONTREE_CHILD"
 KILL_SECONDS = 5.0
 KILL_PAUSE = 0.01
 
 
 def identify(pid: int, mark: str, argv: Sequence[str]) -> Child:
-    """Describe the process *pid*, which leads its own group, so that it can be recognised later."""
-    return Child(pid, pid, _started(pid) or "", _boot(), mark, " ".join(argv)[:200])
+    """Describe the process *pid*, which leads its own group, so that it can be recognised later; we own it."""
+    us = os.getpid()
+    return Child(pid, pid, _started(pid) or "", _boot(), mark, " ".join(argv)[:200], us, _started(us) or "")
 
 
 def is_same(child: Child) -> bool:
     """Whether the pid is still that process: it may have been given to another one since."""
     return child.boot == _boot() and child.started == _started(child.pid)
+
+
+def is_owned(child: Child) -> bool:
+    """Whether the process that started it lives: it is nobody's leftover then."""
+    return child.boot == _boot() and bool(child.owner_started) and child.owner_started == _started(child.owner)
 
 
 def family(child: Child, *, sure: bool) -> list[psutil.Process]:

@@ -19,6 +19,10 @@ from irontree.services.steps import Question, follow_up, question_about, questio
 from irontree.services.world import read_world
 
 
+NOTE_LIMIT: Final = 8000
+"""Characters: it goes into an event, and those have 64 KiB."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a person decided. `question` is the key of the question that was shown; None: whichever is open."""
@@ -90,6 +94,10 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
     missing = [need for need in choice.needs if not given[need]]
     if missing:
         raise AnswerRefused(f"“{choice.name}” needs a {missing[0]}", remedy=f"answer again with a {missing[0]}")
+    if len(answer.note) > NOTE_LIMIT:
+        raise AnswerRefused(
+            f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
+        )
     if len(answer.by.strip()) == 0:
         raise AnswerRefused("the answer does not say who decided", remedy="give a name")
 

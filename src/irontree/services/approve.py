@@ -91,7 +91,8 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
         policy=proposal.policy,
         loop_mode=loop_mode,
         budget_max_transitions=proposal.budget,
-        approval=Approval(by=by, at=app.stamp(), channel=app.origin.channel),
+        # To the microsecond: of two plans for one task the later approval counts.
+        approval=Approval(by=by, at=app.clock.now().isoformat(), channel=app.origin.channel),
     )
     app.plans.save(plan)
     return plan

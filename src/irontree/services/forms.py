@@ -105,9 +105,7 @@ def _issue_form(app: App, question: Question) -> FormView:
         url=f"#{state.issue_number}",
         reason=_reason(state, record),
         choices=choices(question.rule, in_loop=question.loop_id is not None),
-        answer=f"irontree task resume {question.loop_id}"
-        if question.loop_id
-        else f"irontree show issue-{state.issue_number}",
+        answer=_answer_command(question),
         remedy=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
         attempts=state.total_attempts,
@@ -125,10 +123,10 @@ def _issue_form(app: App, question: Question) -> FormView:
 
 
 def _answer_command(question: Question) -> str:
-    """How to answer from a terminal."""
+    """Where a terminal shows the same question, and how to answer it."""
     if question.loop_id:
         return f"irontree task resume {question.loop_id}"
-    return f"irontree checkup {question.rule.choices[0].name} issue-{question.issue_number}"
+    return f"irontree show issue-{question.issue_number}"
 
 
 def _reason(state: TaskState, record: Record[IssueEvent]) -> str:

@@ -131,7 +131,7 @@ def test_the_wrong_revision_is_refused_with_the_right_one(pending):
     assert "--approve" in refused.value.remedy
 
 
-# --- of a loop -------------------------------------------------------------------------------------------------------------
+# --- of a loop -----------------------------------------------------------------------------------------
 
 
 def halted(scene: Scene, **preferences: int) -> loops.Loop:

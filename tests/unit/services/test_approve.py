@@ -110,7 +110,7 @@ def test_a_document_that_is_not_there_is_refused(scene):
         propose(scene.app, scene.root / "NONE.md")
 
 
-# --- approval again ----------------------------------------------------------------------------------------------------
+# --- approval again ------------------------------------------------------------------------------------
 
 
 def test_approving_a_changed_task_begins_it_again(scene):

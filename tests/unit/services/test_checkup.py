@@ -156,7 +156,7 @@ def test_finalizing_binds_the_recorded_evidence(scene):
         finalize(scene.app, 1)
 
 
-# --- unblocking (R13) ----------------------------------------------------------------------------------------------------
+# --- unblocking (R13) ----------------------------------------------------------------------------------
 
 
 def blocked(scene: Scene) -> Scene:

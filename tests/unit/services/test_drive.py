@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from irontree.domain.decide import Halt
-from tests.support.world import CLOSE, GREETING, ONE, PARTS, TWO, accepts, does, prepared, sends_back
-
 from irontree.agents.scripted import ScriptedAgent
-from tests.support.world import writes_what_is_asked
+from irontree.domain.decide import Halt
+from tests.support.world import (
+    CLOSE,
+    GREETING,
+    ONE,
+    PARTS,
+    TWO,
+    accepts,
+    does,
+    prepared,
+    sends_back,
+    writes_what_is_asked,
+)
 
 
 def test_a_document_becomes_published_code_and_a_complete_log(scene):
@@ -32,7 +41,9 @@ def test_a_document_becomes_published_code_and_a_complete_log(scene):
     assert scene.loop_events(loop) == [
         *("loop_started", "loop_halted", "loop_resumed", "loop_halted", "loop_resumed", "loop_completed")
     ]
-    messages = [scene.repository.commits[sha].message for sha in scene.repository.history(scene.repository.remote["main"])]
+    messages = [
+        scene.repository.commits[sha].message for sha in scene.repository.history(scene.repository.remote["main"])
+    ]
     assert [text.splitlines()[0] for text in reversed(messages[:-1])] == [
         *("[run] #1: Greeting", "[run] #3: Part one", "[run] #4: Part two", "[run] #5: Close")
     ]

@@ -41,7 +41,7 @@ def with_checks(scene: Scene, *commands: str) -> Scene:
     return scene
 
 
-# --- merges --------------------------------------------------------------------------------------------------------
+# --- merges --------------------------------------------------------------------------------------------
 
 
 def test_a_moved_target_is_merged_checked_again_and_published(committed):
@@ -102,7 +102,7 @@ def test_a_merge_that_was_not_published_before_a_crash_is_used_again(committed):
     assert committed.repository.refs.keys() - merged.keys() == set()
 
 
-# --- what a merge brings to light ---------------------------------------------------------------------------------------
+# --- what a merge brings to light ----------------------------------------------------------------------
 
 
 def test_a_failure_at_the_merge_is_retried_on_top_of_the_moved_target(committed):
@@ -158,7 +158,7 @@ def test_a_conflict_at_the_last_attempt_allows_one_more(scene):
     assert (state.attempt_count, state.max_retry_count) == (1, 1)
 
 
-# --- a remote that is not there, or says no (E) -----------------------------------------------------------------------
+# --- a remote that is not there, or says no (E) --------------------------------------------------------
 
 
 def test_an_outage_is_waited_for_and_then_recorded_at_no_cost(committed):
@@ -209,7 +209,7 @@ def test_what_repeating_cannot_cure_blocks_at_once(committed, reason):
     assert committed.cancel.pauses == []
 
 
-# --- acceptance --------------------------------------------------------------------------------------------------------
+# --- acceptance ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_an_outage_stops_publication_and_it_goes_on_from_there(scene):
     assert status(publish(scene.app, plan)) == ["created"] * 5
 
 
-# --- approved again (R7) ---------------------------------------------------------------------------------------------
+# --- approved again (R7) -------------------------------------------------------------------------------
 
 
 CHANGED = SPEC.replace("one exists", "one is there")

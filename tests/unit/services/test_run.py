@@ -28,7 +28,7 @@ def last_meta(scene: Scene) -> dict:
     return dict(scene.last().meta)
 
 
-# --- who may run ------------------------------------------------------------------------------------------------
+# --- who may run ---------------------------------------------------------------------------------------
 
 
 def test_an_attempt_becomes_one_commit_with_its_token(ready):
@@ -98,7 +98,7 @@ def test_the_run_lock_tells_who_works_and_is_gone_afterwards(ready):
     assert ready.run_lock.held is None
 
 
-# --- what stands in the way (phase 3) -----------------------------------------------------------------------------
+# --- what stands in the way (phase 3) ------------------------------------------------------------------
 
 
 def test_uncommitted_changes_block_without_run_started(ready):
@@ -172,7 +172,7 @@ def test_a_remote_that_refuses_us_blocks_with_its_reason(ready):
     assert take(ready).blocking_check == "authentication"
 
 
-# --- what becomes of an attempt (phase 4) ----------------------------------------------------------------------------
+# --- what becomes of an attempt (phase 4) --------------------------------------------------------------
 
 
 def test_an_agent_that_cannot_be_started_blocks_and_the_attempt_is_given_back(ready):

@@ -36,7 +36,7 @@ def retries(policy: ExecutionPolicy, number: int) -> ExecutionPolicy:
     return policy.model_copy(update={"max_retry_count": number})
 
 
-# --- A: passed and published ----------------------------------------------------------------------------------
+# --- A: passed and published ---------------------------------------------------------------------------
 
 
 def test_what_passes_is_published_at_exactly_the_checked_commit(scene):
@@ -76,7 +76,7 @@ def test_checks_run_in_order_and_stop_at_the_first_failure(scene):
     assert scene.checks.commands == ["has no.txt"]
 
 
-# --- B and C: failed -------------------------------------------------------------------------------------------
+# --- B and C: failed -----------------------------------------------------------------------------------
 
 
 def test_a_failure_is_retryable_while_attempts_are_left_and_then_terminal(scene):
@@ -112,7 +112,7 @@ def test_verifying_the_same_commit_again_runs_its_failed_checks_again(scene):
     assert verify(scene.app, 1).last_event == "verify_passed"
 
 
-# --- D: a person decides ------------------------------------------------------------------------------------------
+# --- D: a person decides -------------------------------------------------------------------------------
 
 
 def test_a_manual_criterion_waits_for_a_person_and_says_why(scene):
@@ -147,7 +147,7 @@ def test_a_failure_goes_before_a_persons_judgement(scene):
     assert verify(scene.app, 1).last_event == "verify_failed_retryable"
 
 
-# --- stored results and what stands in the way ------------------------------------------------------------------------
+# --- stored results and what stands in the way ---------------------------------------------------------
 
 
 def test_results_are_stored_before_anything_is_published(scene):

@@ -1,0 +1,111 @@
+"""Flow runs of ours and bare ones, as a client sees them. Importing this imports Prefect: adopt its settings first."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments.runner import RunnerDeployment
+
+from benchmarks.projects import publish_task
+from irontree.app import App
+from irontree.flows import runs
+from irontree.flows.names import issue_key
+from irontree.flows.serving import Served
+from irontree.flows.starting import start_issue, start_loop
+from irontree.services.world import read_world
+
+BARE = "bare"
+BARE_DEPLOYMENTS = (
+    Served("benchmarks.baselines.bare_flows.loop", BARE),
+    Served("benchmarks.baselines.bare_flows.issue", BARE),
+)
+LOOK_EVERY = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds by the server's own records: from the loop run's creation to its end, and from creation to `Running`."""
+
+    total: float
+    dispatch: float
+    """The mean of the two runs."""
+
+
+def time_ours(app: App, title: str) -> Timing:
+    """One more task of *app*'s repository, worked through by a loop run and an issue run."""
+    loop_id = publish_task(app, title)
+    with runs.connect() as client:
+        loop = _finished(client, start_loop(app, loop_id).id)
+        state = next(s for s in read_world(app).states.values() if s.task_key == title)
+        if not state.done:
+            raise RuntimeError(f"{title} is {state.phase}: {loop.state}")
+        return _timing(loop, _by_key(client, issue_key(app, state)))
+
+
+def time_bare() -> Timing:
+    """One bare loop run and its bare issue run."""
+    key = str(uuid4())
+    with runs.connect() as client:
+        parameters = {"deployment": f"bare-issue/{BARE}", "issue_key": key}
+        made = runs.ensure_run(client, f"bare-loop/{BARE}", key=str(uuid4()), parameters=parameters)
+        loop = _finished(client, made.id)
+        return _timing(loop, _by_key(client, key))
+
+
+def make_issue_run(app: App, title: str) -> UUID:
+    """A scheduled run of the issue of one more task; nobody serves it."""
+    loop_id = publish_task(app, title)
+    return start_issue(app, read_world(app).states[title], loop_id).id
+
+
+def make_bare_issue_run() -> UUID:
+    """A scheduled run of a bare issue; nobody serves it."""
+    with runs.connect() as client:
+        return runs.ensure_run(client, f"bare-issue/{BARE}", key=str(uuid4()), parameters={}).id
+
+
+def register(deployment: Served) -> None:
+    """Make the deployment known to the server without serving it."""
+    RunnerDeployment.from_entrypoint(
+        entrypoint=deployment.entrypoint, name=deployment.name, parameters=dict(deployment.parameters)
+    ).apply()
+
+
+def require_completed(run_id: UUID) -> None:
+    """Raise RuntimeError unless the run came to a good end."""
+    with runs.connect() as client:
+        _finished(client, run_id)
+
+
+def _finished(client: SyncPrefectClient, run_id: UUID) -> FlowRun:
+    while not ((run := client.read_flow_run(run_id)).state and run.state.is_final()):
+        time.sleep(LOOK_EVERY)
+    if not run.state.is_completed():
+        raise RuntimeError(f"flow run {run.name} ended as {run.state}")
+    return run
+
+
+def _by_key(client: SyncPrefectClient, key: str) -> FlowRun:
+    found = runs.find_run(client, key)
+    if found is None:
+        raise RuntimeError(f"there is no flow run {key}")
+    return _finished(client, found.id)
+
+
+def _timing(loop: FlowRun, issue: FlowRun) -> Timing:
+    return Timing(
+        total=_seconds(loop.created, loop.end_time),
+        dispatch=statistics.mean(_seconds(run.created, run.start_time) for run in (loop, issue)),
+    )
+
+
+def _seconds(begin: datetime | None, end: datetime | None) -> float:
+    if begin is None or end is None:
+        raise RuntimeError("the server does not know when the run began and ended")
+    return (end - begin).total_seconds()

@@ -1,0 +1,33 @@
+"""A private Prefect server for a benchmark, started as the product starts its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.programs import HERE
+from irontree.flows.local_server import LocalServer
+from irontree.flows.settings import adopt, local_environment
+
+START_SECONDS = 180
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateServer:
+    """Its state folder, and the environment of processes that use it; the sample flows can be imported there."""
+
+    home: Path
+    environment: dict[str, str]
+
+
+@contextmanager
+def private_server(folder: Path) -> Iterator[PrivateServer]:
+    """Have a server with its state in *folder*, and this process's Prefect pointed at it: import Prefect only now."""
+    home = folder / "prefect"
+    with LocalServer(home, os.environ, linger=1) as server:
+        environment = local_environment(os.environ, home, server.wait_ready(START_SECONDS))
+        adopt(environment, home)
+        yield PrivateServer(home, environment | {"PYTHONPATH": str(HERE.parent)})

@@ -1,0 +1,146 @@
+"""One child between its start and its end. Imported with the first child: most commands start none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from irontree.ports import Child
+from irontree.processes.family import family, kill_family, send
+from irontree.processes.limits import SHELL, Ended, Limits
+from irontree.processes.output import Output
+
+CHUNK_BYTES = 64 * 1024
+TICK_SECONDS = 0.1
+
+_GATE = 'read -r _ && exec "$@"'
+
+
+def missing(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
+    """Whether there is no such program to start."""
+    located = str(cwd / program) if "/" in program else program
+    return shutil.which(located, path=environment.get("PATH", os.defpath)) is None
+
+
+def start(argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the child in a session of its own, behind the gate: it runs with the first line on its stdin."""
+    return subprocess.Popen(
+        [SHELL, "-c", _GATE, "sh", *argv],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
+def abandon(process: subprocess.Popen[bytes], child: Child) -> None:
+    """Leave nothing open; a child that still runs (we are being interrupted) is killed with all it started."""
+    if process.returncode is None:
+        kill_family(child, sure=True)
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe:
+            pipe.close()
+
+
+class Running:
+    """One child between its start and its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes], child: Child, output: Output, grace: float) -> None:
+        self._process = process
+        self._child = child
+        self._output = output
+        self._grace = grace
+        self._input = memoryview(b"")
+        self._selector = selectors.DefaultSelector()
+
+    def until_end(self, stdin: bytes, limits: Limits, *, leave_daemons: bool) -> tuple[Ended, float]:
+        """Let the child go, feed and read it until it ends or must end; how it ended, and after how many seconds."""
+        began = time.monotonic()
+        with self._selector:
+            self._connect(b"\n" + stdin)
+            ended = self._watch(limits, began)
+            if ended != "exited":
+                self._ask_to_end()
+            if ended != "exited" or not leave_daemons:
+                kill_family(self._child, sure=True)
+            self._process.wait()
+            self._drain()
+        self._output.finish()
+        return ended, time.monotonic() - began
+
+    def _connect(self, stdin: bytes) -> None:
+        self._input = memoryview(stdin)
+        for pipe, event in (
+            (self._process.stdin, selectors.EVENT_WRITE),
+            (self._process.stdout, selectors.EVENT_READ),
+        ):
+            if pipe:
+                os.set_blocking(pipe.fileno(), False)
+                self._selector.register(pipe, event)
+
+    def _watch(self, limits: Limits, began: float) -> Ended:
+        while self._process.poll() is None:
+            now = time.monotonic()
+            if limits.cancel is not None and limits.cancel.is_set():
+                return "cancelled"
+            if now - began > limits.wall_seconds:
+                return "timeout"
+            if limits.stall_seconds is not None and now - self._output.heard_at > limits.stall_seconds:
+                return "stalled"
+            self._transfer(TICK_SECONDS)
+        return "exited"
+
+    def _ask_to_end(self) -> None:
+        """SIGTERM to all, then go on reading for the time of grace: the last words matter."""
+        send(family(self._child, sure=True), signal.SIGTERM)
+        deadline = time.monotonic() + self._grace
+        while time.monotonic() < deadline and family(self._child, sure=True):
+            if not self._transfer(TICK_SECONDS):
+                time.sleep(TICK_SECONDS)
+
+    def _drain(self) -> None:
+        """Read what is left in the pipe, without waiting for a daemon that holds it open."""
+        while self._transfer(0):
+            pass
+
+    def _transfer(self, seconds: float) -> bool:
+        """Move what can be moved within *seconds*; False if nothing could. With all pipes closed, wait for the end."""
+        if not self._selector.get_map():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
+            return False
+        ready = self._selector.select(seconds)
+        for key, _ in ready:
+            if key.fileobj is self._process.stdin:
+                self._write(self._process.stdin)
+            elif self._process.stdout:
+                self._read(self._process.stdout)
+        return bool(ready)
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        try:
+            self._input = self._input[os.write(pipe.fileno(), self._input[:CHUNK_BYTES]) :]
+        except BrokenPipeError:  # it does not want to read: its own affair
+            self._input = self._input[:0]
+        if not self._input:
+            self._selector.unregister(pipe)
+            pipe.close()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        data = os.read(pipe.fileno(), CHUNK_BYTES)
+        if data:
+            self._output.feed(data)
+        else:
+            self._selector.unregister(pipe)

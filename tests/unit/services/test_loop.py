@@ -1,0 +1,282 @@
+"""The loop: its frozen set, its budget, its halts, and how it ends (protocol, Loop Mode; rulings R12, R17)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.decide import Halt, Run
+from irontree.errors import NotEligible
+from irontree.services import loop as loops
+from irontree.services.answers import Answer
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
+from irontree.services.steps import perform
+from tests.support.watching import Killed, Watched, dying
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
+
+
+def read(scene: Scene, loop: loops.Loop) -> loops.Loop:
+    return loops.read_loop(scene.app, loop.id)
+
+
+def extends(count: int) -> Answer:
+    return Answer("extend", "ada", count=count)
+
+
+# --- start ---------------------------------------------------------------------------------------------
+
+
+def test_one_approval_starts_the_loop_over_exactly_its_tasks(scene):
+    loop = scene.start()
+    assert loop.keys == (GREETING, PARTS, ONE, TWO, CLOSE)
+    assert (loop.entity.status, loop.entity.budget_used, loop.entity.budget_max_transitions) == ("running", 0, 50)
+    assert scene.loop_events(loop) == ["loop_started"]
+
+
+def test_the_budget_can_be_configured(scene):
+    scene.preferences = Preferences(loop_budget=7)
+    assert scene.start().entity.budget_max_transitions == 7
+
+
+def test_authorising_again_goes_on_with_the_same_loop(scene):
+    loop = scene.start()
+    assert scene.start().id == loop.id
+    assert len(scene.loops.ids()) == 1
+
+
+def test_a_loop_that_has_ended_is_not_gone_on_with(scene):
+    first = scene.start(ONE_TASK)
+    scene.drive(first)
+    assert scene.start(ONE_TASK).id != first.id
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method"),
+    [("plans", "save"), ("loops", "append"), ("loops", "write_entity"), ("forge_seen", "create_issue")],
+)
+def test_a_crash_during_the_start_is_gone_on_from(scene, port, method, side):
+    setattr(scene, port, Watched(getattr(scene, port), [method], dying(side)))
+    proposal = propose(scene.app, scene.write(SPEC))
+    with pytest.raises(Killed):
+        authorise(scene.app, proposal, proposal.revision, "ada")
+    again = propose(scene.app, scene.root / "SPEC.md")
+    loop = authorise(scene.app, again, again.revision, "ada")
+    assert len(scene.loops.ids()) == 1
+    assert scene.drive(loop, prepared(accepts())) == Halt("goal_reached")
+
+
+# --- budget --------------------------------------------------------------------------------------------
+
+
+def test_a_transition_is_counted_durably_before_it_is_taken(scene):
+    loop = scene.start(ONE_TASK)
+    counted = []
+    scene.agent = ScriptedAgent(lambda _: counted.append(scene.loops.read_entity(loop.id).budget_used))
+    perform(scene.app, Run(GREETING), loop.id)
+    assert counted == [1]
+    taken = read(scene, loop).entity.transitions[0]
+    assert (taken.task_key, taken.skill, taken.outcome) == (GREETING, "run", "run_completed")
+
+
+def test_a_transition_that_a_crash_cut_short_is_counted(scene):
+    loop = scene.start(ONE_TASK)
+
+    def dies(_):
+        raise Killed
+
+    scene.agent = ScriptedAgent(dies)
+    with pytest.raises(Killed):
+        perform(scene.app, Run(GREETING), loop.id)
+    assert read(scene, loop).entity.budget_used == 1
+    assert read(scene, loop).entity.transitions[0].outcome == "started"
+
+
+def test_an_exhausted_budget_halts_and_more_lets_it_go_on(scene):
+    scene.preferences = Preferences(loop_budget=4)
+    loop = scene.start(SPEC)
+    assert scene.drive(loop).reason == "loop_budget_exhausted"
+    assert scene.drive(loop, prepared(extends(20), accepts())) == Halt("goal_reached")
+    entity = read(scene, loop).entity
+    assert (entity.budget_max_transitions, entity.status) == (24, "completed")
+
+
+def test_a_stepwise_command_costs_no_loop_anything(scene):
+    loop = scene.start(ONE_TASK)
+    perform(scene.app, Run(GREETING))
+    assert read(scene, loop).entity.budget_used == 0
+
+
+# --- halt and resume -----------------------------------------------------------------------------------
+
+
+def test_a_halt_is_recorded_once(scene):
+    loop = scene.start()
+    scene.drive(loop)
+    scene.drive(loop)
+    assert scene.loop_events(loop) == ["loop_started", "loop_halted"]
+    entity = read(scene, loop).entity
+    assert (entity.halt_reason, entity.halt_at_task_key) == ("pending_acceptance", TWO)
+    assert entity.halt_at_iso
+
+
+def test_resuming_a_running_loop_is_nothing(scene):
+    loop = scene.start()
+    loops.resume(scene.app, loop.id)
+    assert scene.loop_events(loop) == ["loop_started"]
+
+
+def test_what_has_ended_is_not_resumed(scene):
+    loop = scene.start()
+    loops.cancel(scene.app, loop.id, "ada")
+    with pytest.raises(NotEligible, match="cancelled; only halted loops can be resumed"):
+        loops.resume(scene.app, loop.id)
+
+
+def test_a_loop_that_nobody_knows_is_refused(scene):
+    with pytest.raises(NotEligible, match="not found"):
+        loops.read_loop(scene.app, "2026-04-22-1432-a3f8b2")
+
+
+@pytest.mark.parametrize("end", ["complete", "cancel"])
+def test_an_ended_loop_takes_no_more_events(scene, end):
+    loop = scene.start(ONE_TASK)
+    loops.cancel(scene.app, loop.id, "ada") if end == "cancel" else loops.complete(scene.app, loop.id)
+    before = scene.loop_events(loop)
+    for act in (
+        lambda: loops.extend(scene.app, loop.id, 5, "ada"),
+        lambda: loops.skip(scene.app, loop.id, GREETING, "ada"),
+        lambda: loops.cancel(scene.app, loop.id, "ada"),
+    ):
+        with pytest.raises(NotEligible, match=r"Loop .* is (cancelled|completed)"):
+            act()
+    assert scene.loop_events(loop) == before
+
+
+def test_completing_twice_is_completing_once(scene):
+    loop = scene.start(ONE_TASK)
+    scene.drive(loop)
+    loops.complete(scene.app, loop.id)
+    assert scene.loop_events(loop) == ["loop_started", "loop_completed"]
+
+
+def test_a_cancelled_loop_is_never_completed(scene):
+    loop = scene.start(ONE_TASK)
+    loops.cancel(scene.app, loop.id, "ada")
+    with pytest.raises(NotEligible, match="cancelled"):
+        loops.complete(scene.app, loop.id)
+
+
+# --- skip (R17) ----------------------------------------------------------------------------------------
+
+
+def test_skipping_cancels_dependents_and_composite_ancestors_and_the_rest_goes_on(scene):
+    loop = scene.start()
+    skipped = loops.skip(scene.app, loop.id, ONE, "ada")
+    assert set(skipped) == {ONE, PARTS, CLOSE}
+    assert read(scene, loop).keys == (GREETING, TWO)
+    assert scene.drive(loop, prepared(accepts())) == Halt("goal_reached")
+    assert scene.events(ONE) == ["task_published"]
+
+
+def test_what_is_done_is_not_cancelled(scene):
+    loop = scene.start()
+    scene.drive(loop, nobody)
+    skipped = loops.skip(scene.app, loop.id, GREETING, "ada")
+    assert GREETING not in skipped
+
+
+def test_what_is_not_in_scope_cannot_be_skipped(scene):
+    loop = scene.start()
+    loops.skip(scene.app, loop.id, TWO, "ada")
+    with pytest.raises(NotEligible, match="not in the scope"):
+        loops.skip(scene.app, loop.id, TWO, "ada")
+
+
+@pytest.mark.parametrize("events", [1, 2, 3])
+def test_a_skip_that_was_cut_short_is_finished_by_the_same_answer(scene, events):
+    """The task itself goes last, so that the question about it is still open."""
+    loop = scene.start()
+    left = [events]
+
+    def tell(_, side):
+        left[0] -= side == "after"
+        if left[0] == 0:
+            left[0] = -1
+            raise Killed
+
+    app = replace(scene.app, loops=Watched(scene.loops, ["append"], tell))
+    with pytest.raises(Killed):
+        loops.skip(app, loop.id, TWO, "ada")
+    assert (TWO in read(scene, loop).keys) == (events < 3)
+    if events < 3:
+        loops.skip(scene.app, loop.id, TWO, "ada")
+    assert read(scene, loop).keys == (GREETING, ONE)
+
+
+# --- the file and the events ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_events_win_over_a_file_that_a_crash_kept_behind(scene, side):
+    loop = scene.start()
+    scene.drive(loop)
+    app = replace(scene.app, loops=Watched(scene.loops, ["change_entity"], dying(side)))
+    with pytest.raises(Killed):
+        loops.resume(app, loop.id)
+    assert read(scene, loop).entity.status == "running"
+    loops.cancel(scene.app, loop.id, "ada")
+    assert scene.loops.read_entity(loop.id).status == "cancelled"
+
+
+def test_a_file_that_is_lost_is_made_again_from_the_events(scene):
+    scene.preferences = Preferences(loop_budget=4)
+    loop = scene.start(SPEC)
+    scene.drive(loop)
+    before = scene.loops.read_entity(loop.id)
+    scene.loops._entities.clear()
+    found = read(scene, loop).entity
+    assert found == before.model_copy(update={"transitions": (), "created_at": found.created_at})
+    loops.extend(scene.app, loop.id, 3, "ada")
+    assert scene.loops.read_entity(loop.id).budget_used == before.budget_used
+    assert scene.loops.read_entity(loop.id).budget_max_transitions == 7
+
+
+def test_a_loop_whose_events_are_lost_stops_no_other(scene):
+    loop = scene.start(ONE_TASK)
+    scene.loops.files(loop.id).files.clear()
+    found, problems = loops.read_loops(scene.app)
+    assert found == ()
+    assert loop.id in problems[0]
+    assert scene.start(ONE_TASK).id != loop.id
+
+
+# --- what a loop decides -------------------------------------------------------------------------------
+
+
+def test_the_issue_in_progress_comes_before_a_new_one(scene):
+    loop = scene.start()
+    perform(scene.app, Run(GREETING), loop.id)
+    assert type(loops.next_decision(scene.app, loop.id)).__name__ == "Verify"
+
+
+def test_work_that_nothing_can_start_is_a_protocol_gap(scene):
+    scene.publish(SPEC)
+    loop = scene.start(SPEC)
+    for key in (GREETING,):
+        loops.skip(scene.app, loop.id, key, "ada")
+    halt = scene.drive(loop)
+    assert halt == Halt("protocol_gap", detail="no task is in scope")
+
+
+def test_an_outside_dependency_that_is_not_done_is_named(scene):
+    scene.publish(SPEC)
+    keys = (ONE,)
+    entity = scene.start(SPEC).entity.model_copy(update={"task_keys": keys, "loop_id": "2026-04-22-1432-0000ff"})
+    loop = loops.start(scene.app, entity, "0" * 64)
+    halt = scene.drive(loop)
+    assert (halt.reason, halt.detail) == ("protocol_gap", "parts-part-one waits for greeting")

@@ -1,0 +1,83 @@
+"""Everything at a glance, without a lock, and whatever is damaged (rulings R3, R13)."""
+
+from __future__ import annotations
+
+from irontree.services.overview import overview
+from irontree.services.run import run
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
+
+
+def rows(scene: Scene) -> dict:
+    return {row.task_key: row for row in overview(scene.app).issues}
+
+
+def test_the_tree_is_shown_parents_first(scene):
+    scene.publish(SPEC)
+    assert [(row.task_key, row.depth) for row in overview(scene.app).issues] == [
+        *((GREETING, 0), (PARTS, 0), (ONE, 1), (TWO, 1), (CLOSE, 0)),
+    ]
+
+
+def test_a_row_says_what_an_issue_waits_for_and_what_it_asks(scene):
+    loop = scene.start()
+    scene.drive(loop, nobody)
+    found = rows(scene)
+    assert found[GREETING].phase == "done"
+    assert found[CLOSE].waits_for == (TWO,)
+    assert (found[TWO].asks, found[TWO].attempts) == ("pending_acceptance", "1 / 4")
+    assert found[CLOSE].attempts == ""
+
+
+def test_a_loop_says_how_far_it_is(scene):
+    loop = scene.start()
+    scene.drive(loop, nobody)
+    row = overview(scene.app).loops[0]
+    assert (row.status, row.halt_reason, row.halt_at) == ("halted", "pending_acceptance", TWO)
+    assert (row.done, row.total, row.budget) == (2, 5, 50)
+    scene.drive(loop, prepared(accepts()))
+    row = overview(scene.app).loops[0]
+    assert (row.status, row.done) == ("completed", 5)
+
+
+def test_who_drives_is_named_and_nobody_is_waited_for(scene):
+    scene.publish(ONE_TASK)
+    assert overview(scene.app).busy is None
+    with scene.driver.hold("greeting, run"):
+        assert overview(scene.app).busy.startswith("greeting, run (process")
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_of_its_issue_and_of_nothing_else(scene):
+    scene.publish(SPEC)
+    scene.log.files(1).files["0002-run-started.yml"] = b"torn"
+    found = overview(scene.app)
+    assert len(found.issues) == 5
+    assert "issue-1/0002-run-started.yml" in found.problems[0]
+    assert rows(scene)[GREETING].asks == "blocked"
+    assert rows(scene)[ONE].asks is None
+
+
+def test_a_loop_that_cannot_be_read_stops_nothing(scene):
+    loop = scene.start()
+    files = scene.loops.files(loop.id).files
+    files["0002-loop-halted.yml"] = b"torn"
+    assert any("0002-loop-halted.yml" in problem for problem in overview(scene.app).problems)
+    files.clear()
+    found = overview(scene.app)
+    assert found.loops == ()
+    assert any(loop.id in problem for problem in found.problems)
+
+
+def test_what_was_not_delivered_is_shown(scene):
+    scene.publish(ONE_TASK)
+    scene.tracker.outage = "503"
+    scene.repository.hook = lambda _: "no"
+    from irontree.services.deliver import deliver
+
+    run(scene.app, 1)
+    deliver(scene.app, 1)
+    assert any("503" in failure for failure in rows(scene)[GREETING].undelivered)
+
+
+def test_an_empty_repository_has_an_empty_overview(scene):
+    found = overview(scene.app)
+    assert (found.issues, found.loops, found.problems) == ((), (), ())
