@@ -32,7 +32,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     through, pure = lay_out(effort.folder, "through"), lay_out(effort.folder, "pure")
     with private_server(effort.folder) as server, ExitStack() as serving:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
-        for deployments in (deployments_of(through), prefect_runs.BARE_DEPLOYMENTS):
+        for deployments in (deployments_of(through), (prefect_runs.BARE_LOOP, prefect_runs.BARE_ISSUE)):
             serving.enter_context(_served(server, deployments))
         titles = (f"task-{number}" for number in count(1))
         rounds = alternate(

@@ -1,4 +1,4 @@
-"""(c) Replaying 1,000 issues of eight events each, against reading the same YAML; and a second `status` after a first."""
+"""(c) Replaying 1,000 issues of eight events each, against reading the same YAML; a second `status` after a first."""
 
 from __future__ import annotations
 

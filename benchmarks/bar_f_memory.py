@@ -47,12 +47,14 @@ def _compare_flows(effort: Effort) -> Comparison:
     with private_server(folder) as server:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
         issue = next(served for served in deployments_of(app) if served.entrypoint.endswith(".issue"))
-        bare = prefect_runs.BARE_DEPLOYMENTS[1]
+        bare = prefect_runs.BARE_ISSUE
         for deployment in (issue, bare):
             prefect_runs.register(deployment)
         titles = (f"task-{number}" for number in count(1))
         rounds = alternate(
-            lambda: _flow(server, issue, prefect_runs.make_issue_run(app, next(titles)), prefect_runs.require_completed),
+            lambda: _flow(
+                server, issue, prefect_runs.make_issue_run(app, next(titles)), prefect_runs.require_completed
+            ),
             lambda: _flow(server, bare, prefect_runs.make_bare_issue_run(), prefect_runs.require_completed),
             effort.pairs,
             effort.watching(FLOW_NAME),

@@ -21,10 +21,8 @@ from irontree.flows.starting import start_issue, start_loop
 from irontree.services.world import read_world
 
 BARE = "bare"
-BARE_DEPLOYMENTS = (
-    Served("benchmarks.baselines.bare_flows.loop", BARE),
-    Served("benchmarks.baselines.bare_flows.issue", BARE),
-)
+BARE_LOOP = Served("benchmarks.baselines.bare_flows.loop", BARE)
+BARE_ISSUE = Served("benchmarks.baselines.bare_flows.issue", BARE)
 LOOK_EVERY = 0.2
 
 

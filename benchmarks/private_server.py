@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from pathlib import Path
 
 from benchmarks.programs import HERE
 from irontree.flows.local_server import LocalServer
+from irontree.flows.server_state import ServerState
 from irontree.flows.settings import adopt, local_environment
 
 START_SECONDS = 180
+END_SECONDS = 30
+LOOK_EVERY = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +35,11 @@ def private_server(folder: Path) -> Iterator[PrivateServer]:
         environment = local_environment(os.environ, home, server.wait_ready(START_SECONDS))
         adopt(environment, home)
         yield PrivateServer(home, environment | {"PYTHONPATH": str(HERE.parent)})
+    _wait_for_its_end(home)
+
+
+def _wait_for_its_end(home: Path) -> None:
+    """Its folder is removed next."""
+    state, deadline = ServerState(home), time.monotonic() + END_SECONDS
+    while state.lives() and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY)

@@ -20,9 +20,7 @@ class Usage:
     megabytes: float
 
 
-def launch(
-    argv: Sequence[str], *, environment: Mapping[str, str] | None = None, folder: Path | None = None
-) -> Usage:
+def launch(argv: Sequence[str], *, environment: Mapping[str, str] | None = None, folder: Path | None = None) -> Usage:
     """Run a program (by its absolute path) in a process of its own; raises RuntimeError unless it ends with 0."""
     launcher = [sys.executable, "-I", "-S", str(HERE / "launch.py")]
     done = subprocess.run([*launcher, *argv], cwd=folder, env=environment, capture_output=True, text=True, check=True)

@@ -123,7 +123,8 @@ def ensure_run(
     """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
 
     There is one such run for life (design §6): the first call makes it, a later one finds it and, if it has ended,
-    schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves the deployment.
+    schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves
+    the deployment.
     """
     run = client.create_flow_run_from_deployment(
         _deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags

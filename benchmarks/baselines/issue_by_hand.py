@@ -137,7 +137,5 @@ def git(folder: Path, *words: str, stdin: str = "", variables: dict[str, str] | 
     """What git prints; raises CalledProcessError unless it ends with 0."""
     environment = {**os.environ, **(variables or {})}
     command = ["git", *_QUIET, *words]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, input=stdin, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(command, cwd=folder, env=environment, input=stdin, capture_output=True, text=True, check=True)
     return done.stdout.strip()

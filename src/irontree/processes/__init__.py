@@ -135,12 +135,16 @@ class Children:
         return Completed(ended, process.returncode, seconds, output.text(), output.digest())
 
     def kill_leftovers(self) -> int:
-        """Kill the recorded children that are still the same process, with all they started; how many there were."""
-        leftovers = self._registry.recorded()
-        if not leftovers:
-            return 0
-        from irontree.processes.family import is_same, kill_family  # noqa: PLC0415
+        """Kill the recorded children that are still the same process, with all they started; how many there were.
 
+        Those of a living process are no leftovers: whoever only backs the log up drives nothing, and holds no lock.
+        """
+        recorded = self._registry.recorded()
+        if not recorded:
+            return 0
+        from irontree.processes.family import is_owned, is_same, kill_family  # noqa: PLC0415
+
+        leftovers = [child for child in recorded if not is_owned(child)]
         alive = [child for child in leftovers if kill_family(child, sure=is_same(child))]
         for child in leftovers:
             self._registry.forget(child.pid)

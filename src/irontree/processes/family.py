@@ -31,7 +31,11 @@ def is_same(child: Child) -> bool:
 
 def is_owned(child: Child) -> bool:
     """Whether the process that started it lives: it is nobody's leftover then."""
-    return child.boot == _boot() and bool(child.owner_started) and child.owner_started == _started(child.owner)
+    if child.boot != _boot() or not child.owner_started or child.owner_started != _started(child.owner):
+        return False
+    with contextlib.suppress(psutil.Error):
+        return _lives(psutil.Process(child.owner))
+    return False
 
 
 def family(child: Child, *, sure: bool) -> list[psutil.Process]:

@@ -77,6 +77,21 @@ def test_recovery_kills_a_daemon_that_outlived_its_group(driver, witness, tmp_pa
     witness.wait_until_all_are_gone()
 
 
+def test_the_child_of_a_living_process_is_no_leftover(driver, witness, tmp_path):
+    """Whoever only backs the log up holds no lock, and is not to be shot by the next driver."""
+    process = driver(f"{witness.hold}; sleep 1000")
+    assert leftovers(recorded_by(tmp_path)).kill_leftovers() == 0
+    assert process.poll() is None
+
+
+def test_a_dead_process_that_nobody_has_waited_for_owns_nothing(driver, witness, tmp_path):
+    process = driver(f"{witness.take}; setsid sh -c \"trap '' TERM; echo up >&3; sleep 1000\" & sleep 1000")
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert leftovers(recorded_by(tmp_path)).kill_leftovers() == 1
+    witness.wait_until_all_are_gone()
+
+
 def test_recovery_leaves_another_process_with_the_same_pid_alone(tmp_path):
     stranger = subprocess.Popen(["sleep", "1000"], start_new_session=True)
     try:

@@ -17,7 +17,10 @@ from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import FileLock, exclusive, flock_works
 from tests.support.store import LOOP_ID, NOON, StillClock
 
-CHILD = Child(pid=101, pgid=101, started="00123456", boot="12345e67", mark="0f", command="git commit -m 'a: b'")
+CHILD = Child(
+    *(101, 101, "00123456", "12345e67", "0f", "git commit -m 'a: b'"),
+    *(99, "12345"),
+)
 THEIRS = 'task_key: their-task\nissue_number: 7\nacquired_at: "2026-04-22T11:00:00Z"\nhost: elsewhere\n'
 
 
@@ -50,6 +53,7 @@ def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_l
         f"meta:\n  writer: irontree\n  host: here\n  pid: {os.getpid()}\n"
         '  children:\n    - pid: 101\n      pgid: 101\n      started: "00123456"\n      boot: "12345e67"\n'
         """      mark: "0f"\n      command: "git commit -m 'a: b'"\n"""
+        '      owner: 99\n      owner_started: "12345"\n'
     )
 
 

@@ -1,0 +1,151 @@
+"""The program that is killed: it works through a small document with real adapters, and dies where it is told to.
+
+Started as a program, it forks for each job that comes in on stdin, so that everything is imported once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
+from irontree.services.answers import Answer
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
+from irontree.services.steps import Question
+from irontree.services.world import read_world
+from tests.support.watching import Side, Watched
+from tests.support.world import accepts, drive, sends_back
+
+EFFECTS = {
+    "log": ("append", "archive", "record_reply"),
+    "loops": ("append", "write_entity", "change_entity"),
+    "plans": ("save",),
+    "results": ("save",),
+    "projections": ("write_brief", "write_report"),
+    "deliveries": ("save",),
+    "run_lock": ("write", "remove"),
+    "checks": ("run",),
+    "repository": ("keep", "publish", "back_up", "mark_history"),
+}
+FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
+WORKSPACE = ("prepare", "commit", "salvage", "merge")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One life of the driver in *root*; *kill* is the number of the effect (from 1) and the side of it."""
+
+    root: str
+    kill: tuple[int, Side] | None = None
+
+
+class Reaper:
+    """Counts effects, and kills its own process at the one it was told."""
+
+    def __init__(self, kill: tuple[int, Side] | None) -> None:
+        self.effects: list[str] = []
+        self._kill = kill
+
+    def watch(self, what: str, port: Any, methods: tuple[str, ...]) -> Any:
+        def tell(method: str, side: Side) -> None:
+            if side == "before":
+                self.effects.append(f"{what}.{method}")
+            if self._kill == (len(self.effects), side):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return Watched(port, methods, tell)
+
+
+class WatchedRepository(Watched):
+    """A repository whose workspaces are watched too."""
+
+    def __init__(self, repository: Any, watched: Any, reaper: Reaper) -> None:
+        super().__init__(watched, (), lambda *_: None)
+        self._repository = repository
+        self._reaper = reaper
+
+    def workspace(self, *arguments: Any) -> Any:
+        return self._reaper.watch("workspace", self._repository.workspace(*arguments), WORKSPACE)
+
+
+def watched(app: App, reaper: Reaper) -> App:
+    ports = {name: reaper.watch(name, getattr(app, name), methods) for name, methods in EFFECTS.items()}
+    ports["repository"] = WatchedRepository(app.repository, ports["repository"], reaper)
+    return replace(
+        app,
+        **ports,
+        forge=lambda: reaper.watch("forge", app.forge(), FORGE),
+        agent=lambda spec: reaper.watch("agent", app.agent(spec), ("attempt",)),
+    )
+
+
+def person(app: App) -> Any:
+    """Sends the first attempt of a manual task back and accepts the second, however often the driver dies."""
+
+    def answer(question: Question) -> Answer | None:
+        assert question.rule.reason == "pending_acceptance", question
+        state = read_world(app).states[question.task_key or ""]
+        return sends_back("prettier, please") if state.attempt_count == 1 else accepts("fine")
+
+    return answer
+
+
+def live(job: Job) -> list[str]:
+    """Everything from the document to the goal; the effects, in order."""
+    reaper = Reaper(job.kill)
+    root = Path(job.root)
+    app = watched(open_app(root, origin=Origin("ada", "command")), reaper)
+    proposal = propose(app, root / "SPEC.md")
+    with app.driver.hold("publish"):
+        loop = authorise(app, proposal, proposal.revision, "ada")
+    halt = drive(app, loop.id, person(app))
+    assert halt.reason == "goal_reached", halt
+    return reaper.effects
+
+
+def jobs() -> Iterator[Job]:
+    for line in sys.stdin:
+        values = json.loads(line)
+        yield Job(values["root"], tuple(values["kill"]) if values["kill"] else None)
+
+
+def serve() -> None:
+    """Fork for each job; say how its life ended, and what it did."""
+    for job in jobs():
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            _end_with(writing, job)
+        os.close(writing)
+        with os.fdopen(reading) as answer:
+            said = answer.read()
+        _, status = os.waitpid(child, 0)
+        print(json.dumps({"code": os.waitstatus_to_exitcode(status), "said": said}), flush=True)
+
+
+def _end_with(writing: int, job: Job) -> None:
+    code = 1
+    try:
+        with os.fdopen(writing, "w") as out:
+            try:
+                out.write(json.dumps(live(job)))
+                code = 0
+            except BaseException:  # noqa: BLE001 - the one boundary of this program
+                out.write(traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    serve()
+    _ = asdict
