@@ -55,13 +55,12 @@ def publish_task(app: App, title: str) -> str:
 
 
 def drive(app: App, loop_id: str) -> None:
-    """Take the loop to its end in this process, without Prefect; raises RuntimeError if it stops short."""
+    """Take the loop to its end in this process, without Prefect, and back the log up.
+
+    Raises RuntimeError if it stops before all is done: what failed early has a fine time.
+    """
     while not isinstance(decision := loops.next_decision(app, loop_id), Halt):
         perform(app, decision, loop_id)
-    require_done(app, loop_id, decision)
-
-
-def require_done(app: App, loop_id: str, decision: Halt) -> None:
-    """Raise RuntimeError unless all tasks of the loop are done: what failed early has a fine time."""
+    app.repository.back_up()
     if decision.reason != "goal_reached":
         raise RuntimeError(f"loop {loop_id} in {app.repository.root} stopped: {decision}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, cast
+from typing import Final
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -21,7 +21,7 @@ from irontree.flows.starting import let_loop_go_on
 from irontree.services.answers import Answer, validate
 from irontree.services.steps import Idle, Question, next_step
 from irontree.services.world import read_world
-from irontree.tasks.stages import answer_stage, checkup_stage, open_here, run_stage, verify_stage
+from irontree.tasks.stages import REFUSED, answer_stage, checkup_stage, open_here, run_stage, verify_stage
 
 STAGES: Final = {
     Recover: run_stage,
@@ -75,8 +75,8 @@ async def _decide(app: App, number: int, question: Question) -> None:
     async def record(answer: Answer) -> None:
         choice = validate(question, answer)
         stage = answer_stage.with_options(task_run_name=f"checkup: {choice.name}")
-        refusal = cast("str", await stage(str(app.repository.root), number, answer, question.loop_id))
-        if refusal:
-            raise AnswerRefused(refusal)
+        taken = await stage(str(app.repository.root), number, answer, question.loop_id)
+        if taken.name == REFUSED:
+            raise AnswerRefused(taken.message or "")
 
     await ask_until_taken(app, question, record)

@@ -14,7 +14,7 @@ from irontree.flows.taking_up import mark_dead_runs, put_in_order, start_what_wa
 from irontree.tasks.stages import open_here
 
 
-@flow(name="janitor", retries=0, persist_result=False)
+@flow(name="janitor", flow_run_name="janitor", retries=0, persist_result=False)
 async def janitor(repository: str) -> State[None]:
     """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
     app = open_here(repository)

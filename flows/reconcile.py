@@ -15,7 +15,7 @@ from irontree.services.reconcile import reconcile as compare
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 
-@flow(name="reconcile", retries=0, persist_result=False)
+@flow(name="reconcile", flow_run_name="reconcile", retries=0, persist_result=False)
 async def reconcile(repository: str) -> State[None]:
     """Record gaps and closings from outside, deliver what is due, make the briefs again."""
     app = open_here(repository)

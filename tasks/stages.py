@@ -24,6 +24,8 @@ from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread
 from irontree.tasks.mirror import emit_events
 
+REFUSED = "Refused"
+"""The state of an answer that was not taken."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
 
@@ -60,13 +62,10 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Tas
 
 
 @task(name="answer", cache_policy=NO_CACHE, persist_result=False)
-async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> State[str]:
-    """What a person decided in the form, validated against the log and recorded.
+async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> State[None]:
+    """What a person decided in the form, validated against the log and recorded; or named REFUSED, with the reason."""
 
-    The state's data is why it was not taken, empty if it was.
-    """
-
-    def record(cancel: Cancellation) -> State[str]:
+    def record(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, channel="form", actor=answer.by)
         with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
             before = read_world(app).state(number).sequence
@@ -74,9 +73,9 @@ async def answer_stage(repository: str, number: int, answer: Answer, loop_id: st
                 answer_issue(app, number, answer, loop_id)
             except AnswerRefused as error:
                 reason = ". ".join(filter(None, (error.message, error.remedy)))
-                return Completed(name="Refused", message=reason, data=reason)
+                return Completed(name=REFUSED, message=reason)
         emit_events(app, number, after=before)
-        return Completed(name="Recorded", message=f"by {answer.by}", data="")
+        return Completed(name="Recorded", message=f"by {answer.by}")
 
     return await in_thread(record)
 

@@ -1,9 +1,9 @@
 """One issue from published to done, by hand: what `bar_a_issue` is compared with.
 
 Does: the same git commands that change anything (fetch of the base, two private clones without a remote, checkouts,
-cleans, reset, add, commit, the fetch that keeps the commit under its ref, push, fast-forward, and the backup of the log
-by plumbing after each of the three steps), with the same `core.fsync`; the agent and the check as child processes; the
-same 14 durable writes (file synced, renamed, folder synced), in the same order and of the same size.
+cleans, reset, add, commit, the fetch that keeps the commit under its ref, push, fast-forward, and at the end the backup
+of the log by plumbing), with the same `core.fsync`; the agent and the check as child processes; the same 14 durable
+writes (file synced, renamed, folder synced), in the same order and of the same size.
 
 Does not: look at the repository's state, settings, branches or worktrees; replay a log, decide, validate, render,
 hold locks, record its children or kill what they leave; write what is not durable (brief, report, transcript, cursor);
@@ -42,14 +42,13 @@ class Place:
 
 def drive(place: Place) -> None:
     """Run, verify and finish issue 1."""
-    log = git(place.root, "rev-parse", "refs/irontree/log")
-    sha, log = run(place, log)
-    log = verify(place, sha, log)
-    finish(place, log)
+    verify(place, run(place))
+    finish(place)
+    back_up(place)
 
 
-def run(place: Place, log: str) -> tuple[str, str]:
-    """The attempt: fetch, clone, agent, commit, keep; the commit, and the log's new backup."""
+def run(place: Place) -> str:
+    """The attempt: fetch, clone, agent, commit, keep; the commit."""
     write_durably(place.loop, LOOP_BYTES)
     git(place.root, *_FETCH, "origin", "+refs/heads/main:refs/remotes/origin/main")
     base = git(place.root, "rev-parse", "refs/remotes/origin/main")
@@ -62,11 +61,12 @@ def run(place: Place, log: str) -> tuple[str, str]:
     sha = git(workspace, "rev-parse", "HEAD")
     git(place.root, *_FETCH, str(workspace), f"{sha}:refs/irontree/issue-1/2")
     write_event(place, "0003-run-completed")
-    return sha, follow_up(place, log)
+    follow_up(place)
+    return sha
 
 
-def verify(place: Place, sha: str, log: str) -> str:
-    """The check at exactly that commit, its result stored, the commit published; the log's new backup."""
+def verify(place: Place, sha: str) -> None:
+    """The check at exactly that commit, its result stored, the commit published."""
     write_durably(place.loop, LOOP_BYTES)
     workspace = private_clone(place, "verify", sha)
     subprocess.run(["sh", "-c", place.check], cwd=workspace, check=True, stdout=subprocess.PIPE)
@@ -74,21 +74,20 @@ def verify(place: Place, sha: str, log: str) -> str:
     git(place.root, "push", "--porcelain", "--no-follow-tags", "origin", f"{sha}:refs/heads/main")
     git(place.root, "merge", "--quiet", "--ff-only", sha)
     write_event(place, "0004-verify-passed")
-    return follow_up(place, log)
+    follow_up(place)
 
 
-def finish(place: Place, log: str) -> None:
+def finish(place: Place) -> None:
     """The last event."""
     write_durably(place.loop, LOOP_BYTES)
     write_event(place, "0005-checkup-done")
-    follow_up(place, log)
+    follow_up(place)
 
 
-def follow_up(place: Place, log: str) -> str:
-    """After each step: the loop, the issue's labels, the backup of the log; its commit."""
+def follow_up(place: Place) -> None:
+    """After each step: the loop, and the issue's labels."""
     write_durably(place.loop, LOOP_BYTES)
     write_durably(place.state / "forge" / "issues" / "0001.md", ISSUE_BYTES)
-    return back_up(place, log)
 
 
 def private_clone(place: Place, name: str, commit: str) -> Path:
@@ -102,14 +101,14 @@ def private_clone(place: Place, name: str, commit: str) -> Path:
     return folder
 
 
-def back_up(place: Place, parent: str) -> str:
+def back_up(place: Place) -> None:
     """Commit the log to its ref with an index of its own."""
     index = {"GIT_INDEX_FILE": str(place.cache / "log.index")}
     git(place.root, *_DURABLY, "add", "--force", "--all", "--", *_KEPT, variables=index)
     tree = git(place.root, *_DURABLY, "write-tree", variables=index)
+    parent = git(place.root, "rev-parse", "refs/irontree/log")
     made = git(place.root, *_DURABLY, "commit-tree", "-p", parent, "-m", "The state of the log", tree)
     git(place.root, *_DURABLY, "update-ref", "refs/irontree/log", made, parent)
-    return made
 
 
 def write_event(place: Place, name: str) -> None:

@@ -10,7 +10,7 @@ Tell = Callable[[str, Side], None]
 
 
 class Watched:
-    """Stands for *port*; *tell* hears the name and the side of each call of *methods*."""
+    """Stands for *port*; *tell* hears of each call of *methods*: its name (`append:run_started`), and the side."""
 
     def __init__(self, port: Any, methods: Collection[str], tell: Tell) -> None:
         self._port = port
@@ -23,9 +23,11 @@ class Watched:
             return found
 
         def call(*arguments: Any, **named: Any) -> Any:
-            self._tell(name, "before")
+            event = getattr(arguments[0], "event", None) if arguments else None
+            label = f"{name}:{event}" if event else name
+            self._tell(label, "before")
             result = found(*arguments, **named)
-            self._tell(name, "after")
+            self._tell(label, "after")
             return result
 
         return call

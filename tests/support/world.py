@@ -309,19 +309,24 @@ def drive(app: App, loop_id: str, answers: Answers) -> Halt:
     with app.lease.hold(loop_id):
         with app.driver.hold(f"loop {loop_id}, catch up", wait_seconds=5):
             catch_up(app)
-        while True:
-            decision = loops.next_decision(app, loop_id)
-            if not isinstance(decision, Halt):
-                loops.resume(app, loop_id)
-                perform(app, decision, loop_id)
-                continue
-            if decision.reason == "goal_reached":
-                loops.complete(app, loop_id)
-                app.repository.back_up()
-                return decision
-            loops.halt(app, loop_id, decision)
-            if not _answered(app, loop_id, decision, answers):
-                return decision
+        halt = _drive_to_the_end(app, loop_id, answers)
+        app.repository.back_up()
+        return halt
+
+
+def _drive_to_the_end(app: App, loop_id: str, answers: Answers) -> Halt:
+    while True:
+        decision = loops.next_decision(app, loop_id)
+        if not isinstance(decision, Halt):
+            loops.resume(app, loop_id)
+            perform(app, decision, loop_id)
+            continue
+        if decision.reason == "goal_reached":
+            loops.complete(app, loop_id)
+            return decision
+        loops.halt(app, loop_id, decision)
+        if not _answered(app, loop_id, decision, answers):
+            return decision
 
 
 def _answered(app: App, loop_id: str, halt: Halt, answers: Answers) -> bool:

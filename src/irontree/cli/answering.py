@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from irontree.domain.halt import RULES, Choice
+from irontree.domain.halt import RULES, Choice, Need
 from irontree.errors import AnswerRefused
 from irontree.services.answers import Answer
 from irontree.services.steps import Question
 
 _FORM = re.compile(r"(?P<target>issue-(?P<number>[1-9]\d*)|loop)=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL)
-_COUNT = re.compile(r"(?P<count>[1-9]\d?)(?::(?P<note>.*))?", re.DOTALL)
+VALUES: Final[dict[Need, re.Pattern[str]]] = {
+    "count": re.compile(r"[1-9]|[1-4]\d|50"),
+    "revision": re.compile(r"[0-9a-f]{8}"),
+}
+"""How what a choice needs is written."""
+_EXAMPLE: Final[dict[Need, str]] = {"count": "2", "revision": "REVISION", "note": "NOTE"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,7 @@ class Prepared:
     choice: str
     note: str = ""
     count: int | None = None
+    revision: str | None = None
 
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
@@ -32,12 +39,19 @@ class Prepared:
 
     def by(self, name: str, question: Question) -> Answer:
         """The answer in that person's name."""
-        return Answer(self.choice, name, note=self.note, count=self.count, question=question.key)
+        return Answer(
+            self.choice, name, note=self.note, count=self.count, revision=self.revision, question=question.key
+        )
 
 
 def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:
     """Read all `--answer` options; raises AnswerRefused for the first that could never be an answer."""
     return tuple(_prepared(text) for text in texts)
+
+
+def option_for(question: Question, choice: Choice) -> str:
+    """The option that makes this choice: `--answer 'issue-7=send-back:NOTE'`."""
+    return f"--answer '{_target(question.issue_number)}={_words(choice)}'"
 
 
 def refuse_unknown(prepared: Sequence[Prepared], numbers: Sequence[int]) -> None:
@@ -56,19 +70,35 @@ def _prepared(text: str) -> Prepared:
         )
     number = int(match["number"]) if match["number"] else None
     choice = _choice(text, match["choice"], for_loop=number is None)
-    rest = match["rest"] or ""
-    counted = _COUNT.fullmatch(rest) if "count" in choice.needs else None
-    if "count" in choice.needs and not counted:
-        raise AnswerRefused(
-            f"--answer {text!r} needs a number", remedy=f"for example {match['target']}={choice.name}:2"
-        )
-    if "note" in choice.needs and not rest.strip():
-        raise AnswerRefused(
-            f"--answer {text!r} needs a note", remedy=f"for example {match['target']}={choice.name}:why"
-        )
-    if counted:
-        return Prepared(text, number, choice.name, counted["note"] or "", int(counted["count"]))
-    return Prepared(text, number, choice.name, rest)
+    return _filled(Prepared(text, number, choice.name), choice, (match["rest"] or "").strip())
+
+
+def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
+    """With what the choice needs, and a note, taken from what stands behind it."""
+    needed = next((need for need in choice.needs if need != "note"), None)
+    if needed is None:
+        if choice.needs and not rest:
+            raise _incomplete(prepared, choice, "note")
+        return replace(prepared, note=rest)
+    value, _, note = rest.partition(":")
+    if not VALUES[needed].fullmatch(value.lower()):
+        raise _incomplete(prepared, choice, needed)
+    if needed == "count":
+        return replace(prepared, count=int(value), note=note)
+    return replace(prepared, revision=value.lower(), note=note)
+
+
+def _incomplete(prepared: Prepared, choice: Choice, need: Need) -> AnswerRefused:
+    example = f"{_target(prepared.number)}={_words(choice)}"
+    return AnswerRefused(f"--answer {prepared.text!r} needs a {need}", remedy=f"for example {example}")
+
+
+def _target(number: int | None) -> str:
+    return "loop" if number is None else f"issue-{number}"
+
+
+def _words(choice: Choice) -> str:
+    return ":".join((choice.name, *(_EXAMPLE[need] for need in choice.needs)))
 
 
 def _choice(text: str, name: str, *, for_loop: bool) -> Choice:

@@ -12,7 +12,9 @@ from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
 from irontree.cli.hints import Asked
 from irontree.cli.questions import asked_about, open_loops, open_questions, question_block
+from irontree.domain.chain import digest_chain
 from irontree.domain.state import TaskState
+from irontree.ports import Stream
 from irontree.services import reconcile as service
 from irontree.services.approve import changed_since_approval
 from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
@@ -55,8 +57,16 @@ def findings(app: App, world: World) -> Iterator[Finding]:
             yield Finding(where, replay.problem, remedy)
         if replay.state and replay.state.task_key not in world.plans:
             yield Finding(where, f"{replay.state.task_key} is in no approved plan", "irontree task SPEC.md")
+        yield from (Finding(where, what, repair) for what in broken_links(app.log.read(number)))
         for failure in app.deliveries.load(number).failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
+
+
+def broken_links(stream: Stream) -> Iterator[str]:
+    """Events that are not the ones written: the next one carries another digest of them (ruling R10)."""
+    for found in digest_chain(stream.records):
+        if found.kind == "mismatch":
+            yield f"the event before sequence {found.sequence} was changed after it was written"
 
 
 # --- reconcile ----------------------------------------------------------------------------------------------

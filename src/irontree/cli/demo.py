@@ -91,7 +91,7 @@ def _introduction(place: DemoPlace, agent: str | None) -> str:
     who = (
         f"The coding agent is yours: {agent}\n"
         if agent
-        else "The coding agent of this demo replays prepared patches; no model is called and nothing leaves this machine.\n"
+        else "The demo's coding agent replays prepared patches; no model is called, and nothing leaves this machine.\n"
         "To put a real one in its place: irontree demo --agent 'claude -p --permission-mode acceptEdits'\n"
     )
     moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""

@@ -88,8 +88,9 @@ class Drive:
         shown = Shown.all_of(self.app, loop_id)
         while True:
             with Session(self.app, environment=environment, home=self.server.home) as session:
-                self._begin(session, loop_id, began)
-                status = self._follow(session, loop_id, shown)
+                status = self._follow(session, loop_id, shown, began)
+                if status not in ("stopped", "shot"):
+                    session.come_to_rest()
             if status != "shot":
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
@@ -104,7 +105,7 @@ class Drive:
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
-    def _follow(self, session: Session, loop_id: str, shown: Shown) -> str:
+    def _follow(self, session: Session, loop_id: str, shown: Shown, began: float) -> str:
         """How it ended: the loop's status, `stopped` by Ctrl-C, or `shot`."""
         from irontree.cli.following import Follower
 
@@ -112,13 +113,20 @@ class Drive:
         person = self.app.origin.actor
         follower = Follower(self.app, session, loop_id, screen, self.prepared, person, shown, self.shoot)
         try:
+            self._begin(session, loop_id, began)
             return follower.follow()
         except KeyboardInterrupt:
-            self._say("Stopping now; what the agent has done is kept.")
-            session.stop()
+            self._stop(session)
             return "stopped"
         finally:
             screen.close()
+
+    def _stop(self, session: Session) -> None:
+        if not session.serves:
+            self._say("The other terminal goes on with it.")
+            return
+        self._say("Stopping now; what the agent has done is kept.")
+        session.stop()
 
     def _screen(self) -> PlainScreen | RichScreen:
         from irontree.cli.screens import PlainScreen, RichScreen

@@ -13,6 +13,7 @@ from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.questions import Question as Asked
+from irontree.flows.runs import Run
 from irontree.flows.session import Session
 from irontree.services.answers import Answer
 from irontree.services.loop import read_loop
@@ -22,7 +23,9 @@ from irontree.services.steps import Question, next_step, question_of_loop
 from irontree.services.world import World, read_world
 
 LOOK_EVERY = 0.15
-CHECK_RUN_EVERY = 3.0
+LOOK_AFTER_EVERY = 3.0
+CRASHES = 3
+"""How often the loop's process is started again in its place before somebody has to look why it dies."""
 CONTEXT_LINES = 6
 
 
@@ -78,31 +81,41 @@ class Follower:
     shoot: Shoot | None = None
     _answered: set[str] = field(default_factory=set)
     _stopping: bool = False
+    _crashes: int = 0
+    _look_after_at: float = 0
 
     def follow(self) -> str:
-        """Until the loop has ended, or waits for somebody who is not here; its status then (`stopped`: by Ctrl-C)."""
-        check_at = time.monotonic() + CHECK_RUN_EVERY
+        """Until the loop has ended, or waits for somebody who is not here; its status then (`stopped`: by Ctrl-C).
+
+        The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
+        """
+        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
         while True:
             try:
-                self.catch_up()
-                if self.shoot and self.shoot(read_world(self.app)):
-                    return "shot"
-                status = read_loop(self.app, self.loop_id).entity.status
-                if status in ("completed", "cancelled"):
-                    return status
-                if not self._stopping and not self._answer_what_is_asked():
-                    return "halted"
-                if time.monotonic() >= check_at:
-                    if self._has_stopped():
-                        return "stopped"
-                    check_at = time.monotonic() + CHECK_RUN_EVERY
+                if ended := self._look():
+                    return ended
                 time.sleep(LOOK_EVERY)
             except KeyboardInterrupt:
-                if self._stopping:
+                if self._stopping or not self.session.serves:
                     raise
                 self._stopping = True
                 self.session.finish()
                 self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
+
+    def _look(self) -> str | None:
+        """Show what is new, answer what is asked, look after the runs; how it ended, if it did."""
+        self.catch_up()
+        if self.shoot and self.shoot(read_world(self.app)):
+            return "shot"
+        status = read_loop(self.app, self.loop_id).entity.status
+        if status in ("completed", "cancelled"):
+            return status
+        if not self._stopping and not self._answer_what_is_asked():
+            return "halted"
+        if time.monotonic() < self._look_after_at:
+            return None
+        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
+        return "stopped" if self._has_stopped() else None
 
     def catch_up(self) -> None:
         """Say what is new in the log, in the order in which it was recorded."""
@@ -164,7 +177,6 @@ class Follower:
         )
         if answer is None:
             return self._question() != question
-        self._answered.add(asked.key)
         self._give(question, answer, asked)
         return True
 
@@ -172,8 +184,9 @@ class Follower:
         try:
             self.session.answer(question, answer, asked)
         except AnswerRefused as error:
-            self.screen.say(f"{error.message} {error.remedy or ''}")
+            self.screen.say(f"{error.message}. {error.remedy or ''}")
             return
+        self._answered.add(asked.key)
         note = f" (“{answer.note}”)" if answer.note else ""
         self.screen.say(f"Answered: {answer.choice}{note}")
 
@@ -195,15 +208,32 @@ class Follower:
         return None
 
     def _has_stopped(self) -> bool:
-        """Whether nothing drives the loop any more; raises ServerUnavailable if that is not what was asked for."""
+        """Whether nothing drives the loop any more, as somebody wanted; sees to it that it goes on if nobody did.
+
+        Raises ServerUnavailable where that would not help.
+        """
         if not self.session.alive():
             raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
+        if self._stopping:
+            return self.session.at_rest()
         run = self.session.run_of_loop(self.loop_id)
-        if run is None or not run.final or read_loop(self.app, self.loop_id).entity.status != "running":
-            return False
-        if self._stopping or run.state_name == "Stopped":
+        running = read_loop(self.app, self.loop_id).entity.status == "running"
+        if running and run and run.final:
+            return self._has_ended(run)
+        if run is None or not running:
+            self.session.set_going(self.loop_id)
+        return False
+
+    def _has_ended(self, run: Run) -> bool:
+        """The same of a loop whose run came to an end before its time."""
+        if run.state_name == "Stopped" or run.state == "CANCELLED":
             return True
-        raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
+        self._crashes += 1
+        if run.state != "CRASHED" or self._crashes > CRASHES:
+            raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
+        self.screen.say("The loop's process died; starting it again.")
+        self.session.set_going(self.loop_id)
+        return False
 
     def _go_on_hint(self) -> str:
         return f"go on with: irontree task resume {self.loop_id}"

@@ -6,20 +6,22 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from typing import TextIO
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 from rich.panel import Panel
 
+from irontree.cli.answering import VALUES, option_for
 from irontree.cli.text import printable
-from irontree.domain.halt import Choice, choices
+from irontree.domain.halt import Choice, Need, choices
 from irontree.flows.questions import Question as Asked
 from irontree.services.answers import Answer
 from irontree.services.steps import Question
 
 LOOK_EVERY = 0.3
+_PROMPTS: Final[dict[Need, str]] = {"count": "How many (1 to 50)", "revision": "Revision that you approve"}
 Asking = Callable[[], bool]
 
 
@@ -41,8 +43,11 @@ class PlainScreen:
         """Nothing to restore."""
 
     def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:  # noqa: ARG002
-        """Show the question and where it can be answered; there is nobody here to answer it."""
-        self._output.write(f"\n{asked.description}\n\nAnswer in the browser: {url}\n")
+        """Show the question and how it can be answered; there is nobody here, and the page ends with this command."""
+        resume = f"irontree task resume {question.loop_id}"
+        legal = choices(question.rule, in_loop=question.loop_id is not None)
+        ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
+        self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
         self._output.flush()
         return None
 
@@ -58,13 +63,13 @@ class RichScreen:
 
     def say(self, text: str) -> None:
         """One line above the one that tells what goes on."""
-        number, _, rest = text.partition(" ")
-        line = f"[bold cyan]{number}[/] {escape(rest)}" if number.startswith("#") else escape(text)
+        number, _, rest = printable(text).partition(" ")
+        line = f"[bold cyan]{number}[/] {escape(rest)}" if number.startswith("#") else escape(f"{number} {rest}")
         self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/]  {line}")
 
     def busy(self, text: str) -> None:
         """The last line, with a spinner."""
-        self._status.update(escape(text))
+        self._status.update(escape(printable(text)))
         self._status.start()
 
     def close(self) -> None:
@@ -74,18 +79,25 @@ class RichScreen:
     def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:
         """Show the question, and wait for an answer here or for one from elsewhere, whichever comes first."""
         self._status.stop()
-        self._console.print(Panel(Markdown(asked.description), title="Your decision", border_style="yellow"))
+        self._console.print(Panel(Markdown(printable(asked.description)), title="Your decision", border_style="yellow"))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = choices(question.rule, in_loop=question.loop_id is not None)
         choice = self._choose(legal, still_open)
         if choice is None:
             return None
-        count = self._count(still_open) if "count" in choice.needs else None
-        revision = self._line("Revision that you approve", still_open) if "revision" in choice.needs else None
-        note = self._line("Note" if "note" in choice.needs else "Note (may be empty)", still_open)
-        if note is None or not still_open():
+        given = {need: self._needed(need, still_open) for need in choice.needs if need != "note"}
+        note = self._note(still_open, needed="note" in choice.needs)
+        if note is None or None in given.values() or not still_open():
             return None
-        return Answer(choice.name, self._person, note=note, count=count, revision=revision, question=question.key)
+        count, revision = given.get("count"), given.get("revision")
+        return Answer(
+            choice.name,
+            self._person,
+            note=note,
+            count=int(count) if count else None,
+            revision=revision,
+            question=question.key,
+        )
 
     def _choose(self, legal: tuple[Choice, ...], still_open: Asking) -> Choice | None:
         for number, choice in enumerate(legal, start=1):
@@ -97,10 +109,18 @@ class RichScreen:
             self._console.print(f"[yellow]“{escape(line)}” is none of them.[/]")
         return None
 
-    def _count(self, still_open: Asking) -> int | None:
-        while (line := self._line("How many (1 to 50)", still_open)) is not None:
-            if line.strip().isdecimal() and 1 <= int(line) <= 50:  # noqa: PLR2004  (the form's own limit)
-                return int(line)
+    def _needed(self, need: Need, still_open: Asking) -> str | None:
+        """A number or a revision, asked for until it is one."""
+        while (line := self._line(_PROMPTS[need], still_open)) is not None:
+            if VALUES[need].fullmatch(line.strip().lower()):
+                return line.strip().lower()
+        return None
+
+    def _note(self, still_open: Asking, *, needed: bool) -> str | None:
+        prompt = "Note" if needed else "Note (may be empty)"
+        while (line := self._line(prompt, still_open)) is not None:
+            if line.strip() or not needed:
+                return line
         return None
 
     def _line(self, prompt: str, still_open: Asking) -> str | None:

@@ -12,6 +12,7 @@ from irontree.cli.answering import Prepared, prepare, refuse_unknown
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
+from irontree.cli.text import printable
 from irontree.domain.graph import Graph
 from irontree.errors import ApprovalRefused, NotEligible
 from irontree.services import loop as loops
@@ -168,11 +169,11 @@ def _numbers(app: App, keys: Sequence[str]) -> list[int]:
 
 
 def show_markdown(console: Console, text: str) -> None:
-    """Drawn on a terminal, as it is elsewhere."""
+    """Drawn on a terminal, as it is elsewhere; other people's words in it do nothing to a terminal."""
     if not console.draws:
-        console.write(f"{text}\n")
+        console.write(f"{printable(text)}\n")
         return
     from rich.console import Console as RichConsole
     from rich.markdown import Markdown
 
-    RichConsole(file=console.out).print(Markdown(text))
+    RichConsole(file=console.out).print(Markdown(printable(text)))

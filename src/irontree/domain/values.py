@@ -20,7 +20,6 @@ Shape = Literal["atomic", "composite"]
 Executability = Literal["executable", "container"]
 TaskType = Literal["feature", "bug"]
 Category = Literal["silent", "audible", "terminal", "loop"]
-Channel = Literal["terminal", "option", "form", "command", "comment", "timer", "reverted"]
 
 TaskKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,80}$")]
 SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]

@@ -71,10 +71,16 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
 
 
 def loop_for(app: App, plan: Plan, intent: str) -> Loop:
-    """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode)."""
+    """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
+
+    One that has completed all of them counts as well: asking twice is no new work.
+    """
     keys = tuple(node.task_key for node in plan.nodes)
+    world = read_world(app)
+    finished = all(key in world.states and world.states[key].done for key in keys)
+    fitting = ("running", "halted", "completed") if finished else ("running", "halted")
     for found in reversed(read_loops(app)[0]):
-        if found.entity.status in ("running", "halted") and set(found.entity.task_keys) == set(keys):
+        if found.entity.status in fitting and set(found.entity.task_keys) == set(keys):
             return found
     entity = LoopEntity(
         loop_id=new_loop_id(app.clock.now(), secrets.token_hex(3)),

@@ -182,6 +182,15 @@ def test_damage_is_shown_by_status_found_by_check_and_recorded_by_reconcile(shel
     assert "sequence_gap_detected" in shell("events", "1").out
 
 
+def test_an_event_that_was_edited_is_found_by_the_digest_in_the_next_one(shell):
+    shell("run", "1")
+    started = shell.root / ".mino/events/issue-1/0002-run-started.yml"
+    started.write_text(started.read_text().replace("code_ref: null", "code_ref: not_applicable", 1))
+    found = shell("checkup", "check")
+    assert found.code == 1
+    assert "was changed after it was written" in found.out
+
+
 def test_a_healthy_log_passes_the_check_and_reconciling_it_changes_nothing(shell):
     assert shell("checkup").out == "Nothing is wrong.\n"
     before = shell("events", "1").out

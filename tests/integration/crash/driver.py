@@ -1,6 +1,6 @@
 """The program that is killed: it works through a small document with real adapters, and dies where it is told to.
 
-Started as a program, it forks for each job that comes in on stdin, so that everything is imported once.
+Started with a folder, it lives once. Without, it forks for each job on stdin, so that all is imported once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from irontree.services.approve import propose
 from irontree.services.intake import authorise
 from irontree.services.steps import Question
 from irontree.services.world import read_world
+from tests.support.repositories import commit, git
 from tests.support.watching import Side, Watched
 from tests.support.world import accepts, drive, sends_back
 
@@ -42,23 +43,30 @@ WORKSPACE = ("prepare", "commit", "salvage", "merge")
 
 @dataclass(frozen=True)
 class Job:
-    """One life of the driver in *root*; *kill* is the number of the effect (from 1) and the side of it."""
+    """One life of the driver in *root*; *kill* is the number of the effect (from 1) and the side of it.
+
+    With *others*, somebody else publishes just before we do, once.
+    """
 
     root: str
     kill: tuple[int, Side] | None = None
+    others: bool = False
 
 
 class Reaper:
     """Counts effects, and kills its own process at the one it was told."""
 
-    def __init__(self, kill: tuple[int, Side] | None) -> None:
+    def __init__(self, kill: tuple[int, Side] | None, before_publication: Callable[[], None]) -> None:
         self.effects: list[str] = []
         self._kill = kill
+        self._before_publication = before_publication
 
     def watch(self, what: str, port: Any, methods: tuple[str, ...]) -> Any:
         def tell(method: str, side: Side) -> None:
             if side == "before":
                 self.effects.append(f"{what}.{method}")
+            if (method, side) == ("publish", "before"):
+                self._before_publication()
             if self._kill == (len(self.effects), side):
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -101,8 +109,8 @@ def person(app: App) -> Any:
 
 def live(job: Job) -> list[str]:
     """Everything from the document to the goal; the effects, in order."""
-    reaper = Reaper(job.kill)
     root = Path(job.root)
+    reaper = Reaper(job.kill, lambda: job.others and push_from_elsewhere(root.parent))
     app = watched(open_app(root, origin=Origin("ada", "command")), reaper)
     proposal = propose(app, root / "SPEC.md")
     with app.driver.hold("publish"):
@@ -112,10 +120,19 @@ def live(job: Job) -> list[str]:
     return reaper.effects
 
 
+def push_from_elsewhere(place: Path) -> None:
+    """Publish a file on top of what is there, unless it was done."""
+    other = place / "other"
+    if not other.is_dir():
+        git(place, "clone", "--quiet", "remote.git", "other")
+        commit(other, "elsewhere.txt", "theirs\n", "from elsewhere")
+    git(other, "push", "--quiet", "origin", "HEAD:main", check=False)
+
+
 def jobs() -> Iterator[Job]:
     for line in sys.stdin:
         values = json.loads(line)
-        yield Job(values["root"], tuple(values["kill"]) if values["kill"] else None)
+        yield Job(values["root"], tuple(values["kill"]) if values["kill"] else None, values["others"])
 
 
 def serve() -> None:
@@ -130,7 +147,8 @@ def serve() -> None:
         with os.fdopen(reading) as answer:
             said = answer.read()
         _, status = os.waitpid(child, 0)
-        print(json.dumps({"code": os.waitstatus_to_exitcode(status), "said": said}), flush=True)
+        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status), "said": said}) + "\n")
+        sys.stdout.flush()
 
 
 def _end_with(writing: int, job: Job) -> None:
@@ -147,5 +165,4 @@ def _end_with(writing: int, job: Job) -> None:
 
 
 if __name__ == "__main__":
-    serve()
-    _ = asdict
+    live(Job(sys.argv[1])) if sys.argv[1:] else serve()

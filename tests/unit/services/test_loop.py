@@ -48,10 +48,18 @@ def test_authorising_again_goes_on_with_the_same_loop(scene):
     assert len(scene.loops.ids()) == 1
 
 
-def test_a_loop_that_has_ended_is_not_gone_on_with(scene):
+def test_a_loop_that_was_stopped_is_not_gone_on_with(scene):
+    first = scene.start(ONE_TASK)
+    loops.cancel(scene.app, first.id, "ada")
+    assert scene.start(ONE_TASK).id != first.id
+
+
+def test_asking_again_for_what_is_done_starts_nothing(scene):
     first = scene.start(ONE_TASK)
     scene.drive(first)
-    assert scene.start(ONE_TASK).id != first.id
+    assert scene.start(ONE_TASK).id == first.id
+    assert scene.drive(first) == Halt("goal_reached")
+    assert scene.loop_events(first) == ["loop_started", "loop_completed"]
 
 
 @pytest.mark.parametrize("side", ["before", "after"])

@@ -1,6 +1,6 @@
-"""The tables of docs/ that are made from the code: `python -m tests.support.doc_tables` writes them anew.
+"""Put the tables of docs/ that are made from the code in place, between `<!-- table: NAME -->` and `<!-- end -->`.
 
-Each stands between `<!-- table: NAME -->` and `<!-- end -->`; tests/unit/test_docs.py compares them.
+tests/unit/test_docs.py compares them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from irontree.domain.labels import _BY_STAGE, COLORS, PENDING
 from irontree.domain.legal import LEGAL
 from irontree.domain.state import Phase
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARKED = re.compile(r"(?<=<!-- table: )(?P<name>[a-z-]+)(?P<open> -->\n)(?P<body>.*?)(?=<!-- end -->)", re.DOTALL)
 
 Row = tuple[str, ...]

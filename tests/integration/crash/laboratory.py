@@ -1,0 +1,234 @@
+"""A small real project that is laid out once, restored for each experiment, and looked at afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app, set_up
+from irontree.domain.chain import digest_chain
+from irontree.domain.state import TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.processes import MARK
+from irontree.services.loop import read_loops
+from irontree.services.world import read_world
+from tests.support.repositories import git
+from tests.support.watching import Side
+
+ROOT = Path(__file__).resolve().parents[3]
+SPEC = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello `$ grep -q hello greet.txt`
+
+## Parts
+
+### Part one
+
+Depends on: Greeting
+
+- [ ] one exists `$ test -f one.txt`
+
+### Part two
+
+Depends on: Part one
+
+- [ ] two exists `$ test -f two.txt`
+- [ ] it is pretty (manual)
+"""
+AGENT = """\
+case $IRONTREE_TASK_KEY in
+greeting) [ $IRONTREE_ATTEMPT = 1 ] && echo bye > greet.txt || echo hello > greet.txt ;;
+*) echo attempt $IRONTREE_ATTEMPT > ${IRONTREE_TASK_KEY##*-}.txt ;;
+esac
+"""
+GIVEN_BACK = "run_interrupted"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one life of the driver ended: its exit code, the effects it had if it lived to tell, else what it said."""
+
+    code: int
+    effects: tuple[str, ...] = ()
+    said: str = ""
+
+
+@dataclass
+class Laboratory:
+    """The project is always at `place`: it knows its own path."""
+
+    folder: Path
+    server: subprocess.Popen[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.place.mkdir(parents=True)
+        lay_out(self.place)
+        self.place.rename(self.template)
+        words = [sys.executable, "-m", "tests.integration.crash.driver"]
+        self.server = subprocess.Popen(
+            words, cwd=ROOT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    @property
+    def place(self) -> Path:
+        return self.folder / "place"
+
+    @property
+    def template(self) -> Path:
+        return self.folder / "template"
+
+    @property
+    def root(self) -> Path:
+        return self.place / "project"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "XDG_CACHE_HOME": str(self.place / "cache"), "PYTHONPATH": str(ROOT)}
+
+    def restore(self) -> None:
+        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.copytree(self.template, self.place, symlinks=True)
+
+    def live(self, kill: tuple[int, Side] | None = None, *, others: bool = False) -> Ended:
+        """One life of the driver, from what is there now; killed at that effect."""
+        assert self.server.stdin
+        assert self.server.stdout
+        print(json.dumps({"root": str(self.root), "kill": kill, "others": others}), file=self.server.stdin, flush=True)
+        answer = json.loads(self.server.stdout.readline())
+        effects = tuple(json.loads(answer["said"])) if answer["code"] == 0 else ()
+        return Ended(answer["code"], effects, answer["said"])
+
+    def open(self) -> App:
+        return open_app(self.root, origin=Origin("eve", "command"), environment=self.environment)
+
+    def close(self) -> None:
+        self.server.communicate()
+
+
+@contextmanager
+def laboratory(folder: Path) -> Iterator[Laboratory]:
+    made = Laboratory(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "") -> Path:
+    """A clone at `project` with a bare `remote.git`, set up, its document written; the clone."""
+    root = place / "project"
+    git(place, "init", "--quiet", "--bare", "remote.git")
+    git(place, "init", "--quiet", "project")
+    git(root, "remote", "add", "origin", "../remote.git")
+    (root / "README.md").write_text("toy\n")
+    set_up(root)
+    config = json.dumps(["sh", "-c", agent])
+    (root / ".mino" / "config.yml").write_text(
+        f"publish:\n  remote: origin\n  target_branch: main\nagent:\n  command: {config}\n{settings}"
+    )
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "first")
+    git(root, "push", "--quiet", "origin", "main")
+    (root / "SPEC.md").write_text(spec)
+    return root
+
+
+# --- what is there afterwards ---------------------------------------------------------------------------
+
+
+def outcome(app: App) -> Mapping[str, Any]:
+    """Everything by which a disturbed run must be like an undisturbed one."""
+    world = read_world(app)
+    loops, problems = read_loops(app)
+    remote = app.repository.root.parent / "remote.git"
+    return {
+        "problems": (*world.problems, *problems),
+        "states": {key: _essence(app, state) for key, state in world.states.items()},
+        "events": {key: _events(app, state.issue_number) for key, state in world.states.items()},
+        "plan": [app.plans.load(revision).nodes for revision in app.plans.revisions()],
+        "loops": [(loop.entity.status, _loop_events(app, loop.id)) for loop in loops],
+        "commits": sorted(git(remote, "log", "--format=%s", "main").splitlines()),
+        "content": git(remote, "ls-tree", "-r", "--name-only", "main").splitlines(),
+        "user": git(app.repository.root, "status", "--porcelain"),
+        "issues": {number: _issue(app, number) for number in range(1, len(world.states) + 3)},
+        "undelivered": [app.deliveries.load(number).failures for number in world.replays],
+        "locks": [path.name for path in (app.repository.root / ".mino").rglob("*.lock")],
+    }
+
+
+def faults(app: App) -> list[str]:
+    """What an audit would complain about, and what a killed driver must not leave."""
+    world = read_world(app)
+    found = []
+    for number in world.replays:
+        records = app.log.read(number).records
+        if [record.event.sequence for record in records] != list(range(1, len(records) + 1)):
+            found.append(f"issue-{number}: sequences are not contiguous")
+        found += [f"issue-{number}: digest {broken}" for broken in digest_chain(records)]
+        named = {getattr(record.event, name, None) for record in records for name in ("code_ref", "verify_anchor_sha")}
+        found += [f"{sha} is in no ref" for sha in named - {None, NOT_APPLICABLE} if not _has_ref(app, str(sha))]
+    found += [f"{process} is left" for process in leftover_processes(app.repository.root.parent)]
+    found += [f"{path} is left" for path in (app.repository.root / ".mino").rglob(".*.tmp")]
+    return found
+
+
+def leftover_processes(place: Path) -> list[str]:
+    """Children of ours that still live, below *place*."""
+    return [str(process) for process in psutil.process_iter() if _is_ours(process, place)]
+
+
+def budget_used(app: App) -> int:
+    return read_loops(app)[0][0].entity.budget_used
+
+
+def _is_ours(process: psutil.Process, place: Path) -> bool:
+    try:
+        return MARK in process.environ() and Path(process.cwd()).is_relative_to(place)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _essence(app: App, state: TaskState) -> tuple[object, ...]:
+    """The state, with the message of the commit that is its evidence in the place of the SHA."""
+    evidence = state.code_ref
+    if evidence not in (None, NOT_APPLICABLE):
+        evidence = git(app.repository.root, "show", "--no-patch", "--format=%s", str(evidence))
+    return state.phase.value, state.attempt_count, state.completion_basis, evidence
+
+
+def _events(app: App, number: int) -> list[str]:
+    """The names, less the attempts that a kill gave back."""
+    names = [record.event.event for record in app.log.read(number).records]
+    return [
+        name for place, name in enumerate(names) if name != GIVEN_BACK and names[place + 1 : place + 2] != [GIVEN_BACK]
+    ]
+
+
+def _loop_events(app: App, loop_id: str) -> list[str]:
+    return [record.event.event for record in app.loops.read(loop_id).records]
+
+
+def _issue(app: App, number: int) -> object:
+    issue = app.forge().read_issue(number)
+    if issue is None:
+        return None
+    comments = [comment.body.splitlines()[0] for comment in app.forge().comments(number)]
+    return issue.title, issue.state, sorted(issue.labels), comments
+
+
+def _has_ref(app: App, sha: str) -> bool:
+    return bool(git(app.repository.root, "for-each-ref", "--contains", sha, "--count=1", "refs/irontree", check=False))

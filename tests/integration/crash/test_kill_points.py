@@ -1,0 +1,105 @@
+"""Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
+
+`SOAK=all` tries every point on both sides; otherwise the first of each kind is tried.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from signal import SIGKILL
+from typing import Any
+
+import pytest
+
+from tests.integration.crash.laboratory import Laboratory, budget_used, faults, outcome
+from tests.support.watching import Side
+
+EVERYTHING = os.environ.get("SOAK") == "all"
+BATCHES = 8
+OUTSIDE = ("forge.create_issue", "forge.post_comment", "repository.publish", "workspace.commit", "agent", "checks")
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a driver does that nobody kills; with *others*, somebody else publishes just before it does."""
+
+    effects: tuple[str, ...]
+    outcome: Mapping[str, Any]
+    budget_used: int
+    others: bool
+
+
+@pytest.fixture(scope="module")
+def alone(lab) -> Undisturbed:
+    return observe(lab, others=False)
+
+
+@pytest.fixture(scope="module")
+def among_others(lab) -> Undisturbed:
+    return observe(lab, others=True)
+
+
+def observe(lab: Laboratory, *, others: bool) -> Undisturbed:
+    lab.restore()
+    ended = lab.live(others=others)
+    assert ended.code == 0, ended.said
+    app = lab.open()
+    assert faults(app) == []
+    return Undisturbed(ended.effects, outcome(app), budget_used(app), others)
+
+
+def points(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
+    seen: set[str] = set()
+    for number, effect in enumerate(effects, start=1):
+        first = effect not in seen
+        seen.add(effect)
+        if EVERYTHING or first:
+            yield number, "after"
+        if EVERYTHING or (first and effect.startswith(OUTSIDE)):
+            yield number, "before"
+
+
+def points_of_the_merge(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
+    """All between the first publication and its event."""
+    began, ended = effects.index("repository.publish") + 1, effects.index("log.append:verify_passed") + 1
+    for number in range(began, ended + 1):
+        yield number, "after"
+        if EVERYTHING:
+            yield number, "before"
+
+
+def differences(lab: Laboratory, undisturbed: Undisturbed) -> list[str]:
+    app = lab.open()
+    now, then = outcome(app), undisturbed.outcome
+    found = [f"{name}: {now[name]} instead of {then[name]}" for name in now if now[name] != then[name]]
+    if budget_used(app) < undisturbed.budget_used:
+        found.append(f"budget used: {budget_used(app)}, at least {undisturbed.budget_used} expected")
+    return found + faults(app)
+
+
+def tried(lab: Laboratory, undisturbed: Undisturbed, chosen: Iterable[tuple[int, Side]]) -> dict[str, list[str]]:
+    """Kill at each of these points and start again; what is different from the undisturbed run, by point."""
+    wrong = {}
+    for number, side in chosen:
+        lab.restore()
+        killed = lab.live((number, side), others=undisturbed.others)
+        assert killed.code == -SIGKILL, killed.said
+        ended = lab.live(others=undisturbed.others)
+        found = differences(lab, undisturbed) if ended.code == 0 else [ended.said]
+        if found:
+            wrong[f"{side} {number} {undisturbed.effects[number - 1]}"] = found
+    return wrong
+
+
+@pytest.mark.timeout(3600 if EVERYTHING else 300)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_killed_at_any_effect_and_started_again_it_ends_the_same(lab, alone, batch):
+    assert not tried(lab, alone, list(points(alone.effects))[batch::BATCHES])
+
+
+@pytest.mark.timeout(600)
+def test_killed_while_it_merges_what_others_published_it_ends_the_same(lab, among_others):
+    assert among_others.outcome["commits"].count("from elsewhere") == 1
+    assert not tried(lab, among_others, points_of_the_merge(among_others.effects))

@@ -1,0 +1,156 @@
+"""`loop` and `issue` together: one issue's run after the other, every halt with its answers, and an end to all of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.flows import runs
+from irontree.flows.loop import loop
+from irontree.flows.taking_up import newest_run, take_up
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.reconcile import reconcile
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, make_toy, served
+from tests.support.repositories import git
+
+ACCEPT = "accept and publish this commit"
+SKIP = "skip this task and what depends on it"
+STOP = "stop the whole loop"
+OTHER = "\n## Other\n\n- [ ] it is there `$ test -f other.txt`\n"
+CLOSE = "\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
+
+
+@pytest.fixture
+def project(tmp_path, client):
+    """Lay out a project whose loop is approved; nothing is started yet."""
+
+    def project(spec: str, settings: str = "") -> tuple[Toy, str]:
+        toy = make_toy(tmp_path, client, spec, "issue", "loop", settings=settings)
+        return toy, toy.authorise()
+
+    return project
+
+
+def test_a_loop_halts_where_a_person_is_needed_and_reaches_its_goal_after_the_answer(project):
+    toy, loop_id = project(DIAMOND)
+    with served(toy):
+        halted = toy.go(loop_id)
+        [asking] = toy.suspended()
+        assert (halted.state_name, toy.app.lease.holder()) == ("Halted", None)
+        assert halted.message == f"Your acceptance is needed: parts-left. Answer at {runs.url_for(asking.id)}"
+        assert asking.name == "#3 Left"
+        toy.answer(asking.id, ACCEPT)
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop_events(loop_id) == ["loop_started", "loop_halted", "loop_resumed", "loop_completed"]
+    for number in range(1, 6):
+        assert toy.state(number).done
+        assert [run.state_name for run in toy.runs_of(number)] == ["Done"]
+    subjects = git(toy.root.parent / "remote.git", "log", "--format=%s", "main").splitlines()
+    assert sorted(subject.partition(":")[0] for subject in subjects[:-1]) == [f"[run] #{n}" for n in (1, 3, 4, 5)]
+
+
+def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_gets_more(project):
+    toy, loop_id = project(GREETING, "loop:\n  max_transitions: 2\n")
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        assert [run.id for run in toy.suspended()] == [asking.id]
+        assert toy.app.lease.holder() is None
+        assert "2" in toy.asked(asking.id).description
+        toy.answer(asking.id, "allow more transitions", count=5)
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
+    assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+
+
+def test_a_skipped_task_takes_those_that_need_it_along_and_the_rest_reaches_the_goal(project):
+    toy, loop_id = project(FRIENDLY + CLOSE + OTHER)
+    with served(toy):
+        toy.go(loop_id)
+        toy.answer(toy.runs_of(1)[0].id, SKIP)
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop(loop_id).cancelled == {"greeting", "close"}
+    assert [run.state_name for run in toy.runs_of(1)] == ["Waiting"]
+    assert toy.runs_of(2) == []
+    assert toy.state(3).done
+    assert toy.suspended() == []
+
+
+def test_a_loop_with_nothing_left_to_do_asks_once_and_can_be_stopped(project):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        toy.answer(toy.runs_of(1)[0].id, SKIP)
+        asking = toy.rest(loop_id)
+        assert asking.state_name == "Suspended"
+        toy.answer(asking.id, STOP)
+        assert toy.rest(loop_id).state_name == "Cancelled"
+    assert toy.loop(loop_id).entity.status == "cancelled"
+
+
+def test_a_loop_that_is_stopped_in_an_issues_form_leaves_no_question_open(project):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        toy.answer(toy.runs_of(1)[0].id, STOP)
+        toy.rest(loop_id)
+    assert toy.loop(loop_id).entity.status == "cancelled"
+    assert toy.suspended() == []
+    assert take_up(toy.app, loop_id) is None
+
+
+def test_after_an_answer_the_loops_log_tells_where_it_stops_next(project, client):
+    """Two issues wait at once: the second was closed on the forge while the first one asked."""
+    toy, loop_id = project(FRIENDLY + OTHER)
+    with served(toy):
+        toy.go(loop_id)
+        app = toy.app
+        app.forge().edit_issue(2, state="closed")
+        with app.driver.hold("reconcile"):
+            reconcile(app)
+        toy.answer(toy.runs_of(1)[0].id, ACCEPT)
+        assert toy.rest(loop_id).message.startswith("Something is in the way: other.")
+    assert toy.loop_events(loop_id) == ["loop_started", "loop_halted", "loop_resumed", "loop_halted"]
+    assert toy.loop(loop_id).entity.halt_at_task_key == "other"
+    assert [run.parameters["number"] for run in toy.suspended()] == [2]
+
+
+def test_an_answer_from_the_command_line_while_nobody_served_lets_the_loop_go_on_when_somebody_does(project):
+    """...and leaves no run suspended with a question that has its answer."""
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+    with toy.app.driver.hold("answer"):
+        answer_issue(toy.app, 1, Answer("accept", "eve"))
+    with served(toy):
+        assert toy.go(loop_id).state_name == "Goal reached"
+    assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+    assert toy.loop_events(loop_id)[-2:] == ["loop_resumed", "loop_completed"]
+
+
+def test_a_question_that_outlives_its_loop_is_answered_in_the_next_one(project):
+    """The suspended run was started by a loop that was cancelled; the answer counts for the one that is open now."""
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        cancel(toy, loop_id)
+        following = toy.authorise()
+        assert following != loop_id
+        assert toy.go(following).state_name == "Halted"
+        toy.answer(toy.suspended()[0].id, ACCEPT)
+        assert toy.rest(following).state_name == "Goal reached"
+
+
+def cancel(toy, loop_id):
+    from irontree.services.loop import cancel
+
+    cancel(toy.app, loop_id, "eve")
+
+
+def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):
+    toy, loop_id = project(GREETING)
+    run = take_up(toy.app, loop_id)
+    with toy.app.lease.hold("2026-04-22-1432-a3f8b2"):
+        ended = toy.drive(run.id, loop)
+        assert (ended.name, "2026-04-22-1432-a3f8b2" in ended.message) == ("Busy", True)
+        assert take_up(toy.app, loop_id).id == newest_run(toy.app, loop_id).id == run.id
+    assert toy.loop_events(loop_id) == ["loop_started"]

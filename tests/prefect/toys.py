@@ -1,0 +1,284 @@
+"""A toy project on disk whose flows run against the session's server, and a runner inside this process."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from prefect import Flow
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.events.worker import EventsWorker
+from prefect.states import Pending, State
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
+from irontree.domain.state import TaskState
+from irontree.flows import questions, runs
+from irontree.flows.intake import intake
+from irontree.flows.issue import issue
+from irontree.flows.janitor import janitor
+from irontree.flows.loop import loop
+from irontree.flows.questions import Question
+from irontree.flows.reconcile import reconcile
+from irontree.flows.runs import Run
+from irontree.flows.starting import start_issue
+from irontree.flows.taking_up import newest_run, take_up
+from irontree.services.approve import approve, propose
+from irontree.services.intake import authorise
+from irontree.services.loop import Loop, read_loop
+from irontree.services.publish import publish
+from irontree.services.world import read_world
+from tests.integration.crash.laboratory import lay_out
+from tests.prefect.harness import deploy, drive
+
+FLOWS: Final[Mapping[str, Flow[..., Any]]] = {
+    "intake": intake,
+    "issue": issue,
+    "janitor": janitor,
+    "loop": loop,
+    "reconcile": reconcile,
+}
+PATIENCE: Final = 60.0
+AGENT: Final = """\
+echo "attempt $IRONTREE_ATTEMPT" > "$IRONTREE_TASK_KEY.txt"
+if grep -q '[l]onger' "$IRONTREE_PROMPT_FILE"; then echo longer >> "$IRONTREE_TASK_KEY.txt"; fi
+"""
+"""Does what the note says, if it says longer."""
+GREETING: Final = """\
+# Toy
+
+## Greeting
+
+- [ ] it is there `$ test -f greeting.txt`
+"""
+FRIENDLY: Final = f"{GREETING}- [ ] it is friendly (manual)\n"
+"""One task, and a criterion that only a person can judge."""
+DIAMOND: Final = """\
+# Toy
+
+## Greeting
+
+- [ ] it is there `$ test -f greeting.txt`
+
+## Parts
+
+### Left
+
+Depends on: Greeting
+
+- [ ] it is there `$ test -f parts-left.txt`
+- [ ] it is pretty (manual)
+
+### Right
+
+Depends on: Greeting
+
+- [ ] it is there `$ test -f parts-right.txt`
+
+## Close
+
+Depends on: Left, Right
+
+- [ ] it is there `$ test -f close.txt`
+"""
+"""Two parts in a parent, between a first and a last task; a person judges one of them."""
+
+Found = TypeVar("Found")
+
+
+def wait_until(holds: Callable[[], Found | None], patience: float = PATIENCE) -> Found:
+    """What *holds* returns, once it returns something."""
+    deadline = time.monotonic() + patience
+    while not (found := holds()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+    return found
+
+
+@dataclass(frozen=True)
+class Toy:
+    """The clone at *root*, known to the server: deployments of it are registered, and nobody serves them."""
+
+    root: Path
+    client: SyncPrefectClient
+
+    @property
+    def app(self) -> App:
+        return open_app(self.root, origin=Origin("ada", "command"))
+
+    @property
+    def id(self) -> str:
+        return self.app.repository.id
+
+    # --- getting somewhere -----------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        """Approve the document, and publish its issues without a loop."""
+        app = self.app
+        proposal = propose(app, self.root / "SPEC.md")
+        with app.driver.hold("publish"):
+            publish(app, approve(app, proposal, proposal.revision, "ada", loop_mode=False))
+
+    def authorise(self) -> str:
+        """Approve the document, publish its issues, and record its loop; the loop's id."""
+        app = self.app
+        proposal = propose(app, self.root / "SPEC.md")
+        with app.driver.hold("publish"):
+            return authorise(app, proposal, proposal.revision, "ada").id
+
+    def start(self, number: int = 1, loop_id: str | None = None) -> UUID:
+        """Have the run of that issue, as a loop or a janitor would."""
+        return start_issue(self.app, self.state(number), loop_id).id
+
+    def drive(self, run_id: UUID, flow: Flow[..., Any] = issue) -> State[Any]:
+        """Play the process that a runner would start for that run."""
+        return drive(flow, self.client, run_id)
+
+    def answer(self, run_id: UUID, decision: str, note: str = "", **more: Any) -> None:
+        """Fill in the form that is open, as somebody in the browser."""
+        payload = {"decision": decision, "approver": "Ada", "note": note, **more}
+        questions.answer(self.client, run_id, payload, key=self.asked(run_id).key)
+
+    def go(self, loop_id: str) -> Run:
+        """Let the loop go as far as it does, and see where its run ended; somebody has to serve the toy."""
+        assert take_up(self.app, loop_id)
+        return self.rest(loop_id)
+
+    def rest(self, loop_id: str) -> Run:
+        """The loop's newest run, once every run of this toy has ended or asks."""
+        wait_until(lambda: not self._runs(StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING))
+        found = newest_run(self.app, loop_id)
+        assert found
+        return found
+
+    # --- looking at it ---------------------------------------------------------------------------------
+
+    def asked(self, run_id: UUID) -> Question:
+        found = questions.open_question(self.client, run_id)
+        assert found, f"nothing is asked: {runs.state(self.client, run_id)}"
+        return found
+
+    def state(self, number: int = 1) -> TaskState:
+        return read_world(self.app).state(number)
+
+    def loop(self, loop_id: str) -> Loop:
+        return read_loop(self.app, loop_id)
+
+    def events(self, number: int = 1) -> list[str]:
+        return [record.event.event for record in self.app.log.read(number).records]
+
+    def loop_events(self, loop_id: str) -> list[str]:
+        return [record.event.event for record in self.app.loops.read(loop_id).records]
+
+    def runs_of(self, number: int) -> list[Run]:
+        """All runs that this issue ever had."""
+        return [run for run in self._runs() if run.parameters.get("number") == number]
+
+    def suspended(self) -> list[Run]:
+        """The open questions."""
+        return self._runs(StateType.PAUSED)
+
+    def _runs(self, *types: StateType) -> list[Run]:
+        mine = DeploymentFilter(name=DeploymentFilterName(any_=[self.id]))
+        state = FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types or StateType)))
+        found = self.client.read_flow_runs(deployment_filter=mine, flow_run_filter=FlowRunFilter(state=state))
+        return [runs.state(self.client, run.id) for run in found]
+
+    def rows(self, run_id: UUID, number: int) -> list[str]:
+        """The names of the run's task runs, in order; the server records them a moment after they happened."""
+        EventsWorker.drain_all(timeout=10)
+        mine = {"flow_runs": {"id": {"any_": [str(run_id)]}}}
+
+        def recorded() -> list[dict[str, Any]] | None:
+            found = self.client.request("POST", "/task_runs/filter", json=mine).json()
+            return found if len(found) >= number and all(row["start_time"] for row in found) else None
+
+        return [row["name"] for row in sorted(wait_until(recorded), key=lambda row: row["start_time"])]
+
+
+def make_toy(
+    folder: Path,
+    client: SyncPrefectClient,
+    spec: str,
+    *flows: str,
+    agent: str = AGENT,
+    settings: str = "",
+) -> Toy:
+    """A toy with the deployments of these *flows*."""
+    folder.mkdir(exist_ok=True)
+    toy = Toy(lay_out(folder, agent, spec, settings), client)
+    for name in flows:
+        deploy(FLOWS[name], toy.id)
+    return toy
+
+
+class Runner:
+    """Takes up the runs of one workspace that are due, each in a thread, as the runner of a terminal does."""
+
+    def __init__(self, workspace_id: str) -> None:
+        self._workspace_id = workspace_id
+        self._ended = threading.Event()
+        self._threads: dict[UUID, threading.Thread] = {}
+
+    def serve(self) -> None:
+        """Until `stop`."""
+        with runs.connect() as client:
+            while not self._ended.wait(0.1):
+                for run in self._due(client):
+                    self._take_up(client, run)
+
+    def stop(self) -> None:
+        self._ended.set()
+        for thread in self._threads.values():
+            thread.join()
+
+    def _due(self, client: SyncPrefectClient) -> list[FlowRun]:
+        scheduled = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
+        found = client.read_flow_runs(
+            deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[self._workspace_id])),
+            flow_run_filter=FlowRunFilter(state=scheduled),
+        )
+        now = datetime.now(UTC)
+        return [run for run in found if run.next_scheduled_start_time and run.next_scheduled_start_time <= now]
+
+    def _take_up(self, client: SyncPrefectClient, run: FlowRun) -> None:
+        if (thread := self._threads.get(run.id)) and thread.is_alive():
+            return
+        flow = FLOWS[client.read_flow(run.flow_id).name]
+        client.set_flow_run_state(run.id, Pending())
+        context = contextvars.copy_context()
+        self._threads[run.id] = threading.Thread(target=context.run, args=(self._drive, flow, run.id), daemon=True)
+        self._threads[run.id].start()
+
+    def _drive(self, flow: Flow[..., Any], run_id: UUID) -> None:
+        with runs.connect() as client:
+            drive(flow, client, run_id)
+
+
+@contextmanager
+def served(toy: Toy) -> Iterator[Runner]:
+    """The toy's runs are taken up for the block."""
+    runner = Runner(toy.id)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(runner.serve,), daemon=True)
+    thread.start()
+    try:
+        yield runner
+    finally:
+        runner.stop()
+        thread.join()
