@@ -55,6 +55,7 @@ FLOWS: Final[Mapping[str, Flow[..., Any]]] = {
     "reconcile": reconcile,
 }
 PATIENCE: Final = 60.0
+AT_WORK: Final = (StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 AGENT: Final = """\
 echo "attempt $IRONTREE_ATTEMPT" > "$IRONTREE_TASK_KEY.txt"
 if grep -q '[l]onger' "$IRONTREE_PROMPT_FILE"; then echo longer >> "$IRONTREE_TASK_KEY.txt"; fi
@@ -102,12 +103,12 @@ Depends on: Left, Right
 Found = TypeVar("Found")
 
 
-def wait_until(holds: Callable[[], Found | None], patience: float = PATIENCE) -> Found:
+def wait_until(holds: Callable[[], Found | None], *, every: float = 0.05, patience: float = PATIENCE) -> Found:
     """What *holds* returns, once it returns something."""
     deadline = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
+        time.sleep(every)
     return found
 
 
@@ -162,7 +163,7 @@ class Toy:
 
     def rest(self, loop_id: str) -> Run:
         """The loop's newest run, once every run of this toy has ended or asks."""
-        wait_until(lambda: not self._runs(StateType.SCHEDULED, StateType.PENDING, StateType.RUNNING))
+        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
         found = newest_run(self.app, loop_id)
         assert found
         return found
@@ -195,10 +196,12 @@ class Toy:
         return self._runs(StateType.PAUSED)
 
     def _runs(self, *types: StateType) -> list[Run]:
+        return [runs.state(self.client, run.id) for run in self._found(*types)]
+
+    def _found(self, *types: StateType) -> list[FlowRun]:
         mine = DeploymentFilter(name=DeploymentFilterName(any_=[self.id]))
         state = FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types or StateType)))
-        found = self.client.read_flow_runs(deployment_filter=mine, flow_run_filter=FlowRunFilter(state=state))
-        return [runs.state(self.client, run.id) for run in found]
+        return self.client.read_flow_runs(deployment_filter=mine, flow_run_filter=FlowRunFilter(state=state))
 
     def rows(self, run_id: UUID, number: int) -> list[str]:
         """The names of the run's task runs, in order; the server records them a moment after they happened."""
@@ -239,7 +242,7 @@ class Runner:
     def serve(self) -> None:
         """Until `stop`."""
         with runs.connect() as client:
-            while not self._ended.wait(0.1):
+            while not self._ended.wait(0.2):
                 for run in self._due(client):
                     self._take_up(client, run)
 

@@ -18,7 +18,6 @@ from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question, follow_up, question_about, question_of_loop
 from irontree.services.world import read_world
 
-
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
 
