@@ -5,8 +5,8 @@ from __future__ import annotations
 from irontree.app import App
 from irontree.flows.serving import Served
 
-SCHEDULES = {"reconcile": "0 3 * * *", "janitor": "*/5 * * * *"}
-"""Every night, and every five minutes; the same as in prefect.yaml."""
+SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
+"""Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
 FLOWS = ("intake", "issue", "loop", "reconcile", "janitor")
 
 
@@ -17,7 +17,8 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             entrypoint=f"irontree.flows.{flow}.{flow}",
             name=app.repository.id,
             parameters={"repository": str(app.repository.root)},
-            cron=SCHEDULES.get(flow),
+            cron=SCHEDULES[flow][0] if flow in SCHEDULES else None,
+            slug=SCHEDULES[flow][1] if flow in SCHEDULES else None,
             tags=("irontree", f"repository:{app.repository.root.name}"),
         )
         for flow in FLOWS

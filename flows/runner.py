@@ -25,6 +25,7 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
+from prefect.schedules import Cron
 
 from irontree.flows.lifeline import RUNNER, end_with
 
@@ -51,7 +52,9 @@ async def _serve(deployments: list[dict[str, Any]], limit: int) -> None:
 
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
-    return RunnerDeployment.from_entrypoint(**served)
+    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
+    cron, slug, rest = served["cron"], served["slug"], {k: v for k, v in served.items() if k not in ("cron", "slug")}
+    return RunnerDeployment.from_entrypoint(**rest, schedules=[Cron(cron, timezone="UTC", slug=slug)] if cron else None)
 
 
 async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:

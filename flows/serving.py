@@ -36,6 +36,8 @@ class Served:
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cron: str | None = None
+    slug: str | None = None
+    """The name of the schedule, where there is one."""
     tags: tuple[str, ...] = ()
 
 

@@ -1,14 +1,17 @@
-"""`loop` and `issue` together: one issue's run after the other, every halt with its answers, and an end to all of it."""
+"""`loop` and `issue` together: one issue's run after the other, every halt with its answers, and an end of it all."""
 
 from __future__ import annotations
 
 import pytest
 
+from irontree.domain.decide import Halt
 from irontree.flows import runs
 from irontree.flows.loop import loop
 from irontree.flows.taking_up import newest_run, take_up
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.loop import cancel, extend, halt, spend
 from irontree.services.reconcile import reconcile
+from irontree.services.steps import question_of_loop
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, make_toy, served
 from tests.support.repositories import git
 
@@ -60,6 +63,15 @@ def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_ge
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
     assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+
+
+def test_a_loop_that_got_its_transitions_before_a_crash_does_not_ask_for_them_again(project):
+    toy, loop_id = project(GREETING, "loop:\n  max_transitions: 1\n")
+    spend(toy.app, loop_id, "greeting", "run")
+    halt(toy.app, loop_id, Halt("loop_budget_exhausted"))
+    assert question_of_loop(toy.app, loop_id).rule.reason == "loop_budget_exhausted"
+    extend(toy.app, loop_id, 5, "ada")
+    assert question_of_loop(toy.app, loop_id) is None
 
 
 def test_a_skipped_task_takes_those_that_need_it_along_and_the_rest_reaches_the_goal(project):
@@ -132,18 +144,12 @@ def test_a_question_that_outlives_its_loop_is_answered_in_the_next_one(project):
     toy, loop_id = project(FRIENDLY)
     with served(toy):
         toy.go(loop_id)
-        cancel(toy, loop_id)
+        cancel(toy.app, loop_id, "eve")
         following = toy.authorise()
         assert following != loop_id
         assert toy.go(following).state_name == "Halted"
         toy.answer(toy.suspended()[0].id, ACCEPT)
         assert toy.rest(following).state_name == "Goal reached"
-
-
-def cancel(toy, loop_id):
-    from irontree.services.loop import cancel
-
-    cancel(toy.app, loop_id, "eve")
 
 
 def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):

@@ -136,6 +136,10 @@ class Toy:
         with app.driver.hold("publish"):
             publish(app, approve(app, proposal, proposal.revision, "ada", loop_mode=False))
 
+    def revision(self) -> str:
+        """What somebody would approve."""
+        return propose(self.app, self.root / "SPEC.md").revision
+
     def authorise(self) -> str:
         """Approve the document, publish its issues, and record its loop; the loop's id."""
         app = self.app
@@ -190,6 +194,10 @@ class Toy:
     def runs_of(self, number: int) -> list[Run]:
         """All runs that this issue ever had."""
         return [run for run in self._runs() if run.parameters.get("number") == number]
+
+    def all_runs(self) -> list[Run]:
+        """Whatever ran, or will run, for this toy."""
+        return self._runs()
 
     def suspended(self) -> list[Run]:
         """The open questions."""

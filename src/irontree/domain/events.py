@@ -461,7 +461,7 @@ CATEGORY: dict[str, Category] = {
     "loop_cancelled": "loop",
 }
 
-# The contract's file names drop "-detected" for these two (reference 1.3).
+# The contract's file names drop "-detected" for these two.
 _KEBAB_EXCEPTIONS = {
     "checkup_reconcile_external_close_detected": "checkup-reconcile-external-close",
     "checkup_reconcile_sequence_gap_detected": "checkup-reconcile-sequence-gap",

@@ -12,6 +12,8 @@ from irontree.domain.plan import PlanNode
 from irontree.errors import LogDamaged
 
 _NONE: Final[tuple[str, ...]] = ()
+MEDIUM_PRIORITY: Final = 5
+"""What a task without a priority has (docs/requirement-format.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Graph:
     nodes: Mapping[str, PlanNode]
     """By key, in document order."""
     order: tuple[str, ...]
-    """All keys, each behind what it starts after; ties in document order, then by key. Nodes on or behind a cycle
+    """All keys, each behind what it starts after; ties by priority, in document order, then by key. Nodes on or behind a cycle
     come last."""
     cycles: tuple[tuple[str, ...], ...]
     """Keys that wait for each other, each cycle once; empty for every approved plan."""
@@ -37,7 +39,7 @@ class Graph:
     def of(cls, nodes: Iterable[PlanNode]) -> Graph:
         """Build the graph in time linear in nodes and edges, but for the sorting; LogDamaged for two of one key."""
         by_key = _by_key(nodes)
-        order, cycles = _Precedence(by_key).sort()
+        order, cycles = _Precedence(_by_priority(by_key)).sort()
         return cls(
             nodes=by_key,
             order=order,
@@ -199,6 +201,11 @@ class _Precedence:
         keys = list(dict.fromkeys(self._key(vertex) for vertex in vertices))
         first = min(range(len(keys)), key=lambda index: self._starts[keys[index]])
         return (*keys[first:], *keys[:first])
+
+
+def _by_priority(nodes: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
+    """Document order where priorities are the same."""
+    return dict(sorted(nodes.items(), key=lambda item: item[1].priority or MEDIUM_PRIORITY))
 
 
 def _by_key(nodes: Iterable[PlanNode]) -> dict[str, PlanNode]:

@@ -11,7 +11,7 @@ NOT_APPLICABLE: Final = "not_applicable"
 Stage = Literal["definition", "decompose", "run", "verify", "checkup", "done"]
 NextStage = Literal["decompose", "run", "verify", "checkup", "done", "none"]
 EntryState = Literal["ready_to_start", "needs_breakdown", "pending_acceptance", "blocked"]
-# "pending" is outside the contract's enum, but adopted events carry it (reference 1.13, point 7).
+# "pending" is outside the contract's enum, but adopted events carry it.
 ApprovalState = Literal["draft", "approval_ready", "approved", "pending"]
 PublicationState = Literal["not_applicable", "local_only", "published"]
 Outcome = Literal["pass", "fail_retryable", "fail_terminal"]

@@ -39,7 +39,8 @@ def back_up(git: Git, folder: Path) -> None:
 
 def _write_tree(git: Git, index: Path) -> str:
     variables = {"GIT_INDEX_FILE": str(index)}
-    others = sorted(path.name for path in (git.folder / _STATE).iterdir() if path.name not in KEPT)
+    # `run.lock` comes and goes with our own git children.
+    others = sorted({"run.lock", *(path.name for path in (git.folder / _STATE).iterdir())}.difference(KEPT))
     spared = (f":(exclude,top,literal){_STATE}/{name}" for name in others)
     half_written = f":(exclude,top,glob){_STATE}/**/.*"
     git.change(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode
 from irontree.services.deliver import close_on_done
 from irontree.services.views import IssueView, StatusView
-from irontree.services.world import World
 
 
 def key_marker(task_key: str) -> str:
@@ -14,21 +15,20 @@ def key_marker(task_key: str) -> str:
     return f"<!-- irontree:task-key {task_key} -->"
 
 
-def issue_body(app: App, plan: Plan, node: PlanNode, world: World) -> str:
-    """The stable metadata and text of a task; parents and dependencies by number where they have one."""
+def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
+    """The stable metadata and text of a task; parents and dependencies by number where they have one in *numbers*."""
     view = IssueView(
         node=node,
         status=_first_status(plan, node),
         close_on_done=close_on_done(app, node),
-        parent=_locator(world, node.parent) if node.parent else None,
-        depends_on=tuple(_locator(world, key) for key in node.depends_on),
+        parent=_locator(numbers, node.parent) if node.parent else None,
+        depends_on=tuple(_locator(numbers, key) for key in node.depends_on),
     )
     return app.renderer.render("issues/body.md", issue=view)
 
 
-def _locator(world: World, task_key: str) -> str:
-    state = world.states.get(task_key)
-    return f"#{state.issue_number}" if state else task_key
+def _locator(numbers: Mapping[str, int], task_key: str) -> str:
+    return f"#{numbers[task_key]}" if task_key in numbers else task_key
 
 
 def _first_status(plan: Plan, node: PlanNode) -> StatusView:

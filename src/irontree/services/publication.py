@@ -99,8 +99,8 @@ def _merge_before_a_crash(
     app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks
 ) -> CheckReport | None:
     """The green results of a merge that this attempt made already and perhaps published: that is where it goes on."""
-    workspace = app.repository.workspace("run", plan.policy.workspace)
-    merged = app.repository.find_token(state.run_token or "", base=report.anchor, source=workspace)
+    workspace, token = app.repository.workspace("run", plan.policy.workspace), state.run_token
+    merged = app.repository.find_token(token, base=report.anchor, source=workspace) if token else None
     if merged is None or not app.repository.has_commit(merged):
         return None
     found = run_checks(merged)

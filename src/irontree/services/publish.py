@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from irontree.app import App
@@ -14,7 +15,7 @@ from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.issue_text import issue_body, key_marker
 from irontree.services.record import record
-from irontree.services.world import World, read_world
+from irontree.services.world import read_world
 
 Status = Literal["created", "found", "kept", "renewed"]
 
@@ -27,15 +28,17 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
     driver lock.
     """
     published: list[tuple[PlanNode, int, Status]] = []
+    world = read_world(app)
+    numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan):
-        world = read_world(app)
         state = world.states.get(node.task_key)
         if state is None:
-            number, status = _publish_node(app, plan, node, world)
+            number, status = _publish_node(app, plan, node, numbers)
         elif _is_renewed(app, node, state):
-            number, status = _renew(app, plan, node, state)
+            number, status = _renew(app, plan, node, state, numbers)
         else:
             number, status = state.issue_number, "kept"
+        numbers[node.task_key] = number
         app.repository.mark_history()
         deliver(app, number)
         published.append((node, number, status))
@@ -46,7 +49,10 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
 
 
 def publication_order(plan: Plan) -> tuple[PlanNode, ...]:
-    """Dependency order with every parent before its children, so that each body can name the numbers it needs."""
+    """Dependency order with every parent before its children, so that each body can name the numbers it needs.
+
+    Among tasks that nothing orders, priority does, then the document: a lower number is also worked on first (R11).
+    """
     by_key = {node.task_key: node for node in plan.nodes}
     ordered: dict[str, PlanNode] = {}
     for key in Graph.of(plan.nodes).order:
@@ -58,8 +64,8 @@ def publication_order(plan: Plan) -> tuple[PlanNode, ...]:
     return tuple(ordered.values())
 
 
-def _publish_node(app: App, plan: Plan, node: PlanNode, world: World) -> tuple[int, Status]:
-    found, body = _own_issue(app, node), issue_body(app, plan, node, world)
+def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
+    found, body = _own_issue(app, node), issue_body(app, plan, node, numbers)
     if found and (found.title, found.body) != (node.title, body):
         app.forge().edit_issue(found.number, title=node.title, body=body)
     issue = found or app.forge().create_issue(node.title, body, _type_labels(node))
@@ -102,14 +108,13 @@ def _is_renewed(app: App, node: PlanNode, state: TaskState) -> bool:
     return known.get(node.task_key, node.digest) != node.digest
 
 
-def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState) -> tuple[int, Status]:
+def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
     """End the old stream, move it away by one rename, begin a new one."""
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
     archive = app.log.archive(state.issue_number, state.approved_revision)
-    world = read_world(app)
-    app.forge().edit_issue(state.issue_number, title=node.title, body=issue_body(app, plan, node, world))
+    app.forge().edit_issue(state.issue_number, title=node.title, body=issue_body(app, plan, node, numbers))
     meta = {"previous_revision": state.approved_revision, "archive_path": archive.name}
     _first_event(app, plan, node, state.issue_number, meta)
     return state.issue_number, "renewed"

@@ -105,10 +105,11 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
     if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
         return None
     rule = RULE[entity.halt_reason]
-    if rule.asked_of != "loop":
+    if rule.asked_of != "loop" or (rule.reason == "loop_budget_exhausted" and found.budget_left > 0):
         return None
     key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
-    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id)
+    detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
+    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
 
 
 def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:

@@ -13,8 +13,9 @@ from irontree.errors import NotEligible
 from irontree.services import loop as loops
 from irontree.services.answers import Answer
 from irontree.services.approve import propose
+from irontree.services.forms import question_text
 from irontree.services.intake import authorise
-from irontree.services.steps import perform
+from irontree.services.steps import perform, question_of_loop
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
 
@@ -288,3 +289,6 @@ def test_an_outside_dependency_that_is_not_done_is_named(scene):
     loop = loops.start(scene.app, entity, "0" * 64)
     halt = scene.drive(loop)
     assert (halt.reason, halt.detail) == ("protocol_gap", "parts-part-one waits for greeting")
+    question = question_of_loop(scene.app, loop.id)
+    assert question.detail == halt.detail
+    assert halt.detail in question_text(scene.app, question)

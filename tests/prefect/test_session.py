@@ -1,0 +1,134 @@
+"""Terminals: they serve the flows and follow them, look on at each other, answer, and stop as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from irontree.flows import runs
+from irontree.flows.session import Session
+from tests.integration.crash.laboratory import faults
+from tests.prefect.terminal import follow, follower, typed
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, wait_until
+from tests.support.repositories import git
+
+
+@pytest.fixture
+def open_session(home, environment):
+    """Be a terminal on that project, whose flows are served."""
+
+    @contextmanager
+    def open_session(app) -> Iterator[Session]:
+        with Session(app, environment=environment, home=home) as session:
+            session.wait_ready()
+            yield session
+
+    return open_session
+
+
+def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tmp_path, client, open_session):
+    """...and when the serving terminals end, no run is left that seems to go on."""
+    first = make_toy(tmp_path / "first", client, DIAMOND)
+    second = make_toy(tmp_path / "second", client, FRIENDLY)
+    loops = {toy: toy.authorise() for toy in (first, second)}
+    with open_session(first.app) as one, open_session(second.app) as two, open_session(first.app) as viewer:
+        assert [session.serves for session in (one, two, viewer)] == [True, True, False]
+        two.set_going(loops[second])
+        ended, screen = follow(first.app, one, loops[first], "issue-3=accept:pretty")
+        assert ended == "completed"
+        assert follow(second.app, two, loops[second], "issue-1=send-back:longer", "issue-1=accept")[0] == "completed"
+        assert follower(first.app, viewer, loops[first]).follow() == "completed"
+    assert "Answered: accept (“pretty”)" in screen.lines
+    assert [line for line in screen.lines if line.endswith(": done")] == [
+        f"#{number} {title}: done"
+        for number, title in ((1, "Greeting"), (3, "Left"), (4, "Right"), (2, "Parts"), (5, "Close"))
+    ]
+    assert screen.lines.index("goal reached: everything in scope is done") == len(screen.lines) - 1
+    for toy in (first, second):
+        assert runs.taken_up(client, toy.id) == ()
+        assert faults(toy.app) == []
+    assert {run.parameters["number"] for run in first.all_runs() if "number" in run.parameters} == {1, 2, 3, 4, 5}
+    assert {run.parameters["number"] for run in second.all_runs() if "number" in run.parameters} == {1}
+
+
+def test_schedules_are_among_what_a_session_registers(tmp_path, client, open_session):
+    toy = make_toy(tmp_path, client, GREETING)
+    with open_session(toy.app) as session:
+        assert session.serves
+        found = {name: client.read_deployment_by_name(f"{name}/{toy.id}") for name in ("janitor", "reconcile", "loop")}
+    crons = {name: [entry.schedule.cron for entry in deployment.schedules] for name, deployment in found.items()}
+    assert crons == {"janitor": ["*/5 * * * *"], "reconcile": ["0 3 * * *"], "loop": []}
+    assert found["janitor"].parameters == {"repository": str(toy.root)}
+
+
+def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(tmp_path, client, open_session):
+    """Somebody cancels the suspended run in the browser, and then deletes it."""
+    toy = make_toy(tmp_path, client, FRIENDLY)
+    loop_id = toy.authorise()
+    with open_session(toy.app) as session:
+        assert follow(toy.app, session, loop_id)[0] == "halted"
+        [asking] = toy.suspended()
+        runs.cancel(client, asking.id)
+        assert follow(toy.app, session, loop_id)[0] == "halted"
+        client.delete_flow_run(asking.id)
+        ended, screen = follow(toy.app, session, loop_id)
+        assert (ended, len(screen.asked)) == ("halted", 1)
+        assert follow(toy.app, session, loop_id, "issue-1=accept")[0] == "completed"
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(tmp_path, client):
+    """A project whose agent, in its first attempt, works until a file is gone."""
+    agent = f"""\
+if mkdir {tmp_path}/started; then
+  echo half > half.txt
+  while [ -e {tmp_path}/hold ]; do sleep 0.05; done
+fi
+echo whole > greeting.txt; rm -f half.txt
+"""
+    (tmp_path / "hold").touch()
+    return make_toy(tmp_path / "toy", client, GREETING, agent=agent)
+
+
+@pytest.fixture
+def working(held, api_url, tmp_path):
+    """`irontree task` on it, in the middle of the first attempt."""
+    revision = held.revision()
+    words = ["task", "SPEC.md", "--approve", revision]
+    with typed(held.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
+        wait_until(lambda: (tmp_path / "started").exists() or command.process.poll() is not None)
+        assert command.process.poll() is None, command.said
+        yield command
+
+
+def test_the_first_ctrl_c_lets_the_step_finish_and_says_how_to_go_on(held, working, api_url, tmp_path):
+    working.interrupt()
+    working.wait_until_it_says("Finishing the present step")
+    (tmp_path / "hold").unlink()
+    assert working.end() == 130
+    assert held.events() == ["task_published", "run_started", "run_completed"]
+    resume = working.said.splitlines()[-1]
+    assert resume.startswith("Go on with: irontree task resume ")
+    words = resume.partition("irontree ")[2].split()
+    with typed(held.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "second") as again:
+        assert again.end() == 0, again.said
+    assert held.state().done
+    assert held.events().count("run_started") == 1
+
+
+def test_the_second_ctrl_c_kills_the_agent_keeps_its_work_and_gives_the_attempt_back(held, working, client):
+    working.interrupt()
+    working.wait_until_it_says("Finishing the present step")
+    working.interrupt()
+    assert working.end() == 130
+    assert held.events() == ["task_published", "run_started", "run_interrupted"]
+    assert held.state().attempt_count == 0
+    assert "half" in git(held.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
+    assert working.said.splitlines()[-1].startswith("Go on with: irontree task resume ")
+    assert runs.taken_up(client, held.id) == ()
+    assert faults(held.app) == []
