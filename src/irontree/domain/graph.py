@@ -27,8 +27,8 @@ class Graph:
     nodes: Mapping[str, PlanNode]
     """By key, in document order."""
     order: tuple[str, ...]
-    """All keys, each behind what it starts after; ties by priority, in document order, then by key. Nodes on or behind a cycle
-    come last."""
+    """All keys, each behind what it starts after; ties by priority, in document order, then by key.
+    Nodes on or behind a cycle come last."""
     cycles: tuple[tuple[str, ...], ...]
     """Keys that wait for each other, each cycle once; empty for every approved plan."""
     _children: Mapping[str, tuple[str, ...]]
