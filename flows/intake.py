@@ -43,9 +43,11 @@ async def _approval(app: App, proposal: Proposal) -> str | None:
     """Who approved; None if the person declined. A revision that does not fit is asked for again."""
     text = await asyncio.to_thread(approval_text, app, proposal, loop_mode=True, answer="answer in this form")
     form = make_form("Intake", [APPROVE, DECLINE], ["revision"])
+    # A configuration that is edited while the form is open makes it another question.
+    key = f"intake-{proposal.revision}-{proposal.policy.digest[:8]}"
     refusal, asking = "", 1
     while True:
-        given, _ = await ask(form, key=f"intake-{proposal.revision}-{asking}", description=refusal + text)
+        given, _ = await ask(form, key=f"{key}-{asking}", description=refusal + text)
         values = given.model_dump()
         if values["decision"] == DECLINE:
             return None

@@ -29,6 +29,7 @@ from irontree.services.world import read_world
 from irontree.tasks.mirror import emit
 from irontree.tasks.stages import open_here
 
+ENDED = ("completed", "cancelled")
 ENDS_WITHOUT_PROGRESS = 3
 """How often an issue's run may end without a new event before the loop gives up on it."""
 
@@ -45,8 +46,6 @@ async def loop(repository: str, loop_id: str) -> State[None]:
             question = await asyncio.to_thread(question_of_loop, app, loop_id)
             if question:
                 await _ask(app, loop_id, question)
-            if (status := loops.read_loop(app, loop_id).entity.status) in ("completed", "cancelled"):
-                return Completed(name=status.title())
             try:
                 ending = await _drive_with_lease(app, loop_id)
             except Busy as error:
@@ -74,6 +73,8 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
     idle_ends = 0
     while True:
+        if (status := loops.read_loop(app, loop_id).entity.status) in ENDED:
+            return Completed(name=status.title())
         decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
         if isinstance(decision, Halt):
             return await asyncio.to_thread(_halt, app, loop_id, decision)

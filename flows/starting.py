@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from irontree.app import App
 from irontree.domain.state import TaskState
@@ -12,6 +13,9 @@ from irontree.flows.runs import Run
 from irontree.flows.waiting import wait_for
 from irontree.services.loop import read_loop
 from irontree.services.world import read_world
+
+LOOP_STARTS_WITHIN = 30.0
+"""Seconds that an answered issue's run waits for its loop; later the loop starts it again."""
 
 
 def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
@@ -51,7 +55,10 @@ async def let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
     if loop_id is None or not _halted_at(app, loop_id, number):
         return False
     run = await asyncio.to_thread(start_loop, app, loop_id)
-    await wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
+    # With two halted loops answered at once, each issue's run would keep the slot that the other's loop needs.
+    with suppress(TimeoutError):
+        going_on = wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
+        await asyncio.wait_for(going_on, LOOP_STARTS_WITHIN)
     return not _halted_at(app, loop_id, number)
 
 

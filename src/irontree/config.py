@@ -226,7 +226,15 @@ class Config(Section):
     prefect: Prefect = Prefect()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
-        """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none."""
+        """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none.
+
+        Raises ConfigRefused for what cannot be done yet: it must not be approved.
+        """
+        if self.publish.mode != "direct" or self.workspace.kind != "clone":
+            raise ConfigRefused(
+                "publish.mode: pull_request and workspace.kind: none are not there yet",
+                remedy="leave both keys out of .mino/config.yml",
+            )
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump()),
             checks=self.verify.commands,

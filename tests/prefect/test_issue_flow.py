@@ -139,9 +139,7 @@ def test_an_answer_to_an_earlier_asking_is_refused_and_the_question_stays_open(s
 
 
 @pytest.mark.parametrize("state", [Cancelled(), Failed(message="by hand")])
-def test_a_suspended_run_that_somebody_cancels_or_changes_asks_again_when_it_is_started(
-    standing, asked, client, state
-):
+def test_a_suspended_run_that_somebody_cancels_or_changes_asks_again_when_it_is_started(standing, asked, client, state):
     client.set_flow_run_state(asked, state, force=True)
     assert standing.start() == asked
     assert standing.drive(asked).name == "Suspended"

@@ -75,7 +75,8 @@ def test_every_key_can_be_set():
 
 
 def test_the_policy_carries_what_a_person_approves():
-    policy = read_config(EVERYTHING, NAME).policy("origin", "main")
+    possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
+    policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
         adapter="replay",
         command=("agent", "-p", "do it", "${HOME}"),
@@ -87,9 +88,15 @@ def test_the_policy_carries_what_a_person_approves():
         CheckCommand(name="make test", run="make test"),
         CheckCommand(name="lint", run="ruff check ."),
     )
-    assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True, kind="none")
-    assert policy.publish == PublishPolicy(mode="pull_request", remote="upstream", target_branch="trunk")
+    assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
+    assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
+
+
+@pytest.mark.parametrize("text", ["publish: {mode: pull_request}", "workspace: {kind: none}"])
+def test_what_cannot_be_done_yet_cannot_be_approved(text):
+    with pytest.raises(ConfigRefused, match="not there yet"):
+        read_config(text, NAME).policy("origin", "main")
 
 
 def test_what_was_found_holds_where_the_file_says_nothing():

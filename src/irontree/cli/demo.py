@@ -11,6 +11,7 @@ from irontree.bootstrap import set_up
 from irontree.cli.answering import Prepared, prepare, refuse_unknown
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
+from irontree.cli.parser import UsageError
 from irontree.cli.task import ask_for_approval
 from irontree.demo import sample
 from irontree.demo.layout import DemoPlace, lay_out
@@ -43,7 +44,7 @@ def run(context: Context) -> int:
     _refuse_wrong_words(options.approve, prepared)
     folder = context.folder / options.place
     _refuse_running(context, folder)
-    place = lay_out(folder, agent=shlex.split(options.agent or ""))
+    place = lay_out(folder, agent=_words(options.agent or ""))
     set_up(place.repository)
     app = context.at(place.repository).open()
     context.console.write(_introduction(place, options.agent))
@@ -56,6 +57,13 @@ def run(context: Context) -> int:
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
     return code
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--agent {command!r}: {error}", "irontree demo --agent COMMAND") from error
 
 
 def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> None:

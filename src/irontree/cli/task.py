@@ -111,10 +111,11 @@ def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mod
         by = proposal.approved.approval.by
         context.console.write(f"Revision {proposal.revision} was approved by {by}; going on with it.\n")
         return
+    if given is not None:
+        require_revision(proposal, given)
     answer = f"--approve {proposal.revision}" if given else "yes"
     show_markdown(context.console, approval_text(app, proposal, loop_mode=loop_mode, answer=answer))
     if given is not None:
-        require_revision(proposal, given)
         return
     if not sys.stdin.isatty():
         raise ApprovalRefused(
@@ -122,8 +123,16 @@ def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mod
             remedy=f"look at the plan above, then add --approve {proposal.revision}",
         )
     wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
-    if input(wanted).strip().lower() not in YES:
+    if _line(wanted).strip().lower() not in YES:
         raise ApprovalRefused("not approved; nothing was written")
+
+
+def _line(prompt: str) -> str:
+    """What is typed; the end of the input (Ctrl-D) is an empty line."""
+    try:
+        return input(prompt)
+    except EOFError:
+        return ""
 
 
 def _publish_only(context: Context, app: App, proposal: Proposal) -> int:

@@ -86,7 +86,7 @@ def evolve(state: TaskState | None, record: Record[IssueEvent]) -> TaskState:
     """
     event = record.event
     require_legal(state, event)
-    return _after(state or _blank(event), record)
+    return _after(state or _blank(record), record)
 
 
 def replay(records: Sequence[Record[IssueEvent]], *, highest_sequence: int = 0) -> Replay:
@@ -119,9 +119,10 @@ def _fold(records: Sequence[Record[IssueEvent]], highest_sequence: int) -> Repla
     return Replay(state)
 
 
-def _blank(event: IssueEvent) -> TaskState:
+def _blank(record: Record[IssueEvent]) -> TaskState:
     """The state before a stream's first event."""
-    return TaskState(**_snapshot(event), sequence=0, last_event="", phase=Phase.READY)
+    renewed_from = str(record.meta.get("archive_path") or "")
+    return TaskState(**_snapshot(record.event), sequence=0, last_event="", phase=Phase.READY, renewed_from=renewed_from)
 
 
 _SHARED: Final = tuple(

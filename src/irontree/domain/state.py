@@ -64,6 +64,8 @@ class TaskState:
     run_token: str | None = None
     run_sequence: int = 0
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
+    renewed_from: str = ""
+    """The archive of the stream before this one (ruling R7): the same sequences and revision may have been used."""
     runs_started: int = 0
     given_back: int = 0
     free_event: str | None = None

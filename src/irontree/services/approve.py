@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 from irontree.app import App
@@ -96,6 +97,24 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
     )
     app.plans.save(plan)
     return plan
+
+
+def what_changed(plan: Plan, proposal: Proposal) -> str:
+    """The approved document and settings against those of now, as one unified diff (ruling R7)."""
+    texts = (
+        (plan.spec_path, plan.source, proposal.requirements.source),
+        (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(proposal.policy)),
+    )
+    lines = (
+        line
+        for name, before, now in texts
+        for line in unified_diff(before.splitlines(), now.splitlines(), name, name, "approved", "now", lineterm="")
+    )
+    return "\n".join(lines)
+
+
+def _shown(policy: ExecutionPolicy) -> str:
+    return policy.model_dump_json(indent=2)
 
 
 def require_revision(proposal: Proposal, revision: str) -> None:

@@ -42,10 +42,11 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
     return now
 
 
-def comment_marker(issue_number: int, record: Record[IssueEvent]) -> str:
+def comment_marker(issue_number: int, record: Record[IssueEvent], renewed_from: str = "") -> str:
     """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9)."""
     event = record.event
-    digest = hashlib.sha256(f"{event.task_key}/{event.approved_revision}/{event.sequence}".encode()).digest()
+    name = f"{event.task_key}/{event.approved_revision}/{event.sequence}{renewed_from}"
+    digest = hashlib.sha256(name.encode()).digest()
     token = base64.b32encode(digest[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"
 
@@ -74,7 +75,7 @@ def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
 
 
 def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
-    number, marker = state.issue_number, comment_marker(state.issue_number, record)
+    number, marker = state.issue_number, comment_marker(state.issue_number, record, state.renewed_from)
     if any(comment.ours and marker in comment.body for comment in app.forge().comments(number)):
         return
     app.forge().post_comment(number, comment_for(app, state, record, marker))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices
-from irontree.domain.plan import PlanNode
+from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage, is_trivial
 from irontree.errors import IrontreeError
-from irontree.services.approve import Proposal, propose_again
+from irontree.services.approve import Proposal, propose_again, what_changed
 from irontree.services.history import failure_of
 from irontree.services.loop import read_loop
 from irontree.services.overview import title_of, waits_for
+from irontree.services.report import changed_files, check_defining
 from irontree.services.steps import Question
 from irontree.services.views import (
     ApprovalView,
@@ -99,6 +98,7 @@ def _issue_form(app: App, question: Question) -> FormView:
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
     report = app.results.load(state.issue_number, state.anchor) if state.anchor else None
+    now = _proposal_now(app, question, plan)
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
@@ -113,12 +113,12 @@ def _issue_form(app: App, question: Question) -> FormView:
         publish=plan.policy.publish if plan else None,
         coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
         results=report.results if report else (),
-        files_changed=_files(app, state),
-        warnings=_check_defining(app, state) + (report.warnings if report else ()),
+        files_changed=changed_files(app, state),
+        warnings=check_defining(app, state) + (report.warnings if report else ()),
         failure=failure_of(app, stream, state),
         report_path=state.report_path,
-        revision=_revision_now(app, question, world, state),
-        diff=_diff(app, state),
+        revision=now.revision if now else None,
+        diff=what_changed(plan, now) if plan and now else _diff(app, state),
     )
 
 
@@ -134,12 +134,6 @@ def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
     return state.problem or "; ".join(str(reason) for reason in reasons if reason) or state.blocking_check or ""
 
 
-def _files(app: App, state: TaskState) -> tuple[str, ...]:
-    if not (state.has_code and state.base_sha and state.commit):
-        return ()
-    return app.repository.changed_files(state.base_sha, state.commit)
-
-
 def _diff(app: App, state: TaskState) -> str:
     """What the task changed; long diffs are cut, for the form must stay readable."""
     if not (state.has_code and state.base_sha and state.commit):
@@ -149,22 +143,12 @@ def _diff(app: App, state: TaskState) -> str:
     return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
 
 
-_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
-
-
-def _check_defining(app: App, state: TaskState) -> tuple[str, ...]:
-    """Say so when the task changed files that define its own checks (ruling R18)."""
-    changed = [path for path in _files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
-    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
-
-
-def _revision_now(app: App, question: Question, world: World, state: TaskState) -> str | None:
-    """The revision that approving would approve; None where nothing is to be approved or the document is broken."""
-    plan = world.plans.get(state.task_key)
+def _proposal_now(app: App, question: Question, plan: Plan | None) -> Proposal | None:
+    """What approving would approve; None where nothing is to be approved or the document is broken."""
     if question.rule.reason != "reapproval_required" or plan is None:
         return None
     try:
-        return propose_again(app, plan).revision
+        return propose_again(app, plan)
     except (IrontreeError, OSError):
         return None
 

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
 from irontree.services.views import ReportView
+
+_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
+    """What the task's commit changed; nothing where there is none."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ()
+    return app.repository.changed_files(state.base_sha, state.commit)
+
+
+def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
+    """Say so when the task changed files that define its own checks (ruling R18)."""
+    changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
+    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
 
 
 def write_report(
@@ -31,7 +48,7 @@ def write_report(
         environment=report.versions,
         results=report.results,
         coverage=coverage(node, plan.policy),
-        findings=(*reasons, *report.warnings),
+        findings=(*reasons, *check_defining(app, state), *report.warnings),
         recipe=plan.policy.workspace.setup,
         note=note,
     )

@@ -126,7 +126,7 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
 def transcript_folder(app: App, state: TaskState) -> Path:
     """Where the agent's output of this attempt is kept, keyed by the sequence of its run_started."""
     folder = app.repository.root / ".mino" / "reports" / f"issue-{state.issue_number}"
-    return folder / f"attempt-{state.run_sequence:04d}"
+    return folder / state.renewed_from / f"attempt-{state.run_sequence:04d}"
 
 
 def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:

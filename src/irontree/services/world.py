@@ -10,7 +10,7 @@ from irontree.domain.decide import Scope
 from irontree.domain.evolve import Replay
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
-from irontree.errors import NotEligible
+from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
 
 
@@ -59,7 +59,8 @@ def read_world(app: App) -> World:
     readings = app.replays.all()
     problems = tuple(problem for reading in readings.values() for problem in reading.problems)
     replays = {number: reading.replay for number, reading in readings.items()}
-    return _world(replays, _plans(app), (*problems, *_lost(replays)))
+    plans, damaged = _plans(app)
+    return _world(replays, plans, (*problems, *_lost(replays), *damaged))
 
 
 def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
@@ -71,9 +72,18 @@ def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
     )
 
 
-def _plans(app: App) -> tuple[Plan, ...]:
-    found = (app.plans.load(revision) for revision in app.plans.revisions())
-    return tuple(plan for plan in found if plan)
+def _plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
+    """Plans by age, and those that cannot be read (ruling R13: never an exception that stops `status`)."""
+    plans: list[Plan] = []
+    problems: list[Problem] = []
+    for revision in app.plans.revisions():
+        try:
+            plan = app.plans.load(revision)
+        except LogDamaged as error:
+            problems.append(Problem(f".mino/plans/{revision}.yml", error.message))
+            continue
+        plans += [plan] if plan else []
+    return tuple(plans), tuple(problems)
 
 
 def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple[Problem, ...]) -> World:

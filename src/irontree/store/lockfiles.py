@@ -166,7 +166,9 @@ class RunLockFile(_LockFile):
         return str(found) if found and found.foreign else None
 
     def record(self, child: Child) -> None:
-        """Add a child, before it is let go."""
+        """Add a child, before it is let go; another tool's file stays as it is (our guard still ends the child)."""
+        if self.foreign():
+            return
         with self._changing():
             before = self._own(_RunLock) or self._new(None, None, ())
             self._replace_children(before, (*before.meta.children, child))

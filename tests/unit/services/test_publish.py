@@ -10,6 +10,7 @@ from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.services.approve import approve, propose
 from irontree.services.issue_text import key_marker
 from irontree.services.publish import publication_order, publish
+from irontree.services.refs import commit_ref, salvage_ref
 from irontree.services.run import run
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
@@ -212,3 +213,14 @@ def test_text_that_goes_back_to_an_earlier_revision_begins_again_too(scene):
     assert run(scene.app, 1).last_event == "run_completed"
     with pytest.raises(NotEligible, match="depends on greeting"):
         run(scene.app, 3)
+
+
+def test_attempts_of_a_renewed_task_have_names_of_their_own(scene):
+    """The new stream counts from 1 again: the old commit must never be taken for the new revision's."""
+    publish(scene.app, approved(scene))
+    before = run(scene.app, scene.number(GREETING))
+    publish(scene.app, approved(scene, SPEC.replace("hello", "good day")))
+    again = run(scene.app, scene.number(GREETING))
+    assert again.run_sequence == before.run_sequence
+    assert commit_ref(again) != commit_ref(before)
+    assert salvage_ref(again) != salvage_ref(before)

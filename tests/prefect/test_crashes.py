@@ -1,0 +1,219 @@
+"""Whatever is killed, the work ends as if nothing had been: same events, commits and comments, and nobody left over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from irontree.errors import ServerUnavailable
+from irontree.flows import runs
+from irontree.flows.local_server import LocalServer
+from irontree.flows.session import Session
+from irontree.flows.settings import local_environment
+from irontree.flows.taking_up import newest_run, start_what_waits
+from tests.integration.crash.laboratory import faults, outcome
+from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
+from tests.prefect.terminal import follow, follower, typed
+from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, wait_until
+from tests.support.processes import Witness
+
+pytestmark = pytest.mark.timeout(300)
+
+CHAIN = f"{GREETING}\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
+
+
+@pytest.fixture
+def witness(tmp_path) -> Iterator[Witness]:
+    """Sees the agents' processes."""
+    made = Witness(tmp_path)
+    yield made
+    made.close()
+
+
+class Held:
+    """A project whose agent works, in its first attempt, until it is released; its loop is approved."""
+
+    def __init__(self, folder: Path, client, witness: Witness, spec: str = CHAIN) -> None:
+        self.folder = folder
+        (folder / "hold").touch()
+        agent = f"""\
+if mkdir {folder}/started; then
+  {witness.hold}
+  echo half > half.txt
+  while [ -e {folder}/hold ]; do sleep 0.05; done
+  rm half.txt
+fi
+echo whole > "$IRONTREE_TASK_KEY.txt"
+"""
+        self.toy = make_toy(folder / "held", client, spec, agent=agent)
+
+    def release(self) -> None:
+        (self.folder / "hold").unlink()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, api_url) -> dict[str, Any]:
+    """What there is after a run that nobody disturbed."""
+    with runs.connect() as client:
+        toy = make_toy(tmp_path_factory.mktemp("undisturbed"), client, CHAIN, "issue", "loop", agent=PLAIN)
+        loop_id = toy.authorise()
+        with served(toy):
+            assert toy.go(loop_id).state_name == "Goal reached"
+        return dict(outcome(toy.app))
+
+
+PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
+
+
+@pytest.fixture
+def held(tmp_path, client, witness) -> Held:
+    return Held(tmp_path, client, witness)
+
+
+def ends_as(toy: Toy, undisturbed: dict[str, Any]) -> bool:
+    """Whether nothing is lost, doubled or left over."""
+    assert dict(outcome(toy.app)) == undisturbed
+    assert faults(toy.app) == []
+    return True
+
+
+def kill(toy: Toy, run_id: object) -> None:
+    """SIGKILL the process of that run."""
+    holder = toy.app.alive(str(run_id)).holder()
+    assert holder
+    os.kill(holder.pid, signal.SIGKILL)
+
+
+# --- one process of the flows, while a terminal follows ------------------------------------------------------
+
+
+@pytest.fixture
+def session(held, witness, home, environment):
+    """A terminal that follows the loop; its agent is at work."""
+    loop_id = held.toy.authorise()
+    with Session(held.toy.app, environment=environment, home=home) as session:
+        session.wait_ready()
+        session.set_going(loop_id)
+        witness.wait_until_held()
+        yield session, loop_id
+
+
+def test_the_flow_process_of_an_issue_is_killed_while_the_agent_works(held, session, witness, undisturbed):
+    """The agent dies with it, the loop notices, and the attempt is given back."""
+    terminal, loop_id = session
+    kill(held.toy, held.toy.runs_of(1)[0].id)
+    witness.wait_until_all_are_gone()
+    assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
+    terminal.come_to_rest()
+    assert "run_interrupted" in held.toy.events()
+    assert ends_as(held.toy, undisturbed)
+
+
+def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, session, undisturbed):
+    """The issue's run goes on, and the terminal starts the loop's again."""
+    terminal, loop_id = session
+    kill(held.toy, newest_run(held.toy.app, loop_id).id)
+    held.release()
+    made = follower(held.toy.app, terminal, loop_id)
+    assert made.follow() == "completed"
+    terminal.come_to_rest()
+    assert "The loop's process died; starting it again." in made.screen.lines
+    assert "run_interrupted" not in held.toy.events()
+    assert ends_as(held.toy, undisturbed)
+
+
+def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_on(
+    held, session, witness, home, environment, undisturbed
+):
+    terminal, loop_id = session
+    os.kill(terminal._serving._program.pid, signal.SIGKILL)
+    witness.wait_until_all_are_gone()
+    with pytest.raises(ServerUnavailable, match="has ended") as refusal:
+        follower(held.toy.app, terminal, loop_id).follow()
+    assert f"irontree task resume {loop_id}" in refusal.value.remedy
+    terminal.__exit__(None, None, None)
+    with Session(held.toy.app, environment=environment, home=home) as another:
+        another.wait_ready()
+        assert another.serves
+        assert follow(held.toy.app, another, loop_id)[0] == "completed"
+    assert ends_as(held.toy, undisturbed)
+
+
+# --- the command -------------------------------------------------------------------------------------------
+
+
+def test_the_command_is_killed_while_the_agent_works_and_typed_again(held, witness, api_url, client, undisturbed):
+    words = ["task", "SPEC.md", "--approve", held.toy.revision()]
+    chosen = {"PREFECT_API_URL": api_url}
+    with typed(held.toy.root, words, chosen, held.folder / "first") as command:
+        wait_until(lambda: (held.folder / "started").exists() or command.process.poll() is not None)
+        witness.wait_until_held()
+        processes = psutil.Process(command.process.pid).children(recursive=True)
+        command.process.kill()
+        command.process.wait()
+    assert psutil.wait_procs(processes, timeout=60)[1] == []
+    witness.wait_until_all_are_gone()
+    with typed(held.toy.root, words[:2], chosen, held.folder / "second") as again:
+        assert again.end() == 0, again.said
+    assert ends_as(held.toy, undisturbed)
+
+
+# --- the server --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def own_server(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A private server that may be killed; its state folder, and the environment of processes that use it."""
+    home = prepare_home(folder)
+    with LocalServer(home, os.environ, linger=1) as server:
+        api_url = server.wait_ready()
+        with prefect_at(api_url):
+            yield home, local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
+            drain()
+
+
+def kill_server(home: Path) -> None:
+    pid = json.loads((home / "server.json").read_text())["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not psutil.pid_exists(pid))
+
+
+def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_path, witness, undisturbed):
+    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
+        held = Held(tmp_path, client, witness)
+        loop_id = held.toy.authorise()
+        with Session(held.toy.app, environment=environment, home=home) as session:
+            session.wait_ready()
+            session.set_going(loop_id)
+            witness.wait_until_held()
+            kill_server(home)
+            held.release()
+            assert follower(held.toy.app, session, loop_id).follow() == "completed"
+            session.come_to_rest()
+        assert ends_as(held.toy, undisturbed)
+
+
+def test_prefects_database_is_deleted_under_an_open_question_which_is_asked_again(tmp_path):
+    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
+        toy = make_toy(tmp_path / "toy", client, FRIENDLY)
+        loop_id = toy.authorise()
+        with Session(toy.app, environment=environment, home=home) as session:
+            session.wait_ready()
+            _, first = follow(toy.app, session, loop_id)
+        (home / "prefect.db").unlink()
+        kill_server(home)
+        with Session(toy.app, environment=environment, home=home) as session:
+            session.wait_ready()
+            assert toy.all_runs() == []
+            start_what_waits(toy.app)
+            _, again = follow(toy.app, session, loop_id)
+            assert [asked.description for asked in again.asked] == [asked.description for asked in first.asked]
+            assert follow(toy.app, session, loop_id, "issue-1=accept")[0] == "completed"
