@@ -40,15 +40,16 @@ class Question:
 def open_question(client: SyncPrefectClient, run_id: UUID) -> Question | None:
     """What the run asks now; None if it is not suspended.
 
-    Also None for a run whose process died between suspending and asking: `runs.reschedule` lets it ask again.
+    Also None as long as not all of the form is stored (the state comes first, then the schema, then the text); if the
+    process died there, `runs.reschedule` lets it ask again.
     """
     if (key := _open_key(client.read_flow_run(run_id))) is None:
         return None
     rows = {row.key: row for row in client.filter_flow_run_input(run_id, f"suspended-{key}-", 200, set())}
     schema, description = (rows.get(f"suspended-{key}-{part}") for part in ("schema", "description"))
-    if schema is None:
+    if schema is None or description is None:
         return None
-    return Question(run_id, key, description.decoded_value if description else "", schema.decoded_value)
+    return Question(run_id, key, description.decoded_value, schema.decoded_value)
 
 
 def answer(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], *, key: str) -> None:

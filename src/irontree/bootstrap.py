@@ -111,8 +111,7 @@ def policy_of(config: Config, repository: GitRepository) -> ExecutionPolicy:
 
     Raises EnvironmentRefused on a detached HEAD, where no branch could be meant.
     """
-    remotes = repository.remotes()
-    remote = config.publish.remote or _default_remote(remotes)
+    remote = config.publish.remote or _default_remote(repository.remotes())
     branch = config.publish.target_branch or repository.current_branch()
     if branch is None:
         raise EnvironmentRefused(

@@ -132,9 +132,10 @@ def test_a_cancelled_run_that_starts_again_asks_its_question_anew(client, asked)
     assert again(client, asked) == "Answered"
 
 
-def test_a_run_whose_process_died_before_it_asked_asks_when_it_is_rescheduled(client, asked):
-    """Prefect suspends the run first and stores the form after it."""
-    client.delete_flow_run_input(asked, "suspended-halt-1-schema")
+@pytest.mark.parametrize("part", ["schema", "description"])
+def test_a_run_whose_process_died_before_it_asked_asks_when_it_is_rescheduled(client, asked, part):
+    """Prefect suspends the run first, and stores the form and its text after it."""
+    client.delete_flow_run_input(asked, f"suspended-halt-1-{part}")
     assert open_question(client, asked) is None
     runs.reschedule(client, asked)
     assert again(client, asked) == "Suspended"

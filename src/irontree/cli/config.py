@@ -44,7 +44,7 @@ def run(context: Context) -> int:
     if context.options.what == "schema":
         context.console.dump(Config.model_json_schema(by_alias=True))
         return 0
-    app = context.open()
+    app = context.look()
     path = app.repository.root / ".mino" / "config.yml"
     settings = tuple(settings_of(load_config(path)))
     target = _target(app)

@@ -32,6 +32,13 @@ class Context:
         """The same command, about another repository."""
         return replace(self, folder=folder)
 
+    def look(self) -> App:
+        """The ports of the repository, for who only looks: git is not asked for a name."""
+        from irontree.app import Origin
+        from irontree.bootstrap import open_app
+
+        return open_app(self.folder, origin=Origin(actor=""), progress=self.console)
+
     def open(self, *, cancel: Cancellation | None = None) -> App:
         """The ports of the repository, on behalf of who types; raises what `bootstrap.open_app` raises."""
         from irontree.app import Origin

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context) -> int:
     """Print one line per event, oldest first, and what could not be read; raises NotEligible where there is nothing."""
-    app = context.open()
+    app = context.look()
     world = read_world(app)
     number = find_number(world, context.options.issue)
     stream = app.log.read(number)

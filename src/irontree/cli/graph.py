@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context) -> int:
     """Print the graph; raises NotEligible where nothing is approved."""
-    world = read_world(context.open())
+    world = read_world(context.look())
     if not world.nodes:
         raise NotEligible("there is nothing to draw: no plan is approved here", remedy="irontree task SPEC.md")
     if context.options.json:

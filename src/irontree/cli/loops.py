@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context) -> int:
     """Print all loops, or one; raises NotEligible for one that is not there."""
-    app = context.open()
+    app = context.look()
     if context.options.loop_id is None:
         rows = overview(app).loops
         context.console.show({"loops": [asdict(row) for row in rows]}, list_blocks(rows))

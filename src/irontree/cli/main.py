@@ -69,6 +69,10 @@ class Verb(Protocol):
 
 def entry() -> None:
     """Be the console script."""
+    import gc
+
+    # A command makes tens of thousands of objects that live until it ends; looking for garbage among them is waste.
+    gc.set_threshold(100_000)
     sys.exit(main())
 
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context) -> int:
     """Print everything that is known."""
-    app = context.open()
+    app = context.look()
     world = read_world(app)
     shown = look_at(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
     context.console.show(as_json(shown), blocks(shown))

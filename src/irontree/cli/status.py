@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context) -> int:
     """Print everything at a glance."""
-    app = context.open()
+    app = context.look()
     found = overview(app)
     asked = open_questions(app, read_world(app), open_loops(app))
     context.console.show(as_json(found, asked, _loop_at_work(app)), blocks(found, asked, _loop_at_work(app)))

@@ -151,7 +151,14 @@ class GitRepository:
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""
-        return history.changed_files(self.git, base, sha)
+        if (base, sha) not in self._changed:
+            self._changed[base, sha] = history.changed_files(self.git, base, sha)
+        return self._changed[base, sha]
+
+    @cached_property
+    def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """Answers that were given: two commits differ by the same files for ever."""
+        return {}
 
     def has_commit(self, sha: str) -> bool:
         """Whether the commit is here."""
