@@ -19,8 +19,13 @@ NEEDS: dict[Need, tuple[Any, Any]] = {
 }
 
 
-def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -> type[RunInput]:
+def make_form(
+    name: str, choices: Sequence[str], needs: Collection[Need] = (), *, question: str | None = None
+) -> type[RunInput]:
     """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
+
+    *question* goes along unseen by nobody: a form that is still open in some browser when its question is long
+    answered and another is open is refused, not taken for an answer to that one (ruling R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
     decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).
@@ -31,5 +36,8 @@ def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -
         "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
     }
     fields |= {need: NEEDS[need] for need in NEEDS if need in needs}
+    if question:
+        about = Field(question, title="Question", description="Which one this answers. Leave it as it is.")
+        fields["question"] = (Literal[question], about)
     form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
     return form

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows import runs
 from irontree.flows.local_server import LocalServer
+from irontree.flows.server_state import ServerState
 from irontree.flows.session import Session
 from irontree.flows.settings import local_environment
-from irontree.flows.taking_up import newest_run, start_what_waits
+from irontree.flows.taking_up import newest_run
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
 from tests.prefect.terminal import follow, follower, typed
@@ -201,19 +203,24 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
         assert ends_as(held.toy, undisturbed)
 
 
-def test_prefects_database_is_deleted_under_an_open_question_which_is_asked_again(tmp_path):
-    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
-        toy = make_toy(tmp_path / "toy", client, FRIENDLY)
+def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path):
+    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
+        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
-        with Session(toy.app, environment=environment, home=home) as session:
-            session.wait_ready()
-            _, first = follow(toy.app, session, loop_id)
+        with served(toy):
+            toy.go(loop_id)
+            before = toy.asked(toy.suspended()[0].id)
+        drain()
         (home / "prefect.db").unlink()
         kill_server(home)
-        with Session(toy.app, environment=environment, home=home) as session:
-            session.wait_ready()
-            assert toy.all_runs() == []
-            start_what_waits(toy.app)
-            _, again = follow(toy.app, session, loop_id)
-            assert [asked.description for asked in again.asked] == [asked.description for asked in first.asked]
-            assert follow(toy.app, session, loop_id, "issue-1=accept")[0] == "completed"
+        wait_until(lambda: ServerState(home).address())
+        toy.deploy("issue", "loop", "janitor")
+        assert toy.all_runs() == []
+        with served(toy):
+            run = client.create_flow_run_from_deployment(client.read_deployment_by_name(f"janitor/{toy.id}").id)
+            wait_until(lambda: runs.state(client, run.id).final)
+            toy.settle()
+            [asking] = toy.suspended()
+            assert toy.asked(asking.id) == replace(before, run_id=asking.id)
+            toy.answer(asking.id, "accept and publish this commit")
+            assert toy.rest(loop_id).state_name == "Goal reached"

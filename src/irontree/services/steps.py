@@ -85,17 +85,11 @@ def follow_up(app: App, state: TaskState) -> None:
     write_brief(app, read_world(app), state)
 
 
-def _question_key(state: TaskState, rule: HaltRule, loop_id: str | None) -> str:
-    """Another loop asks anew: what was answered to this one (skip, stop) is no answer to that."""
-    asked_in = f"-in-{loop_id}" if loop_id else ""
-    return f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}{asked_in}"
-
-
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
     """The question that the newest event of this issue raises."""
     return Question(
         rule=rule,
-        key=_question_key(state, rule, loop_id),
+        key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
         issue_number=state.issue_number,
         task_key=state.task_key,
         sequence=state.sequence,
