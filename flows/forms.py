@@ -24,8 +24,8 @@ def make_form(
 ) -> type[RunInput]:
     """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
 
-    *question* goes along unseen by nobody: a form that is still open in some browser when its question is long
-    answered and another is open is refused, not taken for an answer to that one (ruling R14).
+    *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
+    next question is open already is refused, and not taken for an answer to that (ruling R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
     decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).

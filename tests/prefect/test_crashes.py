@@ -29,7 +29,12 @@ from tests.support.processes import Witness
 
 pytestmark = pytest.mark.timeout(300)
 
+PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
 CHAIN = f"{GREETING}\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
+
+
+def checked_by(command: str) -> str:
+    return f"verify:\n  commands: [{{name: tests, run: {json.dumps(command)}}}]\n"
 
 
 @pytest.fixture
@@ -41,21 +46,21 @@ def witness(tmp_path) -> Iterator[Witness]:
 
 
 class Held:
-    """A project whose agent works, in its first attempt, until it is released; its loop is approved."""
+    """A project whose agent, or else whose check, works in its first attempt until it is released."""
 
-    def __init__(self, folder: Path, client, witness: Witness, spec: str = CHAIN) -> None:
+    def __init__(self, folder: Path, client, witness: Witness, *, at: str = "agent") -> None:
         self.folder = folder
         (folder / "hold").touch()
-        agent = f"""\
-if mkdir {folder}/started; then
+        wait = f"""\
+if mkdir {folder}/started 2>&-; then
   {witness.hold}
   echo half > half.txt
   while [ -e {folder}/hold ]; do sleep 0.05; done
   rm half.txt
 fi
-echo whole > "$IRONTREE_TASK_KEY.txt"
 """
-        self.toy = make_toy(folder / "held", client, spec, agent=agent)
+        agent, check = (wait, "true") if at == "agent" else ("", wait)
+        self.toy = make_toy(folder / "held", client, CHAIN, agent=f"{agent}{PLAIN}", settings=checked_by(check))
 
     def release(self) -> None:
         (self.folder / "hold").unlink()
@@ -65,19 +70,25 @@ echo whole > "$IRONTREE_TASK_KEY.txt"
 def undisturbed(tmp_path_factory, api_url) -> dict[str, Any]:
     """What there is after a run that nobody disturbed."""
     with runs.connect() as client:
-        toy = make_toy(tmp_path_factory.mktemp("undisturbed"), client, CHAIN, "issue", "loop", agent=PLAIN)
+        toy = make_toy(
+            tmp_path_factory.mktemp("undisturbed"),
+            client,
+            CHAIN,
+            "issue",
+            "loop",
+            agent=PLAIN,
+            settings=checked_by("true"),
+        )
         loop_id = toy.authorise()
         with served(toy):
             assert toy.go(loop_id).state_name == "Goal reached"
         return dict(outcome(toy.app))
 
 
-PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
-
-
 @pytest.fixture
-def held(tmp_path, client, witness) -> Held:
-    return Held(tmp_path, client, witness)
+def held(request, tmp_path, client, witness) -> Held:
+    """Held while the agent works, or where the test says."""
+    return Held(tmp_path, client, witness, at=getattr(request, "param", "agent"))
 
 
 def ends_as(toy: Toy, undisturbed: dict[str, Any]) -> bool:
@@ -108,14 +119,25 @@ def session(held, witness, home, environment):
         yield session, loop_id
 
 
-def test_the_flow_process_of_an_issue_is_killed_while_the_agent_works(held, session, witness, undisturbed):
-    """The agent dies with it, the loop notices, and the attempt is given back."""
+@pytest.mark.parametrize(("held", "given_back"), [("agent", 1), ("check", 0)], indirect=["held"])
+def test_the_flow_process_of_an_issue_is_killed(held, session, witness, undisturbed, given_back):
+    """Agent and check die with it, the loop notices, and an attempt that was cut off is given back."""
     terminal, loop_id = session
     kill(held.toy, held.toy.runs_of(1)[0].id)
     witness.wait_until_all_are_gone()
     assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
     terminal.come_to_rest()
-    assert "run_interrupted" in held.toy.events()
+    assert held.toy.events().count("run_interrupted") == given_back
+    assert ends_as(held.toy, undisturbed)
+
+
+def test_the_run_of_an_issue_is_cancelled_in_the_browser(held, session, witness, client, undisturbed):
+    """A cancelled run is no decision of the protocol: the loop starts it again."""
+    terminal, loop_id = session
+    runs.cancel(client, held.toy.runs_of(1)[0].id)
+    witness.wait_until_all_are_gone()
+    assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
+    terminal.come_to_rest()
     assert ends_as(held.toy, undisturbed)
 
 

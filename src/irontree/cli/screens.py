@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 import sys
-import termios
 import time
 from collections.abc import Callable
 from typing import Final, TextIO
@@ -83,7 +82,6 @@ class RichScreen:
         self._console.print(Panel(Markdown(printable(asked.description)), title="Your decision", border_style="yellow"))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = choices(question.rule, in_loop=question.loop_id is not None)
-        self._forget_what_was_typed()
         choice = self._choose(legal, still_open)
         if choice is None:
             return None
@@ -100,11 +98,6 @@ class RichScreen:
             revision=revision,
             question=question.key,
         )
-
-    def _forget_what_was_typed(self) -> None:
-        """Keys that were pressed before the question was there are no answer to it."""
-        if self._keys.isatty():
-            termios.tcflush(self._keys, termios.TCIFLUSH)
 
     def _choose(self, legal: tuple[Choice, ...], still_open: Asking) -> Choice | None:
         for number, choice in enumerate(legal, start=1):
