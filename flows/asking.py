@@ -52,7 +52,7 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
     given, key = await ask(form_for(question, legal), key=question.key, description=text)
-    return answer_from(given), key
+    return answer_from(given, question), key
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
@@ -62,7 +62,7 @@ def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     return make_form(name, [choice.label for choice in legal], needs, question=question.key)
 
 
-def answer_from(given: RunInput) -> Answer:
+def answer_from(given: RunInput, question: Question) -> Answer:
     """The answer that a filled form amounts to."""
     values = given.model_dump()
     return Answer(

@@ -19,13 +19,8 @@ NEEDS: dict[Need, tuple[Any, Any]] = {
 }
 
 
-def make_form(
-    name: str, choices: Sequence[str], needs: Collection[Need] = (), *, question: str | None = None
-) -> type[RunInput]:
+def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -> type[RunInput]:
     """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
-
-    *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
-    next question is open already is refused, and not taken for an answer to that (ruling R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
     decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).
@@ -36,8 +31,5 @@ def make_form(
         "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
     }
     fields |= {need: NEEDS[need] for need in NEEDS if need in needs}
-    if question:
-        about = Field(question, title="Question", description="Which one this answers. Leave it as it is.")
-        fields["question"] = (Literal[question], about)
     form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
     return form

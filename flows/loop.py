@@ -20,11 +20,11 @@ from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue
-from irontree.flows.taking_up import have_asking, put_in_order
+from irontree.flows.taking_up import put_in_order
 from irontree.flows.waiting import wait_for
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
-from irontree.services.steps import Question, question_about, question_of_loop
+from irontree.services.steps import Question, question_of_loop
 from irontree.services.world import read_world
 from irontree.tasks.mirror import emit
 from irontree.tasks.stages import open_here
@@ -130,9 +130,9 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     app.repository.back_up()
     if decision.task_key is None:
         return None
-    state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
-    run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(name="Halted", message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
+    run = start_issue(app, read_world(app).states[decision.task_key], loop_id)
+    title = RULE[decision.reason].title
+    return Completed(name="Halted", message=f"{title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -55,7 +54,7 @@ class Session:
         except Busy:
             return self
         with self._held:
-            mark_dead_runs(self._app, starting=timedelta(0))
+            mark_dead_runs(self._app, nothing_starts=True)
             self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
             self._held.callback(self._serving.stop)
             self._held = self._held.pop_all()
@@ -109,7 +108,6 @@ class Session:
         choice = validate(question, answer)
         extra = {"count": answer.count, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
-        payload["question"] = question.key
         payload |= {need: value for need, value in extra.items() if value is not None}
         with runs.connect() as client:
             questions.answer(client, asked.run_id, payload, key=asked.key)

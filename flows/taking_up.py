@@ -22,17 +22,17 @@ STARTING = timedelta(seconds=120)
 """A process that was just started has not taken its lock yet."""
 
 
-def mark_dead_runs(app: App, *, own: str | None = None, starting: timedelta = STARTING) -> tuple[str, ...]:
+def mark_dead_runs(app: App, *, own: str | None = None, nothing_starts: bool = False) -> tuple[str, ...]:
     """Say of runs that no living process has that they crashed; what was said, one line each.
 
-    A run is alive as long as its process holds its lock (ruling R3). *starting* is how long a run that was taken up
-    may do without; zero where nobody serves this repository.
+    A run is alive as long as its process holds its lock (ruling R3). *nothing_starts*: nobody serves this
+    repository, so no run is about to take its lock either.
     """
     with runs.connect() as client:
         dead = [
             run
             for run in runs.taken_up(client, app.repository.id)
-            if str(run.id) != own and _is_dead(app, run, starting)
+            if str(run.id) != own and _is_dead(app, run, nothing_starts=nothing_starts)
         ]
         for run in dead:
             runs.mark_crashed(client, run, "its process is gone")
@@ -61,10 +61,9 @@ def take_up(app: App, loop_id: str) -> Run | None:
     if entity.status in ("completed", "cancelled"):
         return None
     state = read_world(app).states.get(entity.halt_at_task_key or "")
+    if state and isinstance(next_step(app, state.issue_number, loop_id), Question):
+        return _have_asking(app, state, loop_id)
     if state:
-        found = next_step(app, state.issue_number, loop_id)
-        if isinstance(found, Question):
-            return have_asking(app, state, found)
         wake(app, state.issue_number)
     if app.lease.holder() is not None:
         return newest_run(app, loop_id)
@@ -89,21 +88,16 @@ def newest_run(app: App, loop_id: str) -> Run | None:
         return next((run for run in found if run), None)
 
 
-def have_asking(app: App, state: TaskState, question: Question) -> Run:
-    """Have the issue's run ask this question.
-
-    One that is suspended with an earlier one starts again, and so does one whose process died before it had stored
-    its form.
-    """
-    run = start_issue(app, state, question.loop_id)
+def _have_asking(app: App, state: TaskState, loop_id: str) -> Run:
+    """Have the issue's run ask; one whose process died between suspending and storing its form starts again."""
+    run = start_issue(app, state, loop_id)
     if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
         return run
     with runs.connect() as client:
-        asked = open_question(client, run.id)
-        return run if asked and asked.key.startswith(question.key) else runs.reschedule(client, run.id)
+        return run if open_question(client, run.id) else runs.reschedule(client, run.id)
 
 
-def _is_dead(app: App, run: Run, starting: timedelta) -> bool:
+def _is_dead(app: App, run: Run, *, nothing_starts: bool) -> bool:
     if app.alive(str(run.id)).holder() is not None:
         return False
-    return run.since is None or datetime.now(UTC) - run.since >= starting
+    return nothing_starts or run.since is None or datetime.now(UTC) - run.since > STARTING

@@ -110,10 +110,6 @@ class EventLog(Protocol):
         """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
         ...
 
-    def archives(self, issue_number: int) -> tuple[str, ...]:
-        """Names of the folders that its earlier streams were moved to, oldest first."""
-        ...
-
     def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
         """Set `reply_posted` of that event from null to *url*, once (ruling R10)."""
         ...

@@ -7,7 +7,6 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows import runs
 from irontree.flows.local_server import LocalServer
-from irontree.flows.server_state import ServerState
 from irontree.flows.session import Session
 from irontree.flows.settings import local_environment
-from irontree.flows.taking_up import newest_run
+from irontree.flows.taking_up import newest_run, start_what_waits
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
 from tests.prefect.terminal import follow, follower, typed
@@ -29,12 +27,7 @@ from tests.support.processes import Witness
 
 pytestmark = pytest.mark.timeout(300)
 
-PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
 CHAIN = f"{GREETING}\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
-
-
-def checked_by(command: str) -> str:
-    return f"verify:\n  commands: [{{name: tests, run: {json.dumps(command)}}}]\n"
 
 
 @pytest.fixture
@@ -46,21 +39,21 @@ def witness(tmp_path) -> Iterator[Witness]:
 
 
 class Held:
-    """A project whose agent, or else whose check, works in its first attempt until it is released."""
+    """A project whose agent works, in its first attempt, until it is released; its loop is approved."""
 
-    def __init__(self, folder: Path, client, witness: Witness, *, at: str = "agent") -> None:
+    def __init__(self, folder: Path, client, witness: Witness, spec: str = CHAIN) -> None:
         self.folder = folder
         (folder / "hold").touch()
-        wait = f"""\
-if mkdir {folder}/started 2>&-; then
+        agent = f"""\
+if mkdir {folder}/started; then
   {witness.hold}
   echo half > half.txt
   while [ -e {folder}/hold ]; do sleep 0.05; done
   rm half.txt
 fi
+echo whole > "$IRONTREE_TASK_KEY.txt"
 """
-        agent, check = (wait, "true") if at == "agent" else ("", wait)
-        self.toy = make_toy(folder / "held", client, CHAIN, agent=f"{agent}{PLAIN}", settings=checked_by(check))
+        self.toy = make_toy(folder / "held", client, spec, agent=agent)
 
     def release(self) -> None:
         (self.folder / "hold").unlink()
@@ -70,25 +63,19 @@ fi
 def undisturbed(tmp_path_factory, api_url) -> dict[str, Any]:
     """What there is after a run that nobody disturbed."""
     with runs.connect() as client:
-        toy = make_toy(
-            tmp_path_factory.mktemp("undisturbed"),
-            client,
-            CHAIN,
-            "issue",
-            "loop",
-            agent=PLAIN,
-            settings=checked_by("true"),
-        )
+        toy = make_toy(tmp_path_factory.mktemp("undisturbed"), client, CHAIN, "issue", "loop", agent=PLAIN)
         loop_id = toy.authorise()
         with served(toy):
             assert toy.go(loop_id).state_name == "Goal reached"
         return dict(outcome(toy.app))
 
 
+PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
+
+
 @pytest.fixture
-def held(request, tmp_path, client, witness) -> Held:
-    """Held while the agent works, or where the test says."""
-    return Held(tmp_path, client, witness, at=getattr(request, "param", "agent"))
+def held(tmp_path, client, witness) -> Held:
+    return Held(tmp_path, client, witness)
 
 
 def ends_as(toy: Toy, undisturbed: dict[str, Any]) -> bool:
@@ -119,25 +106,14 @@ def session(held, witness, home, environment):
         yield session, loop_id
 
 
-@pytest.mark.parametrize(("held", "given_back"), [("agent", 1), ("check", 0)], indirect=["held"])
-def test_the_flow_process_of_an_issue_is_killed(held, session, witness, undisturbed, given_back):
-    """Agent and check die with it, the loop notices, and an attempt that was cut off is given back."""
+def test_the_flow_process_of_an_issue_is_killed_while_the_agent_works(held, session, witness, undisturbed):
+    """The agent dies with it, the loop notices, and the attempt is given back."""
     terminal, loop_id = session
     kill(held.toy, held.toy.runs_of(1)[0].id)
     witness.wait_until_all_are_gone()
     assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
     terminal.come_to_rest()
-    assert held.toy.events().count("run_interrupted") == given_back
-    assert ends_as(held.toy, undisturbed)
-
-
-def test_the_run_of_an_issue_is_cancelled_in_the_browser(held, session, witness, client, undisturbed):
-    """A cancelled run is no decision of the protocol: the loop starts it again."""
-    terminal, loop_id = session
-    runs.cancel(client, held.toy.runs_of(1)[0].id)
-    witness.wait_until_all_are_gone()
-    assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
-    terminal.come_to_rest()
+    assert "run_interrupted" in held.toy.events()
     assert ends_as(held.toy, undisturbed)
 
 
@@ -225,24 +201,19 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
         assert ends_as(held.toy, undisturbed)
 
 
-def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path):
-    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
-        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
+def test_prefects_database_is_deleted_under_an_open_question_which_is_asked_again(tmp_path):
+    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
+        toy = make_toy(tmp_path / "toy", client, FRIENDLY)
         loop_id = toy.authorise()
-        with served(toy):
-            toy.go(loop_id)
-            before = toy.asked(toy.suspended()[0].id)
-        drain()
+        with Session(toy.app, environment=environment, home=home) as session:
+            session.wait_ready()
+            _, first = follow(toy.app, session, loop_id)
         (home / "prefect.db").unlink()
         kill_server(home)
-        wait_until(lambda: ServerState(home).address())
-        toy.deploy("issue", "loop", "janitor")
-        assert toy.all_runs() == []
-        with served(toy):
-            run = client.create_flow_run_from_deployment(client.read_deployment_by_name(f"janitor/{toy.id}").id)
-            wait_until(lambda: runs.state(client, run.id).final)
-            toy.settle()
-            [asking] = toy.suspended()
-            assert toy.asked(asking.id) == replace(before, run_id=asking.id)
-            toy.answer(asking.id, "accept and publish this commit")
-            assert toy.rest(loop_id).state_name == "Goal reached"
+        with Session(toy.app, environment=environment, home=home) as session:
+            session.wait_ready()
+            assert toy.all_runs() == []
+            start_what_waits(toy.app)
+            _, again = follow(toy.app, session, loop_id)
+            assert [asked.description for asked in again.asked] == [asked.description for asked in first.asked]
+            assert follow(toy.app, session, loop_id, "issue-1=accept")[0] == "completed"

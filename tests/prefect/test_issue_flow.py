@@ -138,14 +138,6 @@ def test_an_answer_to_an_earlier_asking_is_refused_and_the_question_stays_open(s
     assert standing.asked(asked).key != earlier
 
 
-def test_a_form_that_was_left_open_in_a_browser_is_no_answer_to_the_next_question(standing, asked, client):
-    """Prefect's pages do not say which question they answer; our forms do."""
-    left_open = {"decision": ACCEPT, "approver": "Ada", "question": "issue-1-2-pending-acceptance"}
-    with pytest.raises(AnswerRefused, match="was expected"):
-        questions.answer(client, asked, left_open, key=standing.asked(asked).key)
-    assert standing.asked(asked).choices == (ACCEPT, SEND_BACK)
-
-
 @pytest.mark.parametrize("state", [Cancelled(), Failed(message="by hand")])
 def test_a_suspended_run_that_somebody_cancels_or_changes_asks_again_when_it_is_started(standing, asked, client, state):
     client.set_flow_run_state(asked, state, force=True)

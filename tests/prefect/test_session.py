@@ -11,7 +11,7 @@ from irontree.flows import runs
 from irontree.flows.session import Session
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
-from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, wait_until
 from tests.support.repositories import git
 
 
@@ -72,33 +72,6 @@ def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(t
         [asking] = toy.suspended()
         runs.cancel(client, asking.id)
         assert follower(toy.app, session, loop_id, "issue-1=accept").follow() == "completed"
-
-
-# --- other commands ---------------------------------------------------------------------------------------------
-
-
-def test_an_answer_that_is_typed_as_a_command_wakes_the_run_that_waits_and_its_loop(tmp_path, client, api_url):
-    toy = make_toy(tmp_path, client, FRIENDLY, "issue", "loop")
-    loop_id = toy.authorise()
-    with served(toy):
-        toy.go(loop_id)
-    with typed(toy.root, ["checkup", "accept", "issue-1"], {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
-        assert command.end() == 0, command.said
-    assert f"loop {loop_id} goes on: {api_url.removesuffix('/api')}/runs/flow-run/" in command.said
-    assert {run.state for run in toy.all_runs() if run.state != "COMPLETED"} == {"SCHEDULED"}
-    with served(toy):
-        assert toy.rest(loop_id).state_name == "Goal reached"
-
-
-def test_detached_the_loop_is_left_to_whoever_serves_it(tmp_path, client, api_url):
-    toy = make_toy(tmp_path, client, GREETING, "issue", "loop")
-    words = ["task", "SPEC.md", "--approve", toy.revision(), "--detach"]
-    with typed(toy.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
-        assert command.end() == 0, command.said
-    [loop_id] = toy.app.loops.ids()
-    [run] = toy.all_runs()
-    assert (run.state, run.parameters["loop_id"]) == ("SCHEDULED", loop_id)
-    assert command.said.splitlines()[-1] == f"Loop {loop_id} is left to a worker: {runs.url_for(run.id)}"
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------

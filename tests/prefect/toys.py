@@ -129,11 +129,6 @@ class Toy:
 
     # --- getting somewhere -----------------------------------------------------------------------------
 
-    def deploy(self, *flows: str) -> None:
-        """Register the deployments of these flows."""
-        for name in flows:
-            deploy(FLOWS[name], self.id, {"repository": str(self.root)})
-
     def publish(self) -> None:
         """Approve the document, and publish its issues without a loop."""
         app = self.app
@@ -171,15 +166,11 @@ class Toy:
         return self.rest(loop_id)
 
     def rest(self, loop_id: str) -> Run:
-        """The loop's newest run, once everything is settled."""
-        self.settle()
+        """The loop's newest run, once every run of this toy has ended or asks."""
+        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
         found = newest_run(self.app, loop_id)
         assert found
         return found
-
-    def settle(self) -> None:
-        """Wait until every run of this toy has ended or asks."""
-        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
 
     # --- looking at it ---------------------------------------------------------------------------------
 
@@ -243,7 +234,8 @@ def make_toy(
     """A toy with the deployments of these *flows*."""
     folder.mkdir(exist_ok=True)
     toy = Toy(lay_out(folder, agent, spec, settings), client)
-    toy.deploy(*flows)
+    for name in flows:
+        deploy(FLOWS[name], toy.id)
     return toy
 
 

@@ -50,7 +50,7 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
+        ask_for_approval(context, app, proposal, loop_mode=True)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         shoot = _in_the_middle if options.kill else None

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,11 +45,6 @@ class Server:
     configured: str | None
     private: LocalServer | None
 
-    def start(self) -> None:
-        """Let the private one start in the background, while somebody reads."""
-        if self.private:
-            self.private.start()
-
     def environment(self) -> Mapping[str, str]:
         """The settings of every process that uses it; waits until it answers. Raises ServerUnavailable."""
         if self.private is None:
@@ -58,21 +53,13 @@ class Server:
 
 
 @contextmanager
-def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
-    """The server for the block; a private one starts with the first call of `start` or `environment`.
-
-    Raises ConfigRefused if runs are to be left to a worker (*detach*) and no server is configured.
-    """
+def local_server(app: App) -> Iterator[Server]:
+    """Start or find the server in the background: it is ready by the time the approval is given."""
     home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         yield Server(home, configured, None)
         return
-    if detach:
-        raise ConfigRefused(
-            "--detach leaves the runs to a worker, but no Prefect server is configured",
-            remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
-        )
-    with closing(LocalServer(home, os.environ)) as private:
+    with LocalServer(home, os.environ) as private:
         yield Server(home, None, private)
 
 
@@ -164,6 +151,11 @@ class Drive:
         return INTERRUPTED if status == "stopped" else 1
 
     def _leave_to_worker(self, loop_id: str) -> int:
+        if self.server.private is not None:
+            raise ConfigRefused(
+                "--detach leaves the runs to a worker, but no Prefect server is configured",
+                remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
+            )
         from irontree.flows.runs import url_for
         from irontree.flows.starting import start_loop
 

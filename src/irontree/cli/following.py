@@ -10,7 +10,7 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
-from irontree.domain.state import Phase, TaskState
+from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.questions import Question as Asked
 from irontree.flows.runs import Run
@@ -53,31 +53,23 @@ class Asking(Protocol):
         ...
 
 
-Seen = tuple[int, str]
-"""An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
-
-
 @dataclass
 class Shown:
-    """How far the log has been shown: the sequence by stream, and that of the loop."""
+    """How far the log has been shown: the sequence by issue number, and that of the loop."""
 
-    streams: dict[Seen, int]
+    issues: dict[int, int]
     loop: int
 
     @classmethod
     def all_of(cls, app: App, loop_id: str) -> Shown:
         """Everything that is in the log now counts as shown."""
-        streams = {_stream(state): state.sequence for state in read_world(app).states.values()}
-        return cls(streams, read_loop(app, loop_id).sequence)
-
-
-def _stream(state: TaskState) -> Seen:
-    return state.issue_number, state.approved_revision
+        issues = {number: app.log.read(number).last_sequence for number in app.log.streams()}
+        return cls(issues, read_loop(app, loop_id).sequence)
 
 
 @dataclass
 class Follower:
-    """Follows one loop; `prepared` are answers given beforehand, used up in order. Times are in seconds."""
+    """Follows one loop; `prepared` are answers given beforehand, used up in order."""
 
     app: App
     session: Session
@@ -87,8 +79,6 @@ class Follower:
     person: str
     shown: Shown
     shoot: Shoot | None = None
-    look_every: float = LOOK_EVERY
-    look_after_every: float = LOOK_AFTER_EVERY
     _answered: set[str] = field(default_factory=set)
     _stopping: bool = False
     _crashes: int = 0
@@ -99,12 +89,12 @@ class Follower:
 
         The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
         """
-        self._look_after_at = time.monotonic() + self.look_after_every
+        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
         while True:
             try:
                 if ended := self._look():
                     return ended
-                time.sleep(self.look_every)
+                time.sleep(LOOK_EVERY)
             except KeyboardInterrupt:
                 if self._stopping or not self.session.serves:
                     raise
@@ -124,7 +114,7 @@ class Follower:
             return "halted"
         if time.monotonic() < self._look_after_at:
             return None
-        self._look_after_at = time.monotonic() + self.look_after_every
+        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
         return "stopped" if self._has_stopped() else None
 
     def catch_up(self) -> None:
@@ -138,15 +128,14 @@ class Follower:
     def _issue_lines(self, world: World) -> list[tuple[str, str]]:
         lines: list[tuple[str, str]] = []
         for state in sorted(world.states.values(), key=lambda state: state.issue_number):
-            seen = self.shown.streams.get(_stream(state), 0)
-            if state.sequence <= seen:
+            if state.sequence <= self.shown.issues.get(state.issue_number, 0):
                 continue
-            name = f"#{state.issue_number} {title_of(world, state.task_key)}"
             for record in self.app.log.read(state.issue_number).records:
-                if record.event.sequence > seen:
-                    text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
-                    lines.append((str(record.meta.get("time", "")), text))
-            self.shown.streams[_stream(state)] = state.sequence
+                if record.event.sequence > self.shown.issues.get(state.issue_number, 0):
+                    title = title_of(world, state.task_key)
+                    text = f"#{state.issue_number} {title}: {say_issue_event(record)}"
+                    lines.append((str(record.meta.get("time", "")), text + self._context_of_failure(record)))
+            self.shown.issues[state.issue_number] = state.sequence
         return lines
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from irontree.app import App
@@ -51,7 +51,7 @@ def run(context: Context) -> int:
     app = context.open()
     if options.intent[0] == "resume":
         return _resume(context, app, options.intent[1:], prepared)
-    proposal = propose(app, _document(context, options.intent), loop_mode=not options.stepwise)
+    proposal = propose(app, _document(context, options.intent))
     if options.plan:
         return _show_plan(context, app, proposal)
     return approve_and_drive(context, app, proposal, prepared)
@@ -62,8 +62,8 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
     if context.options.stepwise:
         ask_for_approval(context, app, proposal, loop_mode=False)
         return _publish_only(context, app, proposal)
-    with local_server(app, detach=context.options.detach) as server:
-        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
+    with local_server(app) as server:
+        ask_for_approval(context, app, proposal, loop_mode=True)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         refuse_unknown(prepared, _numbers(app, loop.keys))
@@ -88,7 +88,7 @@ def _resume(context: Context, app: App, words: Sequence[str], prepared: Sequence
             pass
         case _:
             raise NotEligible(f"“{' '.join(action)}” is no way to resume", remedy="continue, skip TASK_KEY, or cancel")
-    with local_server(app, detach=context.options.detach) as server:
+    with local_server(app) as server:
         refuse_unknown(prepared, _numbers(app, loops.read_loop(app, loop_id).keys))
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop_id)
 
@@ -104,18 +104,8 @@ def _document(context: Context, words: Sequence[str]) -> Path:
     return path
 
 
-def ask_for_approval(
-    context: Context,
-    app: App,
-    proposal: Proposal,
-    *,
-    loop_mode: bool,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> None:
-    """Have a person's word for exactly this revision: from before, as an option, or here and now.
-
-    *meanwhile* is called once somebody is reading.
-    """
+def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mode: bool) -> None:
+    """Have a person's word for exactly this revision: from before, as an option, or here and now."""
     given = context.options.approve
     if proposal.approved and given is None:
         by = proposal.approved.approval.by
@@ -132,7 +122,6 @@ def ask_for_approval(
             f"revision {proposal.revision} is not approved, and nobody is here to ask",
             remedy=f"look at the plan above, then add --approve {proposal.revision}",
         )
-    meanwhile()
     wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
     if _line(wanted).strip().lower() not in YES:
         raise ApprovalRefused("not approved; nothing was written")

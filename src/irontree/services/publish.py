@@ -83,7 +83,7 @@ def _own_issue(app: App, node: PlanNode) -> Issue | None:
     return trusted[0] if trusted else None
 
 
-def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
+def _first_event(app: App, plan: Plan, node: PlanNode, number: int, meta: dict[str, str] | None = None) -> None:
     container = node.executability == "container"
     event = TaskPublished(
         task_key=node.task_key,
@@ -96,16 +96,7 @@ def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
         attempt_count=0,
         max_retry_count=plan.policy.max_retry_count,
     )
-    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | _renewed_from(app, number))
-
-
-def _renewed_from(app: App, number: int) -> dict[str, str]:
-    """The stream before this one, for `meta:`; looked for, since a crash may lie between its archiving and now."""
-    archives = app.log.archives(number)
-    if not archives:
-        return {}
-    _, _, revision = archives[-1].partition("-rev-")
-    return {"previous_revision": revision.partition("-")[0], "archive_path": archives[-1]}
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | (meta or {}))
 
 
 def _is_renewed(app: App, node: PlanNode, state: TaskState) -> bool:
@@ -122,9 +113,10 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
-    app.log.archive(state.issue_number, state.approved_revision)
+    archive = app.log.archive(state.issue_number, state.approved_revision)
     app.forge().edit_issue(state.issue_number, title=node.title, body=issue_body(app, plan, node, numbers))
-    _first_event(app, plan, node, state.issue_number)
+    meta = {"previous_revision": state.approved_revision, "archive_path": archive.name}
+    _first_event(app, plan, node, state.issue_number, meta)
     return state.issue_number, "renewed"
 
 

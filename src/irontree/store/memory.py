@@ -104,10 +104,6 @@ class MemoryEventLog:
         self.archived[free] = self._streams.pop(issue_number)
         return Path(".mino/archive") / free
 
-    def archives(self, issue_number: int) -> tuple[str, ...]:
-        """Keys of `archived` that its earlier streams are under, oldest first."""
-        return tuple(name for name in self.archived if name.startswith(f"issue-{issue_number}-rev-"))
-
 
 class MemoryLoopLog:
     """The port `LoopLog` in two dictionaries."""
