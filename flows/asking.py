@@ -13,7 +13,7 @@ from irontree.domain.halt import Choice, choices
 from irontree.errors import AnswerRefused
 from irontree.flows.forms import NEEDS, make_form
 from irontree.flows.gate import ask, forget_answer
-from irontree.services.answers import Answer, validate
+from irontree.services.answers import Answer
 from irontree.services.forms import question_text
 from irontree.services.steps import Question
 
@@ -30,18 +30,10 @@ async def ask_until_taken(app: App, question: Question, record: Record) -> None:
     while True:
         answer, key = await _answer(app, question, refusal)
         try:
-            await record(answer)
+            return await record(answer)
         except AnswerRefused as error:
             refusal = ". ".join(filter(None, (error.message, error.remedy)))
-        else:
-            return await _forget_if_about_loop(question, answer, key)
         get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
-        await forget_answer(key)
-
-
-async def _forget_if_about_loop(question: Question, answer: Answer, key: str) -> None:
-    """To skip or to stop says nothing of the issue: the same question, asked in another loop, is still open."""
-    if validate(question, answer).loop_only:
         await forget_answer(key)
 
 
@@ -59,7 +51,7 @@ def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     """The form of this question: only legal choices, by their labels, and only the fields that they need."""
     needs = [need for need in NEEDS if any(need in choice.needs for choice in legal)]
     name = "".join(word.title() for word in question.rule.reason.split("_"))
-    return make_form(name, [choice.label for choice in legal], needs, question=question.key)
+    return make_form(name, [choice.label for choice in legal], needs)
 
 
 def answer_from(given: RunInput, question: Question) -> Answer:
@@ -71,5 +63,5 @@ def answer_from(given: RunInput, question: Question) -> Answer:
         note=values.get("note", ""),
         count=values.get("count"),
         revision=values.get("revision") or None,
-        question=values["question"],
+        question=question.key,
     )
