@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from prefect import get_run_logger
 from prefect.input import RunInput
 
 from irontree.app import App
 from irontree.domain.halt import Choice, choices
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, in_words
 from irontree.flows.forms import NEEDS, make_form
-from irontree.flows.gate import ask, forget_answer
-from irontree.services.answers import Answer
+from irontree.flows.gate import ask, forget_answer, given
+from irontree.services.answers import Answer, validate
 from irontree.services.forms import question_text
 from irontree.services.steps import Question
 
@@ -30,10 +31,43 @@ async def ask_until_taken(app: App, question: Question, record: Record) -> None:
     while True:
         answer, key = await _answer(app, question, refusal)
         try:
-            return await record(answer)
+            await record(answer)
         except AnswerRefused as error:
-            refusal = ". ".join(filter(None, (error.message, error.remedy)))
+            refusal = in_words(error)
+        else:
+            return await _forget_if_about_loop(question, answer, key)
         get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
+        await forget_answer(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An answer to a question that is asked no more: whether it was recorded, and if not, why, for a person."""
+
+    taken: bool
+    said: str = ""
+
+
+async def take_late_answer(question: Question, record: Record) -> Late | None:
+    """Have the answer recorded that was given before the question's loop ended; None if none was given.
+
+    One that says nothing of the issue (skip, stop) is refused: that loop is over.
+    """
+    found = await given(form_for(question, question.rule.choices), key=question.key)
+    if found is None:
+        return None
+    answer, key = answer_from(found[0]), found[1]
+    try:
+        await record(answer)
+    except AnswerRefused as error:
+        await forget_answer(key)
+        return Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
+    return Late(True)
+
+
+async def _forget_if_about_loop(question: Question, answer: Answer, key: str) -> None:
+    """To skip or to stop says nothing of the issue: the same question, asked in another loop, is still open."""
+    if validate(question, answer).loop_only:
         await forget_answer(key)
 
 
@@ -43,25 +77,25 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
     text = await asyncio.to_thread(question_text, app, question)
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
-    given, key = await ask(form_for(question, legal), key=question.key, description=text)
-    return answer_from(given, question), key
+    filled, key = await ask(form_for(question, legal), key=question.key, description=text)
+    return answer_from(filled), key
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     """The form of this question: only legal choices, by their labels, and only the fields that they need."""
     needs = [need for need in NEEDS if any(need in choice.needs for choice in legal)]
     name = "".join(word.title() for word in question.rule.reason.split("_"))
-    return make_form(name, [choice.label for choice in legal], needs)
+    return make_form(name, [choice.label for choice in legal], needs, question=question.key)
 
 
-def answer_from(given: RunInput, question: Question) -> Answer:
+def answer_from(filled: RunInput) -> Answer:
     """The answer that a filled form amounts to."""
-    values = given.model_dump()
+    values = filled.model_dump()
     return Answer(
         choice=values["decision"],
         by=values["approver"],
         note=values.get("note", ""),
         count=values.get("count"),
         revision=values.get("revision") or None,
-        question=question.key,
+        question=values["question"],
     )

@@ -14,13 +14,20 @@ NEEDS: dict[Need, tuple[Any, Any]] = {
     "count": (int, Field(1, ge=1, le=50, title="How many", description="Attempts, or transitions of the loop.")),
     "revision": (
         str,
-        Field("", pattern="^([0-9a-f]{8})?$", title="Revision", description="The revision you approve, 8 characters."),
+        Field(
+            "", pattern="^([0-9a-f]{8}(-[0-9a-f]{8})?)?$", title="Revision", description="What you approve, as named."
+        ),
     ),
 }
 
 
-def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -> type[RunInput]:
+def make_form(
+    name: str, choices: Sequence[str], needs: Collection[Need] = (), *, question: str | None = None
+) -> type[RunInput]:
     """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
+
+    *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
+    next question is open already is refused, and not taken for an answer to that (ruling R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
     decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).
@@ -31,5 +38,8 @@ def make_form(name: str, choices: Sequence[str], needs: Collection[Need] = ()) -
         "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
     }
     fields |= {need: NEEDS[need] for need in NEEDS if need in needs}
+    if question:
+        about = Field(question, title="Question", description="Which one this answers. Leave it as it is.")
+        fields["question"] = (Literal[question], about)
     form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
     return form

@@ -29,6 +29,23 @@ async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, st
     log; *description* is Markdown. A run that was rescheduled undecided has used its key up: it asks under the next
     free one (`halt-12`, `halt-12-again-2`, ...), because Prefect lets every key suspend once and then says nothing.
     """
+    stored, candidate = await _look_up(form, key)
+    if stored:
+        return stored, candidate
+    logging.getLogger("prefect.flow_runs").addFilter(WAITING_IS_NO_ERROR)
+    return await asuspend_flow_run(
+        wait_for_input=form.with_initial_data(description=description), key=candidate
+    ), candidate
+
+
+async def given(form: type[Form], *, key: str) -> tuple[Form, str] | None:
+    """Return what `ask` would return if this run was answered; None if it was not. Asks nothing."""
+    stored, found_key = await _look_up(form, key)
+    return (stored, found_key) if stored else None
+
+
+async def _look_up(form: type[Form], key: str) -> tuple[Form | None, str]:
+    """The stored answer and its key; else the first key that is free to ask under."""
     run_id = _run_id()
     async with get_client() as client:
         used = (await client.read_flow_run(run_id)).empirical_policy.pause_keys or set()
@@ -38,11 +55,8 @@ async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, st
                 return stored, candidate
             await _forget_question(client, run_id, candidate, rows)
             if candidate not in used:
-                break
-    logging.getLogger("prefect.flow_runs").addFilter(WAITING_IS_NO_ERROR)
-    return await asuspend_flow_run(
-        wait_for_input=form.with_initial_data(description=description), key=candidate
-    ), candidate
+                return None, candidate
+    raise AssertionError("there is always another key")
 
 
 async def forget_answer(key: str) -> None:

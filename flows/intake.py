@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from prefect import flow
@@ -11,11 +12,13 @@ from prefect.states import Completed
 
 from irontree.app import App
 from irontree.errors import ApprovalRefused
+from irontree.flows.ending import fails_if_refused
 from irontree.flows.forms import make_form
 from irontree.flows.gate import ask
 from irontree.flows.living import living
 from irontree.flows.starting import start_loop
-from irontree.services.approve import Proposal, propose
+from irontree.flows.taking_up import wake_overtaken
+from irontree.services.approve import Choices, Proposal, propose, ways_to_approve
 from irontree.services.forms import approval_text
 from irontree.services.intake import authorise
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
@@ -25,6 +28,7 @@ DECLINE = "do not approve"
 
 
 @flow(name="intake", flow_run_name="intake {document}", retries=0, persist_result=False)
+@fails_if_refused
 async def intake(repository: str, document: str) -> State[None]:
     """Show what *document* (relative to the repository) would become, and wait for a person's approval of it.
 
@@ -33,16 +37,21 @@ async def intake(repository: str, document: str) -> State[None]:
     app = open_here(repository, channel="form")
     with living(app):
         proposal = await asyncio.to_thread(propose, app, _document(app, document))
-        approver = proposal.approved.approval.by if proposal.approved else await _approval(app, proposal)
-        if approver is None:
+        if proposal.approved:
+            return await asyncio.to_thread(_start, app, proposal, proposal.approved.approval.by)
+        approved = await _approval(app, proposal)
+        if approved is None:
             return Completed(name="Declined", message=f"revision {proposal.revision} was not approved")
-        return await asyncio.to_thread(_start, app, proposal, approver)
+        approver, choices = approved
+        return await asyncio.to_thread(_start, app, replace(proposal, choices=choices), approver)
 
 
-async def _approval(app: App, proposal: Proposal) -> str | None:
-    """Who approved; None if the person declined. A revision that does not fit is asked for again."""
+async def _approval(app: App, proposal: Proposal) -> tuple[str, Choices] | None:
+    """Who approved, and how; None if the person declined. A revision that does not fit is asked for again."""
     text = await asyncio.to_thread(approval_text, app, proposal, loop_mode=True, answer="answer in this form")
-    form = make_form("Intake", [APPROVE, DECLINE], ["revision"])
+    ways = {APPROVE: Choices()}
+    ways |= {f"{APPROVE}; {words}": choices for words, choices in ways_to_approve(proposal).items()}
+    form = make_form("Intake", [*ways, DECLINE], ["revision"])
     # A configuration that is edited while the form is open makes it another question.
     key = f"intake-{proposal.revision}-{proposal.policy.digest[:8]}"
     refusal, asking = "", 1
@@ -51,8 +60,8 @@ async def _approval(app: App, proposal: Proposal) -> str | None:
         values = given.model_dump()
         if values["decision"] == DECLINE:
             return None
-        if values["revision"] == proposal.revision:
-            return str(values["approver"])
+        if values["revision"] in (proposal.revision, proposal.name):
+            return str(values["approver"]), ways[values["decision"]]
         refusal, asking = f"**Not taken:** type the revision you approve, `{proposal.revision}`.\n\n", asking + 1
 
 
@@ -60,11 +69,12 @@ def _start(app: App, proposal: Proposal, approver: str) -> State[None]:
     with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_FOR_DRIVER):
         loop = authorise(app, proposal, proposal.revision, approver)
     start_loop(app, loop.id)
+    wake_overtaken(app)
     return Completed(name="Approved", message=f"loop {loop.id} drives {len(loop.keys)} tasks")
 
 
 def _document(app: App, document: str) -> Path:
-    path = app.repository.root / document
-    if not path.is_file():
+    path = (app.repository.root / document).resolve()
+    if not (path.is_file() and path.is_relative_to(app.repository.root.resolve())):
         raise ApprovalRefused(f"{document} is not a file in {app.repository.root}", remedy="give a path inside it")
     return path

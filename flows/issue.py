@@ -13,7 +13,8 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.errors import AnswerRefused
-from irontree.flows.asking import ask_until_taken
+from irontree.flows.asking import Record, ask_until_taken, take_late_answer
+from irontree.flows.ending import waits_if_refused
 from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
 from irontree.flows.names import is_key_of_another_revision, issue_run_name, step_title
@@ -33,6 +34,7 @@ STAGES: Final = {
 
 
 @flow(name="issue", flow_run_name=issue_run_name, retries=0, persist_result=False)
+@waits_if_refused
 async def issue(repository: str, number: int, loop_id: str | None = None) -> State[None]:
     """Bring one issue as far as its log allows: take steps, ask a person, end when it is done or must wait.
 
@@ -40,17 +42,17 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
     """
     app = open_here(repository)
     with living(app):
-        while not _superseded(app, number):
+        while not await asyncio.to_thread(_superseded, app, number):
             found = await asyncio.to_thread(next_step, app, number, loop_id)
             if isinstance(found, Question):
-                await _decide(app, number, found)
+                await ask_until_taken(app, found, _recorder(app, number, found))
             elif isinstance(found, Idle):
-                if found.done or not await let_loop_go_on(app, number, loop_id):
-                    return Completed(name="Done" if found.done else "Waiting", message=found.reason)
+                if ended := await _rest(app, number, found, loop_id):
+                    return ended
             elif finish_asked():
                 return Completed(name="Stopped", message="stopped after a finished step")
-            else:
-                await _take(app, number, found, loop_id)
+            elif refusal := await _take(app, number, found, loop_id):
+                return Completed(name="Waiting", message=refusal)
         await let_loop_go_on(app, number, loop_id)
         return Completed(name="Superseded", message="approved again: the new revision has a run of its own")
 
@@ -62,15 +64,30 @@ def _superseded(app: App, number: int) -> bool:
     return is_key_of_another_revision(key, app, read_world(app).state(number))
 
 
-async def _take(app: App, number: int, step: Step, loop_id: str | None) -> None:
-    """One step, as one task run named after it."""
-    state = read_world(app).state(number)
+async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State[None] | None:
+    """How the run ends with nothing to do; None if there is something: its loop goes on, or an answer came."""
+    if idle.done:
+        return Completed(name="Done", message=idle.reason)
+    if await let_loop_go_on(app, number, loop_id):
+        return None
+    said = idle.reason
+    if idle.unasked and (late := await take_late_answer(idle.unasked, _recorder(app, number, idle.unasked))):
+        if late.taken:
+            return None
+        said = f"{said}. {late.said}"
+    return Completed(name="Waiting", message=said)
+
+
+async def _take(app: App, number: int, step: Step, loop_id: str | None) -> str | None:
+    """One step, as one task run named after it; why it could not be taken, if it could not."""
+    state = (await asyncio.to_thread(read_world, app)).state(number)
     stage = STAGES[type(step)].with_options(task_run_name=step_title(step, state))
-    await stage(str(app.repository.root), step, loop_id)
+    taken = await stage(str(app.repository.root), step, loop_id)
+    return taken.message if taken.name == REFUSED else None
 
 
-async def _decide(app: App, number: int, question: Question) -> None:
-    """Suspend until a person decides, and record the decision."""
+def _recorder(app: App, number: int, question: Question) -> Record:
+    """What records a person's decision as a step of this run; raises AnswerRefused."""
 
     async def record(answer: Answer) -> None:
         choice = validate(question, answer)
@@ -79,4 +96,4 @@ async def _decide(app: App, number: int, question: Question) -> None:
         if taken.name == REFUSED:
             raise AnswerRefused(taken.message or "")
 
-    await ask_until_taken(app, question, record)
+    return record

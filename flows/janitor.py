@@ -9,19 +9,23 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.flows.living import living
-from irontree.flows.taking_up import mark_dead_runs, put_in_order, start_what_waits
+from irontree.flows.ending import fails_if_refused
+from irontree.flows.living import living, tidy
+from irontree.flows.taking_up import mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
 from irontree.tasks.stages import open_here
 
 
 @flow(name="janitor", flow_run_name="janitor", retries=0, persist_result=False)
+@fails_if_refused
 async def janitor(repository: str) -> State[None]:
     """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
     app = open_here(repository)
     with living(app):
+        await asyncio.to_thread(tidy, app)
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
         await asyncio.to_thread(put_in_order, app, "janitor")
         going = await asyncio.to_thread(start_what_waits, app)
-    for line in (*dead, *going):
+        closed = await asyncio.to_thread(wake_overtaken, app)
+    for line in (*dead, *going, *(f"{run.name}: its question is asked no more" for run in closed)):
         get_run_logger().info(line)
     return Completed(message=f"{len(dead)} dead runs, {len(going)} open loops")

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed, Failed
+from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from irontree.app import App
 from irontree.domain.decide import Halt, Step
-from irontree.domain.evolve import replay
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import Busy
+from irontree.errors import Busy, in_words
 from irontree.flows import runs
 from irontree.flows.asking import ask_until_taken
+from irontree.flows.ending import waits_if_refused
 from irontree.flows.lifeline import finish_asked
 from irontree.flows.living import living
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue
-from irontree.flows.taking_up import put_in_order
+from irontree.flows.taking_up import ENDED, have_asking, put_in_order
 from irontree.flows.waiting import wait_for
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
-from irontree.services.steps import Question, question_of_loop
-from irontree.services.world import read_world
+from irontree.services.recovery import stop_at
+from irontree.services.steps import Question, question_about, question_of_loop
+from irontree.services.world import read_world, state_of
+from irontree.tasks.artifacts import show_progress
 from irontree.tasks.mirror import emit
-from irontree.tasks.stages import open_here
+from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
-ENDED = ("completed", "cancelled")
+CANCELLED = "was cancelled in Prefect"
 ENDS_WITHOUT_PROGRESS = 3
 """How often an issue's run may end without a new event before the loop gives up on it."""
 
 
 @flow(name="loop", flow_run_name="loop {loop_id}", retries=0, persist_result=False)
+@waits_if_refused
 async def loop(repository: str, loop_id: str) -> State[None]:
     """Drive the loop under its lease: the issue in progress first, then the next (protocol, Decision Function).
 
@@ -49,7 +54,7 @@ async def loop(repository: str, loop_id: str) -> State[None]:
             try:
                 ending = await _drive_with_lease(app, loop_id)
             except Busy as error:
-                return Completed(name="Busy", message=error.message)
+                return Completed(name="Busy", message=in_words(error))
             if ending:
                 return ending
 
@@ -66,15 +71,31 @@ async def _ask(app: App, loop_id: str, question: Question) -> None:
 async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
     with app.lease.hold(loop_id):
         await asyncio.to_thread(put_in_order, app, f"loop {loop_id}")
-        return await _drive(app, loop_id)
+        try:
+            return await _drive(app, loop_id)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(_stop_if_cancelled, app, loop_id)
+            raise
+
+
+def _stop_if_cancelled(app: App, loop_id: str) -> None:
+    """Stop for good what a person cancelled in Prefect, the issue's run too; a worker that ends is no such word."""
+    with runs.connect() as client:
+        if not runs.state(client, UUID(flow_run.get_id())).cancelled:
+            return
+        loops.halt(app, loop_id, Halt("blocked", detail=f"the run of the loop {CANCELLED}"))
+        for run in runs.taken_up(client, app.repository.id):
+            if "number" in run.parameters and run.parameters["loop_id"] == loop_id:
+                runs.cancel(client, run.id)
 
 
 async def _drive(app: App, loop_id: str) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
-    idle_ends = 0
+    idle_ends, progress = 0, None
     while True:
-        if (status := loops.read_loop(app, loop_id).entity.status) in ENDED:
+        if (status := (await asyncio.to_thread(loops.read_loop, app, loop_id)).entity.status) in ENDED:
             return Completed(name=status.title())
+        progress = await show_progress(app, loop_id, progress)
         decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
         if isinstance(decision, Halt):
             return await asyncio.to_thread(_halt, app, loop_id, decision)
@@ -85,15 +106,27 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
         idle_ends = idle_ends + 1 if stopped_short else 0
         if stopped_short and idle_ends >= ENDS_WITHOUT_PROGRESS:
             said = stopped_short.message or stopped_short.state_name
-            return Failed(message=f"The run of {decision.task_key} keeps ending without progress: {said}")
+            stuck = Halt("protocol_gap", detail=f"the run of {decision.task_key} keeps ending without progress: {said}")
+            return await asyncio.to_thread(_halt, app, loop_id, stuck)
 
 
 async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:
     """Have the issue's run bring it to its end or to a halt; the run itself if it ended without any progress."""
-    before = read_world(app).states[step.task_key]
+    before = (await asyncio.to_thread(read_world, app)).states[step.task_key]
     run = await asyncio.to_thread(_set_going, app, loop_id, before)
     found = await wait_for(lambda: _settled(app, before.issue_number), run.id)
-    return found if isinstance(found, Run) and _sequence(app, before.issue_number) == before.sequence else None
+    if not isinstance(found, Run):
+        return None
+    if found.cancelled:
+        await asyncio.to_thread(_stop_at, app, before.issue_number)
+        return None
+    after = await asyncio.to_thread(state_of, app, before.issue_number)
+    return found if after and after.sequence == before.sequence else None
+
+
+def _stop_at(app: App, issue_number: int) -> None:
+    with app.driver.hold(f"issue-{issue_number}, cancelled", wait_seconds=WAIT_FOR_DRIVER):
+        stop_at(app, issue_number, f"its run {CANCELLED}")
 
 
 def _set_going(app: App, loop_id: str, state: TaskState) -> Run:
@@ -107,13 +140,8 @@ def _set_going(app: App, loop_id: str, state: TaskState) -> Run:
 
 def _settled(app: App, issue_number: int) -> bool | None:
     """True once the issue is done or waits for a person."""
-    state = replay(app.log.read(issue_number).records).state
+    state = state_of(app, issue_number)
     return True if state and (state.done or halt_of(state)) else None
-
-
-def _sequence(app: App, issue_number: int) -> int:
-    state = replay(app.log.read(issue_number).records).state
-    return state.sequence if state else 0
 
 
 def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
@@ -130,9 +158,9 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     app.repository.back_up()
     if decision.task_key is None:
         return None
-    run = start_issue(app, read_world(app).states[decision.task_key], loop_id)
-    title = RULE[decision.reason].title
-    return Completed(name="Halted", message=f"{title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
+    state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
+    run = have_asking(app, state, question_about(state, rule, loop_id))
+    return Completed(name="Halted", message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

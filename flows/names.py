@@ -8,6 +8,7 @@ from irontree.app import App, Origin
 from irontree.blocks.repository import app_of
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
+from irontree.errors import IrontreeError
 from irontree.services.overview import title_of
 from irontree.services.world import read_world
 
@@ -15,8 +16,11 @@ from irontree.services.world import read_world
 def issue_run_name() -> str:
     """`#6 Print a summary`, by the parameters of the flow run that is starting."""
     parameters = flow_run.get_parameters()
-    app = app_of(parameters["repository"], origin=Origin(actor="irontree"))
-    world, number = read_world(app), int(parameters["number"])
+    number = int(parameters["number"])
+    try:
+        world = read_world(app_of(parameters["repository"], origin=Origin(actor="irontree")))
+    except IrontreeError:  # the run itself will say so
+        return f"#{number}"
     state = world.replays[number].state if number in world.replays else None
     return f"#{number} {title_of(world, state.task_key)}" if state else f"#{number}"
 

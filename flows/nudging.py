@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from irontree.app import App
+from irontree.errors import ServerUnavailable
 from irontree.flows.server_state import ServerState
 from irontree.flows.settings import (
     adopt,
@@ -32,6 +34,18 @@ def nudge(app: App, issue_number: int) -> str | None:
         return None
     adopt(environment, state_folder())
     return _start_again(app, issue_number)
+
+
+def close_overtaken(app: App) -> None:
+    """Let suspended runs end whose loop was cancelled or whose task was skipped; the janitor does what this cannot."""
+    environment = _environment(app)
+    if environment is None:
+        return
+    adopt(environment, state_folder())
+    from irontree.flows.taking_up import wake_overtaken  # noqa: PLC0415  (the settings above come first)
+
+    with suppress(ServerUnavailable):
+        wake_overtaken(app)
 
 
 def _environment(app: App) -> Mapping[str, str] | None:

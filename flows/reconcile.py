@@ -9,6 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from irontree.app import App
+from irontree.flows.ending import fails_if_refused
 from irontree.flows.living import living
 from irontree.services.reconcile import Reconciliation
 from irontree.services.reconcile import reconcile as compare
@@ -16,6 +17,7 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 
 @flow(name="reconcile", flow_run_name="reconcile", retries=0, persist_result=False)
+@fails_if_refused
 async def reconcile(repository: str) -> State[None]:
     """Record gaps and closings from outside, deliver what is due, make the briefs again."""
     app = open_here(repository)

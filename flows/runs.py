@@ -32,7 +32,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
-from prefect.states import Cancelling, Crashed, Scheduled
+from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.settings import LOOPBACK
@@ -60,6 +60,11 @@ class Run:
     def final(self) -> bool:
         """Whether it ended, well or badly; a suspended run has not."""
         return self.state in {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked in Prefect for its end; nothing but a person's word starts it again."""
+        return self.state in {"CANCELLING", "CANCELLED"}
 
     @property
     def taken_up(self) -> bool:
@@ -187,9 +192,9 @@ def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
     return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
 
 
-def suspended(client: SyncPrefectClient, workspace_id: str, tag: str) -> tuple[Run, ...]:
-    """Runs of the deployments named *workspace_id* with this tag that wait for an answer."""
-    chosen = FlowRunFilter(state=_types(StateType.PAUSED), tags=FlowRunFilterTags(all_=[tag]))
+def suspended(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple[Run, ...]:
+    """Runs of the deployments named *workspace_id* with these tags that wait for an answer."""
+    chosen = FlowRunFilter(state=_types(StateType.PAUSED), tags=FlowRunFilterTags(all_=list(tags)) if tags else None)
     return _in_state(client, workspace_id, chosen)
 
 
@@ -202,21 +207,10 @@ def _in_state(client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilte
     return tuple(_run(run) for run in client.read_flow_runs(deployment_filter=mine, flow_run_filter=chosen))
 
 
-def mark_lost(client: SyncPrefectClient, workspace_id: str, reason: str) -> tuple[Run, ...]:
-    """Say of all runs of *workspace_id* that were taken up that they crashed; returns them.
-
-    Only for who knows that none of their processes lives: after `Serving.stop`, or with the driver lock and the
-    loop's lease in hand (ruling R3). Prefect itself would show them as running for ever.
-    """
-    lost = taken_up(client, workspace_id)
-    for run in lost:
-        mark_crashed(client, run, reason)
-    return lost
-
-
-def mark_crashed(client: SyncPrefectClient, run: Run, reason: str) -> None:
-    """Say of one run, whose process is known to be gone, that it crashed."""
-    client.set_flow_run_state(run.id, Crashed(message=reason), force=True)
+def mark_ended(client: SyncPrefectClient, run: Run, reason: str) -> None:
+    """Say of one run, whose process is known to be gone, that it crashed; or was cancelled, if that was on its way."""
+    ended = Cancelled if run.cancelled else Crashed
+    client.set_flow_run_state(run.id, ended(message=reason), force=True)
 
 
 def url_for(run_id: UUID) -> str:

@@ -81,7 +81,7 @@ class Serving:
         return deployments
 
     def alive(self) -> bool:
-        """False if the child has ended: its runs are then lost (`runs.mark_lost`), and it can be made anew."""
+        """False if the child has ended: its runs are then dead, and it can be made anew."""
         return self._program.poll() is None
 
     def finish(self) -> None:
@@ -89,7 +89,7 @@ class Serving:
         self._finish.touch()
 
     def stop(self) -> None:
-        """End the child and all flow processes at once, and leave nothing behind; `runs.mark_lost` tells the server."""
+        """End the child and all flow processes at once, and leave nothing behind; the server does not know it."""
         if not Path(self._folder.name).exists():
             return  # done already; by now the group's number may be somebody else's
         with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies

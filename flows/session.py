@@ -7,29 +7,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
 from irontree.domain.state import Phase
-from irontree.errors import Busy
+from irontree.errors import Busy, ServerUnavailable
 from irontree.flows import questions, runs
 from irontree.flows.deployments import deployments_of
+from irontree.flows.living import tidy
 from irontree.flows.names import issue_key
 from irontree.flows.questions import Question as Asked
 from irontree.flows.runs import Run
+from irontree.flows.server_state import ServerState
 from irontree.flows.serving import Serving
-from irontree.flows.taking_up import mark_dead_runs, newest_run, take_up
+from irontree.flows.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up
 from irontree.services.answers import Answer, validate
+from irontree.services.overview import SERVING
 from irontree.services.run import recover
 from irontree.services.steps import Question
 from irontree.services.world import read_world
 
-SERVING: Final = "serving"
-"""The lock of whoever serves a repository from a terminal; a second terminal is a viewer."""
 REST_SECONDS: Final = 15.0
+FREE_SECONDS: Final = 2.0
 LOOK_EVERY: Final = 0.2
 
 
@@ -54,7 +56,9 @@ class Session:
         except Busy:
             return self
         with self._held:
-            mark_dead_runs(self._app, nothing_starts=True)
+            tidy(self._app)
+            self._held.callback(self._tell_what_became)
+            self._mark_dead()
             self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
             self._held.callback(self._serving.stop)
             self._held = self._held.pop_all()
@@ -108,6 +112,7 @@ class Session:
         choice = validate(question, answer)
         extra = {"count": answer.count, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
+        payload["question"] = question.key
         payload |= {need: value for need, value in extra.items() if value is not None}
         with runs.connect() as client:
             questions.answer(client, asked.run_id, payload, key=asked.key)
@@ -148,8 +153,21 @@ class Session:
             return
         self._serving.stop()
         settle(self._app)
-        with runs.connect() as client:
-            runs.mark_lost(client, self._app.repository.id, "stopped by a person")
+
+    def _mark_dead(self) -> None:
+        """We hold the lock of who serves; only workers of a configured server may be starting a run beside us."""
+        address = ServerState(self._home).address()
+        private = address is not None and address.api_url == self._environment.get("PREFECT_API_URL")
+        mark_dead_runs(self._app, grace=NOBODY_STARTS if private else WORKERS_START)
+
+    def _tell_what_became(self) -> None:
+        """No run of the processes that we ended may seem to go on; each frees its lock a moment after it is killed."""
+        deadline = time.monotonic() + FREE_SECONDS
+        with suppress(ServerUnavailable):
+            self._mark_dead()
+            while not self.at_rest() and time.monotonic() < deadline:
+                time.sleep(LOOK_EVERY)
+                self._mark_dead()
 
 
 def settle(app: App) -> tuple[int, ...]:

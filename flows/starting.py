@@ -52,14 +52,14 @@ async def let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
 
     Waits until that run has the lease and says so, or ends without.
     """
-    if loop_id is None or not _halted_at(app, loop_id, number):
+    if loop_id is None or not await asyncio.to_thread(_halted_at, app, loop_id, number):
         return False
     run = await asyncio.to_thread(start_loop, app, loop_id)
     # With two halted loops answered at once, each issue's run would keep the slot that the other's loop needs.
     with suppress(TimeoutError):
         going_on = wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
         await asyncio.wait_for(going_on, LOOP_STARTS_WITHIN)
-    return not _halted_at(app, loop_id, number)
+    return not await asyncio.to_thread(_halted_at, app, loop_id, number)
 
 
 def _halted_at(app: App, loop_id: str, number: int) -> bool:

@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.state import TaskState
-from irontree.errors import Busy
+from irontree.errors import Busy, Refused
 from irontree.flows import runs
-from irontree.flows.names import issue_tag, loop_key
+from irontree.flows.names import issue_key, issue_tag, loop_key
 from irontree.flows.questions import open_question
 from irontree.flows.runs import Run
 from irontree.flows.starting import start_issue, start_loop
 from irontree.services.loop import read_loop
 from irontree.services.recovery import catch_up
-from irontree.services.steps import Question, next_step
+from irontree.services.steps import Question, next_step, question_of_loop
 from irontree.services.world import read_world
 
+ENDED = ("completed", "cancelled")
 STARTING = timedelta(seconds=120)
-"""A process that was just started has not taken its lock yet."""
+SOMEBODY_STARTS: Final = {"PENDING": STARTING, "RUNNING": STARTING, "CANCELLING": STARTING}
+"""How long a run may be in a state without the lock of its process: one that was just started has not taken it yet."""
+WORKERS_START: Final = {"PENDING": STARTING}
+"""The same for who serves a repository alone, but for the workers that a configured server may have."""
+NOBODY_STARTS: Final[Mapping[str, timedelta]] = {}
+"""The same for who has the private server, and serves the repository alone or has just stopped to."""
 
 
-def mark_dead_runs(app: App, *, own: str | None = None, nothing_starts: bool = False) -> tuple[str, ...]:
+def mark_dead_runs(
+    app: App, *, own: str | None = None, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
+) -> tuple[str, ...]:
     """Say of runs that no living process has that they crashed; what was said, one line each.
 
-    A run is alive as long as its process holds its lock (ruling R3). *nothing_starts*: nobody serves this
-    repository, so no run is about to take its lock either.
+    A run is alive as long as its process holds its lock (ruling R3). *grace* is how long it may do without.
     """
     with runs.connect() as client:
         dead = [
             run
             for run in runs.taken_up(client, app.repository.id)
-            if str(run.id) != own and _is_dead(app, run, nothing_starts=nothing_starts)
+            if str(run.id) != own and _is_dead(app, run, grace.get(run.state, timedelta(0)))
         ]
         for run in dead:
-            runs.mark_crashed(client, run, "its process is gone")
+            runs.mark_ended(client, run, "its process is gone")
     return tuple(f"{run.name}: its process is gone" for run in dead)
 
 
@@ -46,9 +55,25 @@ def put_in_order(app: App, who: str) -> None:
 
 
 def start_what_waits(app: App) -> tuple[str, ...]:
-    """Have each open loop driven or asking; what is now waiting, working or asking, one line each."""
-    found = ((loop_id, take_up(app, loop_id)) for loop_id in app.loops.ids())
+    """Have each open loop driven or asking; what is now waiting, working or asking, one line each.
+
+    Where a person cancelled the run that would do it, that holds until a person resumes the loop.
+    """
+    found = ((loop_id, take_up(app, loop_id)) for loop_id in app.loops.ids() if not _was_cancelled(app, loop_id))
     return tuple(f"loop {loop_id}: {run.name} is {run.state_name}" for loop_id, run in found if run)
+
+
+def _was_cancelled(app: App, loop_id: str) -> bool:
+    """Whether a person cancelled the run of this loop, or that of the issue whose question it waits for."""
+    entity = read_loop(app, loop_id).entity
+    if entity.status in ENDED:
+        return False
+    driving, state = newest_run(app, loop_id), read_world(app).states.get(entity.halt_at_task_key or "")
+    if state is None or not isinstance(next_step(app, state.issue_number, loop_id), Question):
+        return driving is not None and driving.cancelled
+    with runs.connect() as client:
+        asking = runs.find_run(client, issue_key(app, state))
+    return asking is not None and asking.cancelled
 
 
 def take_up(app: App, loop_id: str) -> Run | None:
@@ -58,12 +83,13 @@ def take_up(app: App, loop_id: str) -> Run | None:
     work here (R19).
     """
     entity = read_loop(app, loop_id).entity
-    if entity.status in ("completed", "cancelled"):
+    if entity.status in ENDED:
         return None
     state = read_world(app).states.get(entity.halt_at_task_key or "")
-    if state and isinstance(next_step(app, state.issue_number, loop_id), Question):
-        return _have_asking(app, state, loop_id)
     if state:
+        found = next_step(app, state.issue_number, loop_id)
+        if isinstance(found, Question):
+            return have_asking(app, state, found)
         wake(app, state.issue_number)
     if app.lease.holder() is not None:
         return newest_run(app, loop_id)
@@ -80,6 +106,29 @@ def wake(app: App, issue_number: int) -> tuple[Run, ...]:
         return tuple(runs.reschedule(client, run.id) for run in suspended)
 
 
+def wake_overtaken(app: App) -> tuple[Run, ...]:
+    """Let every suspended run look at the log again whose question the log does not ask (any more).
+
+    So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered.
+    """
+    with runs.connect() as client:
+        asking = [(run, open_question(client, run.id)) for run in runs.suspended(client, app.repository.id)]
+        overtaken = [run for run, form in asking if form and not _is_asked(app, run, form.key)]
+        return tuple(runs.reschedule(client, run.id) for run in overtaken)
+
+
+def _is_asked(app: App, run: Run, key: str) -> bool:
+    """Whether the log asks what this run shows; the approval of a document is asked for by its run alone."""
+    if "document" in run.parameters:
+        return True
+    number, loop_id = run.parameters.get("number"), run.parameters["loop_id"]
+    try:
+        found = next_step(app, number, loop_id) if number else question_of_loop(app, loop_id)
+    except Refused:
+        return False
+    return isinstance(found, Question) and key.startswith(found.key)
+
+
 def newest_run(app: App, loop_id: str) -> Run | None:
     """The newest run of this loop; None after Prefect's database was deleted."""
     newest = read_loop(app, loop_id).sequence
@@ -88,16 +137,21 @@ def newest_run(app: App, loop_id: str) -> Run | None:
         return next((run for run in found if run), None)
 
 
-def _have_asking(app: App, state: TaskState, loop_id: str) -> Run:
-    """Have the issue's run ask; one whose process died between suspending and storing its form starts again."""
-    run = start_issue(app, state, loop_id)
+def have_asking(app: App, state: TaskState, question: Question) -> Run:
+    """Have the issue's run ask this question.
+
+    One that is suspended with an earlier one starts again, and so does one whose process died before it had stored
+    its form.
+    """
+    run = start_issue(app, state, question.loop_id)
     if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
         return run
     with runs.connect() as client:
-        return run if open_question(client, run.id) else runs.reschedule(client, run.id)
+        asked = open_question(client, run.id)
+        return run if asked and asked.key.startswith(question.key) else runs.reschedule(client, run.id)
 
 
-def _is_dead(app: App, run: Run, *, nothing_starts: bool) -> bool:
+def _is_dead(app: App, run: Run, grace: timedelta) -> bool:
     if app.alive(str(run.id)).holder() is not None:
         return False
-    return nothing_starts or run.since is None or datetime.now(UTC) - run.since > STARTING
+    return run.since is None or datetime.now(UTC) - run.since >= grace

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from prefect.artifacts import acreate_markdown_artifact
+import asyncio
+import logging
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 
 from irontree.app import App
-from irontree.domain.state import TaskState
+from irontree.services.loop import read_loop
+from irontree.services.world import read_world
+
+logger = logging.getLogger(__name__)
 
 
-async def publish_report(app: App, state: TaskState) -> None:
+async def publish_report(app: App, task_key: str) -> None:
     """Show the verification report of the issue, if there is one; a new version under the same key."""
-    if state.report_path is None:
+    state = (await asyncio.to_thread(read_world, app)).states.get(task_key)
+    if state is None or state.report_path is None:
         return
     path = app.repository.root / state.report_path
     await acreate_markdown_artifact(
@@ -18,3 +27,25 @@ async def publish_report(app: App, state: TaskState) -> None:
         key=f"irontree-{app.repository.id}-issue-{state.issue_number}-report",
         description=f"Verification report of issue #{state.issue_number}",
     )
+
+
+async def show_progress(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
+    """Show how many of the loop's tasks are done, in one artifact per run of the loop: *shown*, once it was made.
+
+    A server that is away at the moment stops no work.
+    """
+    done, total = await asyncio.to_thread(_done, app, loop_id)
+    share, text = 100 * done / (total or 1), f"{done} of {total} tasks are done"
+    key = f"irontree-{app.repository.id}-loop-{loop_id}"
+    try:
+        if shown is None:
+            return await acreate_progress_artifact(share, key=key, description=text)
+        await aupdate_progress_artifact(shown, progress=share, description=text)
+    except httpx.HTTPError as error:
+        logger.info("%s, but Prefect could not show it: %s", text, error)
+    return shown
+
+
+def _done(app: App, loop_id: str) -> tuple[int, int]:
+    states, keys = read_world(app).states, read_loop(app, loop_id).keys
+    return sum(key in states and states[key].done for key in keys), len(keys)

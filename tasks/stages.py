@@ -14,8 +14,7 @@ from prefect.states import Completed
 from irontree.app import App, Origin
 from irontree.blocks.repository import app_of
 from irontree.domain.decide import Step
-from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.steps import perform
@@ -25,7 +24,7 @@ from irontree.tasks.blocking import in_thread
 from irontree.tasks.mirror import emit_events
 
 REFUSED = "Refused"
-"""The state of an answer that was not taken."""
+"""The state of an answer that was not taken, and of a step that could not be; its message says why."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
 
@@ -42,21 +41,21 @@ class LogProgress:
 
 
 @task(name="run", cache_policy=NO_CACHE, persist_result=False)
-async def run_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+async def run_stage(repository: str, step: Step, loop_id: str | None) -> State[None]:
     """One attempt of the coding agent, or the recovery of one that was cut off."""
     return await _take(repository, step, loop_id)
 
 
 @task(name="verify", cache_policy=NO_CACHE, persist_result=False)
-async def verify_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+async def verify_stage(repository: str, step: Step, loop_id: str | None) -> State[None]:
     """The repository's own checks at the task's commit, and its publication."""
-    state = await _take(repository, step, loop_id)
-    await publish_report(open_here(repository), state)
-    return state
+    taken = await _take(repository, step, loop_id)
+    await publish_report(open_here(repository), step.task_key)
+    return taken
 
 
 @task(name="checkup", cache_policy=NO_CACHE, persist_result=False)
-async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> TaskState:
+async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> State[None]:
     """Finalization of an issue, or aggregation of its children."""
     return await _take(repository, step, loop_id)
 
@@ -67,13 +66,12 @@ async def answer_stage(repository: str, number: int, answer: Answer, loop_id: st
 
     def record(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, channel="form", actor=answer.by)
-        with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
-            before = read_world(app).state(number).sequence
-            try:
+        try:
+            with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
+                before = read_world(app).state(number).sequence
                 answer_issue(app, number, answer, loop_id)
-            except AnswerRefused as error:
-                reason = ". ".join(filter(None, (error.message, error.remedy)))
-                return Completed(name=REFUSED, message=reason)
+        except (AnswerRefused, Busy) as error:
+            return _refused(error)
         emit_events(app, number, after=before)
         return Completed(name="Recorded", message=f"by {answer.by}")
 
@@ -88,15 +86,24 @@ def open_here(
     return app_of(repository, origin=origin, cancel=cancel, progress=LogProgress(get_run_logger()))  # type: ignore[arg-type]
 
 
-async def _take(repository: str, step: Step, loop_id: str | None) -> TaskState:
-    def take(cancel: Cancellation) -> TaskState:
+async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]:
+    def take(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel)
         before = _known(app, step.task_key)
-        state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
+        try:
+            state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
+        except Cancelled:
+            raise
+        except IrontreeError as error:
+            return _refused(error)
         emit_events(app, state.issue_number, after=before)
-        return state
+        return Completed(message=state.last_event)
 
     return await in_thread(take)
+
+
+def _refused(error: IrontreeError) -> State[None]:
+    return Completed(name=REFUSED, message=in_words(error))
 
 
 def _known(app: App, task_key: str) -> int:

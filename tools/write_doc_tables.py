@@ -13,19 +13,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from irontree.cli.agent_programs import PROGRAMS
-from irontree.cli.hints import Asked
-from irontree.domain.events import (
-    CATEGORY,
-    ISSUE_EVENTS,
-    LOOP_EVENTS,
-    IssueEvent,
-    LoopEvent,
-    kebab,
-)
+from irontree.cli.hints import OpenQuestion
+from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
 from irontree.domain.evolve import _PHASE_AFTER
 from irontree.domain.halt import RULES, HaltRule
 from irontree.domain.labels import _BY_STAGE, COLORS, PENDING
 from irontree.domain.legal import LEGAL
+from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.domain.state import Phase
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -174,7 +168,9 @@ def answers() -> str:
         if rule.asked_of is None:
             continue
         number = 7 if rule.asked_of == "issue" else None
-        asked = Asked(reason=rule.reason, number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION")
+        asked = OpenQuestion(
+            reason=rule.reason, number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION"
+        )
         for choice, command in asked.answers:
             rows.append((rule.title, choice.label, _option(choice, number), code([command])))
     return table(("Question", "Answer", "Beforehand, `--answer …`", "Command"), rows)

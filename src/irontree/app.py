@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from irontree.domain.plan import AgentSpec, ExecutionPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
 from irontree.ports import (
     Cancellation,
     CheckRunner,
@@ -89,10 +90,13 @@ class App:
     checks: CheckRunner
     clock: Clock
     renderer: Renderer
-    policy: Callable[[], ExecutionPolicy]
-    """What the configuration says today; compared with what was approved (ruling R6)."""
+    policy: Callable[[PublishPolicy | None], ExecutionPolicy]
+    """What the configuration says today, compared with what was approved (ruling R6); an approved remote and target
+    branch hold where it names none."""
     preferences: Callable[[], Preferences]
     origin: Origin
+    which: Callable[[str], str | None] = shutil.which
+    """Where a program is on PATH; None if it is not."""
     progress: Progress = field(default_factory=Silence)
     cancel: Cancellation = field(default_factory=threading.Event)
 

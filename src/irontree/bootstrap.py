@@ -18,7 +18,7 @@ from irontree.agents import open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, connect
 from irontree.ports import Cancellation, Child, Forge, Progress, Renderer
@@ -86,7 +86,7 @@ def open_app(
         checks=ShellCheckRunner(children, environment),
         clock=clock,
         renderer=_LazyRenderer(),
-        policy=lambda: policy_of(_load(layout), repository),
+        policy=lambda approved: policy_of(_load(layout), repository, approved),
         preferences=lambda: _preferences(config()),
         origin=origin,
         progress=progress or Silence(),
@@ -106,13 +106,14 @@ def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepos
     return repository
 
 
-def policy_of(config: Config, repository: GitRepository) -> ExecutionPolicy:
+def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy | None = None) -> ExecutionPolicy:
     """What the configuration says today about everything that a person approves (ruling R6).
 
-    Raises EnvironmentRefused on a detached HEAD, where no branch could be meant.
+    A remote and a target branch that it does not name are the *approved* ones: to look at another branch in mid-work
+    is no change. Raises EnvironmentRefused on a detached HEAD where no branch was approved: none could be meant.
     """
-    remote = config.publish.remote or _default_remote(repository.remotes())
-    branch = config.publish.target_branch or repository.current_branch()
+    remote = approved.remote if approved else _default_remote(repository.remotes())
+    branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
     if branch is None:
         raise EnvironmentRefused(
             f"{repository.root} is on no branch, so there is none to publish to",

@@ -10,6 +10,7 @@ import difflib
 import io
 import shlex
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -110,23 +111,6 @@ class Issue(Section):
     )
 
 
-class Report(Section):
-    """Verification reports."""
-
-    promotion: Literal["auto", "never", "always"] = Field(
-        default="auto", description="Whether integration notes from a report are committed to the documentation."
-    )
-    docs_path: str = Field(default="docs/integrations/", description="Folder of those notes.")
-
-
-class Comment(Section):
-    """What is said on issues."""
-
-    reply: Literal["auto", "always", "never"] = Field(
-        default="auto", description="Whether the author gets an answer when an issue is done."
-    )
-
-
 class Agent(Section):
     """The program that changes the code."""
 
@@ -161,9 +145,11 @@ class Publish(Section):
     )
     remote: str | None = Field(
         default=None,
-        description="Unset: the one that the target branch follows; without any, publication is local.",
+        description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
     )
-    target_branch: str | None = Field(default=None, description="Unset: the branch that is checked out at approval.")
+    target_branch: str | None = Field(
+        default=None, description="Unset: the branch that is checked out at the first approval."
+    )
 
 
 class Forge(Section):
@@ -192,12 +178,6 @@ class Run(Section):
     )
 
 
-class Backup(Section):
-    """The backup of the log in `refs/irontree/log`."""
-
-    push: Flag = Field(default=False, description="Whether that ref is pushed to the remote.")
-
-
 class Prefect(Section):
     """Where flows run."""
 
@@ -211,18 +191,12 @@ class Config(Section):
 
     verify: Verify = Verify()
     issue: Issue = Issue()
-    report: Report = Report()
-    comment: Comment = Comment()
     agent: Agent = Agent()
     workspace: Workspace = Workspace()
     publish: Publish = Publish()
     forge: Forge = Forge()
     loop: Loop = Loop()
     run: Run = Run()
-    composite_threshold: Count = Field(
-        default=3, description="An adopted issue with more open checkboxes than this has to be broken down first."
-    )
-    backup: Backup = Backup()
     prefect: Prefect = Prefect()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
@@ -260,8 +234,9 @@ def load_config(path: Path) -> Config:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the file readable") from error
 
 
+@lru_cache(maxsize=16)
 def read_config(data: bytes | str, name: str) -> Config:
-    """Read YAML text; *name* stands for it in messages."""
+    """Read YAML text, the same only once; *name* stands for it in messages."""
     return _validated(_parsed(data, name), name)
 
 

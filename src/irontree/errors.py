@@ -37,6 +37,11 @@ class IrontreeError(Exception):
         self.remedy = remedy
 
 
+def in_words(error: IrontreeError) -> str:
+    """What happened and what to do next, as one text."""
+    return ". ".join(filter(None, (error.message.rstrip("."), error.remedy)))
+
+
 class Refused(IrontreeError):
     """The request is understood and not allowed now; nothing was changed."""
 

@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from irontree.domain.events import IssueEvent, LoopEvent, Record
+from irontree.domain.events import IssueEvent, Record
 from irontree.domain.evolve import Replay
 from irontree.domain.loop import LoopEntity
+from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan, PublishPolicy, WorkspacePolicy
 from irontree.domain.results import CheckReport, CheckResult
 
@@ -108,6 +109,14 @@ class EventLog(Protocol):
 
     def archive(self, issue_number: int, revision: str) -> Path:
         """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
+        ...
+
+    def archives(self, issue_number: int) -> tuple[str, ...]:
+        """Names of the folders that its earlier streams were moved to, oldest first."""
+        ...
+
+    def read_archived(self, name: str) -> Stream:
+        """All events of a stream that was moved away, by the name that `archives` gives."""
         ...
 
     def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
@@ -252,7 +261,7 @@ class RunLock(Protocol):
         ...
 
     def remove(self) -> None:
-        """Say that nothing is; no error if nothing was said."""
+        """Say that nothing is, if we said so; no error if nothing was said, or if another tool says it."""
         ...
 
     def foreign(self) -> str | None:
@@ -407,8 +416,12 @@ class Repository(Protocol):
         """Paths that differ between two commits."""
         ...
 
-    def has_commit(self, sha: str) -> bool:
-        """Whether the object is here."""
+    def lacking(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas* that are no commits here."""
+        ...
+
+    def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas*, all of them here, that no ref reaches: git may throw them away."""
         ...
 
     def mark_history(self) -> None:

@@ -7,6 +7,7 @@ line ends that only some programs know.
 from __future__ import annotations
 
 import re
+import shlex
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -46,6 +47,7 @@ class JinjaRenderer:
         )
         self._environment.filters |= {
             "cell": cell,
+            "command_line": shlex.join,
             "code": code,
             "cut": cut,
             "inline": inline,

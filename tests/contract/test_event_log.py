@@ -321,6 +321,14 @@ def test_an_archive_name_that_is_taken_gets_a_number(subject):
     assert names == ["issue-12-rev-00123456", "issue-12-rev-00123456-2", "issue-12-rev-00123456-3"]
 
 
+def test_it_tells_where_earlier_streams_went_oldest_first(subject):
+    assert subject.log.archives(12) == ()
+    for issue_number, revision in ((12, "ffffffff"), (121, "00123456"), (12, "00123456"), (12, "ffffffff")):
+        fill(subject.log, 1, issue_number)
+        subject.log.archive(issue_number, revision)
+    assert subject.log.archives(12) == (*("issue-12-rev-ffffffff", "issue-12-rev-00123456", "issue-12-rev-ffffffff-2"),)
+
+
 def test_there_is_nothing_to_archive_without_a_stream(subject):
     with pytest.raises(NotEligible):
         subject.log.archive(12, "00123456")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.events import LOOP_EVENTS, LoopBudgetExtended, LoopCancelled, LoopCompleted, LoopResumed
 from irontree.domain.loop import TRANSITIONS_KEPT, Transition
+from irontree.domain.loop_events import LOOP_EVENTS, LoopBudgetExtended, LoopCancelled, LoopCompleted, LoopResumed
 from irontree.errors import SequenceConflict
 from irontree.store.layout import create
 from irontree.store.loops import FileLoopLog

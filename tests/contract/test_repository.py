@@ -97,10 +97,20 @@ def test_a_ref_never_moves_to_work_that_does_not_contain_what_it_held(project, r
 
 def test_it_tells_what_is_here_and_what_changed(project, repository):
     base, sha = project.tip(), project.work(**{"app.py": "print('bye')\n", "new file.txt": "new\n"})
-    assert repository.has_commit(sha)
-    assert not repository.has_commit("0" * 40)
+    assert not repository.lacking((sha,))
+    assert repository.lacking(("0" * 40,))
     assert repository.changed_files(base, sha) == ("app.py", "new file.txt")
     assert "+print('bye')" in repository.diff(base, sha)
+
+
+def test_it_tells_which_commits_it_lacks_and_which_no_ref_keeps(project, repository):
+    base, sha = project.tip(), project.work()
+    gone = "0" * 40
+    assert repository.lacking((base, gone, sha)) == {gone}
+    assert repository.lacking(()) == frozenset()
+    assert repository.unreferenced(()) == frozenset()
+    repository.keep(sha, REF)
+    assert repository.unreferenced((base, sha)) == frozenset()
 
 
 def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):

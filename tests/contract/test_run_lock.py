@@ -54,3 +54,9 @@ def test_removing_what_is_not_there_is_no_error(subject):
     subject.lock.remove()
     subject.lock.remove()
     assert subject.lock.foreign() is None
+
+
+def test_another_tools_lock_is_not_ours_to_remove(subject):
+    subject.put_theirs()
+    subject.lock.remove()
+    assert "their-task" in subject.lock.foreign()

@@ -18,6 +18,7 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
 from irontree.domain.verdict import commands_for
 from irontree.errors import EnvironmentRefused, Refused
+from tests.support.graphs import all_children_done, eligible
 
 HOSTILE_SETTINGS = """\
 [commit]
@@ -174,11 +175,11 @@ class Walk:
     def order(self) -> Iterator[PlanNode]:
         """Executable nodes as a loop takes them: of those that may start, the lowest issue number."""
         done: set[str] = set()
-        while eligible := self.graph.eligible(done):
-            key = min(eligible, key=self.graph.order.index)
+        while ready := eligible(self.graph, done):
+            key = min(ready, key=self.graph.order.index)
             yield self.graph.nodes[key]
             done.add(key)
-            done |= {parent for parent in self.graph.ancestors(key) if self.graph.all_children_done(parent, done)}
+            done |= {parent for parent in self.graph.ancestors(key) if all_children_done(self.graph, parent, done)}
 
     def attempt(self, key: str, number: int) -> None:
         git(self.folder, "apply", str(self.patches / key / f"{number}.patch"))

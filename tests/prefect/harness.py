@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -68,9 +68,9 @@ def drain() -> None:
         worker.drain_all(timeout=10)
 
 
-def deploy(flow: Flow[..., Any], name: str) -> UUID:
+def deploy(flow: Flow[..., Any], name: str, parameters: Mapping[str, Any] | None = None) -> UUID:
     """Register a deployment that nobody serves: its runs wait for `drive`."""
-    return flow.to_deployment(name).apply()
+    return flow.to_deployment(name, parameters=dict(parameters or {})).apply()
 
 
 def drive(flow: Flow[..., Any], client: SyncPrefectClient, run_id: UUID) -> State[Any]:

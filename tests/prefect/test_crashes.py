@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows import runs
 from irontree.flows.local_server import LocalServer
+from irontree.flows.questions import open_question
+from irontree.flows.server_state import ServerState
 from irontree.flows.session import Session
 from irontree.flows.settings import local_environment
 from irontree.flows.taking_up import newest_run, start_what_waits
@@ -24,10 +27,16 @@ from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, wait_until
 from tests.support.processes import Witness
+from tests.support.repositories import git
 
 pytestmark = pytest.mark.timeout(300)
 
+PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
 CHAIN = f"{GREETING}\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
+
+
+def checked_by(command: str) -> str:
+    return f"verify:\n  commands: [{{name: tests, run: {json.dumps(command)}}}]\n"
 
 
 @pytest.fixture
@@ -39,21 +48,21 @@ def witness(tmp_path) -> Iterator[Witness]:
 
 
 class Held:
-    """A project whose agent works, in its first attempt, until it is released; its loop is approved."""
+    """A project whose agent, or else whose check, works in its first attempt until it is released."""
 
-    def __init__(self, folder: Path, client, witness: Witness, spec: str = CHAIN) -> None:
+    def __init__(self, folder: Path, client, witness: Witness, *, at: str = "agent") -> None:
         self.folder = folder
         (folder / "hold").touch()
-        agent = f"""\
-if mkdir {folder}/started; then
+        wait = f"""\
+if mkdir {folder}/started 2>&-; then
   {witness.hold}
   echo half > half.txt
   while [ -e {folder}/hold ]; do sleep 0.05; done
   rm half.txt
 fi
-echo whole > "$IRONTREE_TASK_KEY.txt"
 """
-        self.toy = make_toy(folder / "held", client, spec, agent=agent)
+        agent, check = (wait, "true") if at == "agent" else ("", wait)
+        self.toy = make_toy(folder / "held", client, CHAIN, agent=f"{agent}{PLAIN}", settings=checked_by(check))
 
     def release(self) -> None:
         (self.folder / "hold").unlink()
@@ -63,19 +72,25 @@ echo whole > "$IRONTREE_TASK_KEY.txt"
 def undisturbed(tmp_path_factory, api_url) -> dict[str, Any]:
     """What there is after a run that nobody disturbed."""
     with runs.connect() as client:
-        toy = make_toy(tmp_path_factory.mktemp("undisturbed"), client, CHAIN, "issue", "loop", agent=PLAIN)
+        toy = make_toy(
+            tmp_path_factory.mktemp("undisturbed"),
+            client,
+            CHAIN,
+            "issue",
+            "loop",
+            agent=PLAIN,
+            settings=checked_by("true"),
+        )
         loop_id = toy.authorise()
         with served(toy):
             assert toy.go(loop_id).state_name == "Goal reached"
         return dict(outcome(toy.app))
 
 
-PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
-
-
 @pytest.fixture
-def held(tmp_path, client, witness) -> Held:
-    return Held(tmp_path, client, witness)
+def held(request, tmp_path, client, witness) -> Held:
+    """Held while the agent works, or where the test says."""
+    return Held(tmp_path, client, witness, at=getattr(request, "param", "agent"))
 
 
 def ends_as(toy: Toy, undisturbed: dict[str, Any]) -> bool:
@@ -106,15 +121,47 @@ def session(held, witness, home, environment):
         yield session, loop_id
 
 
-def test_the_flow_process_of_an_issue_is_killed_while_the_agent_works(held, session, witness, undisturbed):
-    """The agent dies with it, the loop notices, and the attempt is given back."""
+@pytest.mark.parametrize(("held", "given_back"), [("agent", 1), ("check", 0)], indirect=["held"])
+def test_the_flow_process_of_an_issue_is_killed(held, session, witness, undisturbed, given_back):
+    """Agent and check die with it, the loop notices, and an attempt that was cut off is given back."""
     terminal, loop_id = session
     kill(held.toy, held.toy.runs_of(1)[0].id)
     witness.wait_until_all_are_gone()
     assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
     terminal.come_to_rest()
-    assert "run_interrupted" in held.toy.events()
+    assert held.toy.events().count("run_interrupted") == given_back
     assert ends_as(held.toy, undisturbed)
+
+
+def test_the_run_of_an_issue_is_cancelled_in_the_browser(held, session, witness, client):
+    """That holds: the agent is killed, its work is kept, the loop halts, and a person says how to go on."""
+    terminal, loop_id = session
+    runs.cancel(client, held.toy.runs_of(1)[0].id)
+    witness.wait_until_all_are_gone()
+    assert follower(held.toy.app, terminal, loop_id).follow() == "halted"
+    assert held.toy.events() == ["task_published", "run_started", "run_interrupted", "checkup_preflight_blocked"]
+    assert "half" in git(held.toy.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
+    [asking] = held.toy.suspended()
+    assert "was cancelled in Prefect" in held.toy.asked(asking.id).description
+    assert follower(held.toy.app, terminal, loop_id, "issue-1=go-on").follow() == "completed"
+    terminal.come_to_rest()
+    assert faults(held.toy.app) == []
+
+
+def test_the_run_of_the_loop_is_cancelled_in_the_browser(held, session, witness, client):
+    """That holds for the issue too, until somebody resumes the loop."""
+    terminal, loop_id = session
+    runs.cancel(client, newest_run(held.toy.app, loop_id).id)
+    witness.wait_until_all_are_gone()
+    assert follower(held.toy.app, terminal, loop_id).follow() == "stopped"
+    terminal.come_to_rest()
+    assert held.toy.loop(loop_id).entity.halt_reason == "blocked"
+    assert held.toy.events() == ["task_published", "run_started", "run_interrupted"]
+    assert start_what_waits(held.toy.app) == ()
+    terminal.set_going(loop_id)
+    assert follower(held.toy.app, terminal, loop_id).follow() == "completed"
+    terminal.come_to_rest()
+    assert faults(held.toy.app) == []
 
 
 def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, session, undisturbed):
@@ -131,15 +178,18 @@ def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, sess
 
 
 def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_on(
-    held, session, witness, home, environment, undisturbed
+    held, session, witness, client, home, environment, undisturbed
 ):
+    """...and no run seems to go on meanwhile."""
     terminal, loop_id = session
     os.kill(terminal._serving._program.pid, signal.SIGKILL)
     witness.wait_until_all_are_gone()
     with pytest.raises(ServerUnavailable, match="has ended") as refusal:
         follower(held.toy.app, terminal, loop_id).follow()
     assert f"irontree task resume {loop_id}" in refusal.value.remedy
+    assert runs.taken_up(client, held.toy.id) != ()
     terminal.__exit__(None, None, None)
+    assert runs.taken_up(client, held.toy.id) == ()
     with Session(held.toy.app, environment=environment, home=home) as another:
         another.wait_ready()
         assert another.serves
@@ -201,19 +251,57 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
         assert ends_as(held.toy, undisturbed)
 
 
-def test_prefects_database_is_deleted_under_an_open_question_which_is_asked_again(tmp_path):
-    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
-        toy = make_toy(tmp_path / "toy", client, FRIENDLY)
+def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path):
+    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
+        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
-        with Session(toy.app, environment=environment, home=home) as session:
-            session.wait_ready()
-            _, first = follow(toy.app, session, loop_id)
+        with served(toy):
+            toy.go(loop_id)
+        drain()
+        kill_server(home)
+        wait_until(lambda: ServerState(home).address())
+        with served(toy):
+            toy.answer(toy.suspended()[0].id, "accept and publish this commit")
+            assert toy.rest(loop_id).state_name == "Goal reached"
+        assert faults(toy.app) == []
+
+
+def test_a_process_that_dies_before_its_form_is_stored_leaves_no_run_that_cannot_be_answered(tmp_path, client):
+    """Prefect sets the state of a run first, then stores what it asks."""
+    toy = make_toy(tmp_path, client, FRIENDLY, "issue", "loop")
+    loop_id = toy.authorise()
+    with served(toy):
+        toy.go(loop_id)
+        [asking] = toy.suspended()
+        key = toy.asked(asking.id).key
+        wait_until(lambda: toy.app.alive(str(asking.id)).holder() is None)
+        for part in ("schema", "description"):
+            client.request("DELETE", f"/flow_runs/{asking.id}/input/suspended-{key}-{part}")
+        assert open_question(client, asking.id) is None
+        start_what_waits(toy.app)
+        assert wait_until(lambda: open_question(client, asking.id)).key != key
+        toy.answer(asking.id, "accept and publish this commit")
+        assert toy.rest(loop_id).state_name == "Goal reached"
+
+
+def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path):
+    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
+        toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
+        loop_id = toy.authorise()
+        with served(toy):
+            toy.go(loop_id)
+            before = toy.asked(toy.suspended()[0].id)
+        drain()
         (home / "prefect.db").unlink()
         kill_server(home)
-        with Session(toy.app, environment=environment, home=home) as session:
-            session.wait_ready()
-            assert toy.all_runs() == []
-            start_what_waits(toy.app)
-            _, again = follow(toy.app, session, loop_id)
-            assert [asked.description for asked in again.asked] == [asked.description for asked in first.asked]
-            assert follow(toy.app, session, loop_id, "issue-1=accept")[0] == "completed"
+        wait_until(lambda: ServerState(home).address())
+        toy.deploy("issue", "loop", "janitor")
+        assert toy.all_runs() == []
+        with served(toy):
+            run = client.create_flow_run_from_deployment(client.read_deployment_by_name(f"janitor/{toy.id}").id)
+            wait_until(lambda: runs.state(client, run.id).final)
+            toy.settle()
+            [asking] = toy.suspended()
+            assert toy.asked(asking.id) == replace(before, run_id=asking.id)
+            toy.answer(asking.id, "accept and publish this commit")
+            assert toy.rest(loop_id).state_name == "Goal reached"

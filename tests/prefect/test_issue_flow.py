@@ -15,7 +15,7 @@ from irontree.flows import questions, runs
 from irontree.flows.taking_up import wake
 from irontree.services.answers import Answer, answer_issue
 from tests.prefect.harness import logs
-from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, wait_until
+from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, wait_until
 from tests.support.repositories import git
 
 ACCEPT = "accept and publish this commit"
@@ -138,6 +138,14 @@ def test_an_answer_to_an_earlier_asking_is_refused_and_the_question_stays_open(s
     assert standing.asked(asked).key != earlier
 
 
+def test_a_form_that_was_left_open_in_a_browser_is_no_answer_to_the_next_question(standing, asked, client):
+    """Prefect's pages do not say which question they answer; our forms do."""
+    left_open = {"decision": ACCEPT, "approver": "Ada", "question": "issue-1-2-pending-acceptance"}
+    with pytest.raises(AnswerRefused, match="was expected"):
+        questions.answer(client, asked, left_open, key=standing.asked(asked).key)
+    assert standing.asked(asked).choices == (ACCEPT, SEND_BACK)
+
+
 @pytest.mark.parametrize("state", [Cancelled(), Failed(message="by hand")])
 def test_a_suspended_run_that_somebody_cancels_or_changes_asks_again_when_it_is_started(standing, asked, client, state):
     client.set_flow_run_state(asked, state, force=True)
@@ -201,13 +209,40 @@ def test_a_changed_document_is_approved_in_the_form_by_its_revision_and_a_run_of
     assert toy.drive(run_id).name == "Suspended"
     question = toy.asked(run_id)
     assert "was not taken" in question.description
-    revision = next(word for word in question.description.split("`") if len(word) == 8 and word != "00000000")
-    toy.answer(run_id, approve, revision=revision)
+    name = question.description.partition("Revision to approve: `")[2].partition("`")[0]
+    toy.answer(run_id, approve, revision=name)
     assert toy.drive(run_id).name == "Superseded"
-    assert toy.state().approved_revision == revision
+    assert toy.state().approved_revision == name.partition("-")[0]
     successor = toy.start()
     assert successor != run_id
     assert toy.drive(successor).name == "Done"
+
+
+# --- what refuses to go on ------------------------------------------------------------------------------------
+
+
+def test_a_step_that_cannot_be_taken_now_ends_the_run_calmly_with_what_to_do(tmp_path, client):
+    toy = published(tmp_path, client, GREETING)
+    lock = held_by_another_tool(toy)
+    run_id = toy.start()
+    ended = toy.drive(run_id)
+    assert (ended.type.value, ended.name) == ("COMPLETED", "Waiting")
+    assert "another tool holds" in ended.message
+    assert "remove .mino/run.lock" in ended.message
+    assert [text for level, text in logs(client, run_id) if level > logging.INFO] == []
+    lock.unlink()
+    toy.start()
+    assert toy.drive(run_id).name == "Done"
+
+
+def test_a_repository_that_is_not_there_ends_the_run_calmly_with_its_name(tmp_path, client):
+    toy = published(tmp_path, client, GREETING)
+    run_id = toy.start()
+    away = toy.root.rename(tmp_path / "away")
+    ended = toy.drive(run_id)
+    away.rename(toy.root)
+    assert (ended.type.value, ended.name) == ("COMPLETED", "Waiting")
+    assert str(toy.root) in ended.message
 
 
 def test_a_run_whose_state_was_changed_by_hand_is_not_driven_by_two_processes_at_once(tmp_path, client):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 import pytest
 
 from irontree.domain.decide import Halt
 from irontree.flows import runs
 from irontree.flows.loop import loop
-from irontree.flows.taking_up import newest_run, take_up
+from irontree.flows.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.loop import cancel, extend, halt, spend
+from irontree.services.loop import cancel, extend, halt, skip, spend
 from irontree.services.reconcile import reconcile
-from irontree.services.steps import question_of_loop
-from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, make_toy, served
+from irontree.services.steps import Question, next_step, question_of_loop
+from tests.prefect.harness import logs
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served
 from tests.support.repositories import git
 
 ACCEPT = "accept and publish this commit"
@@ -47,8 +51,20 @@ def test_a_loop_halts_where_a_person_is_needed_and_reaches_its_goal_after_the_an
     for number in range(1, 6):
         assert toy.state(number).done
         assert [run.state_name for run in toy.runs_of(number)] == ["Done"]
+    shown = [artifact["data"] for artifact in progress_of(toy, loop_id)]
+    assert shown == [20, 100], "one for each run of the loop: up to the halt, and up to the goal"
+    levels = [level for run in toy.all_runs() for level, _ in logs(toy.client, run.id)]
+    assert len(levels) > 20
+    assert max(levels) == logging.INFO
     subjects = git(toy.root.parent / "remote.git", "log", "--format=%s", "main").splitlines()
     assert sorted(subject.partition(":")[0] for subject in subjects[:-1]) == [f"[run] #{n}" for n in (1, 3, 4, 5)]
+
+
+def progress_of(toy: Toy, loop_id: str) -> list[dict[str, Any]]:
+    """The progress artifacts of the loop, oldest first."""
+    key = {"artifacts": {"key": {"any_": [f"irontree-{toy.id}-loop-{loop_id}"]}}}
+    found = toy.client.request("POST", "/artifacts/filter", json=key).json()
+    return sorted(found, key=lambda artifact: artifact["created"])
 
 
 def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_gets_more(project):
@@ -150,6 +166,92 @@ def test_a_question_that_outlives_its_loop_is_answered_in_the_next_one(project):
         assert toy.go(following).state_name == "Halted"
         toy.answer(toy.suspended()[0].id, ACCEPT)
         assert toy.rest(following).state_name == "Goal reached"
+
+
+@pytest.mark.parametrize("over", ["cancelled", "skipped"])
+def test_an_answer_about_the_issue_counts_although_its_loop_is_over_by_the_time_it_is_given(project, over):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        end(toy, loop_id, over)
+        toy.answer(toy.suspended()[0].id, ACCEPT)
+        toy.settle()
+    assert toy.events()[-1] == "checkup_accept_recorded"
+    assert [run.state_name for run in toy.runs_of(1)] == ["Waiting"]
+
+
+def test_an_answer_about_a_loop_that_is_over_is_refused_with_the_reason(project):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        end(toy, loop_id, "cancelled")
+        toy.answer(toy.suspended()[0].id, SKIP)
+        toy.settle()
+    [run] = toy.runs_of(1)
+    assert run.state_name == "Waiting"
+    assert "its loop is cancelled. The answer of Ada was not taken: " in run.message
+    assert toy.loop_events(loop_id)[-1] == "loop_cancelled"
+
+
+def end(toy: Toy, loop_id: str, how: str) -> None:
+    if how == "cancelled":
+        cancel(toy.app, loop_id, "eve")
+    else:
+        skip(toy.app, loop_id, "greeting", "eve")
+
+
+def test_a_question_whose_run_a_person_cancelled_is_asked_again_when_a_person_resumes_not_before(project, client):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        [asking] = toy.suspended()
+        runs.cancel(client, asking.id)
+        assert start_what_waits(toy.app) == ()
+        assert question_of_issue(toy, loop_id).rule.reason == "pending_acceptance"
+        assert take_up(toy.app, loop_id).id == asking.id
+        toy.settle()
+        assert [run.id for run in toy.suspended()] == [asking.id]
+
+
+def question_of_issue(toy: Toy, loop_id: str) -> Question:
+    found = next_step(toy.app, 1, loop_id)
+    assert isinstance(found, Question)
+    return found
+
+
+def test_a_question_whose_loop_was_cancelled_is_asked_no_more(project):
+    toy, loop_id = project(FRIENDLY)
+    with served(toy):
+        toy.go(loop_id)
+        assert wake_overtaken(toy.app) == ()
+        end(toy, loop_id, "cancelled")
+        assert [run.id for run in wake_overtaken(toy.app)] == [toy.runs_of(1)[0].id]
+        toy.settle()
+    assert toy.suspended() == []
+
+
+def test_a_question_of_a_loop_that_was_cancelled_is_asked_no_more(project):
+    toy, loop_id = project(GREETING, "loop:\n  max_transitions: 1\n")
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert (asking.state_name, wake_overtaken(toy.app)) == ("Suspended", ())
+        end(toy, loop_id, "cancelled")
+        assert [run.id for run in wake_overtaken(toy.app)] == [asking.id]
+        toy.settle()
+    assert toy.rest(loop_id).state_name == "Cancelled"
+
+
+def test_an_issue_whose_run_keeps_ending_without_a_step_becomes_a_question_of_the_loop(project):
+    toy, loop_id = project(GREETING)
+    lock = held_by_another_tool(toy)
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        assert "remove .mino/run.lock" in toy.asked(asking.id).description
+        lock.unlink()
+        toy.answer(asking.id, "reviewed, go on")
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop_events(loop_id) == ["loop_started", "loop_halted", "loop_resumed", "loop_completed"]
 
 
 def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):

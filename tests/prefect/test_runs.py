@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from prefect.states import Completed, Crashed, Pending, Running
+from prefect.states import Cancelling, Completed, Crashed, Pending, Running
 
 from irontree.errors import ServerUnavailable
 from irontree.flows import runs
@@ -82,16 +82,21 @@ def test_a_run_that_a_process_has_taken_up_is_not_scheduled_beside_it(client, en
     assert runs.reschedule(client, run.id).state == state.type.value
 
 
-def test_lost_runs_of_a_workspace_are_marked_as_crashed_and_others_are_left_alone(client, workspace_id, ensure):
-    lost = ensure("one")
-    client.set_flow_run_state(lost.id, Running(), force=True)
+def test_runs_that_were_taken_up_are_found_by_workspace(client, workspace_id, ensure):
+    mine = ensure("one")
+    client.set_flow_run_state(mine.id, Running(), force=True)
     other = client.create_flow_run_from_deployment(deploy(note, "elsewhere"), parameters={"folder": "."})
     client.set_flow_run_state(other.id, Running(), force=True)
-    assert [run.id for run in runs.taken_up(client, workspace_id)] == [lost.id]
-    assert [run.id for run in runs.mark_lost(client, workspace_id, "the runner is gone")] == [lost.id]
-    crashed = runs.state(client, lost.id)
-    assert (crashed.state, crashed.message) == ("CRASHED", "the runner is gone")
-    assert runs.state(client, other.id).state == "RUNNING"
+    assert [run.id for run in runs.taken_up(client, workspace_id)] == [mine.id]
+
+
+@pytest.mark.parametrize(("before", "after"), [(Running(), "CRASHED"), (Cancelling(), "CANCELLED")])
+def test_a_run_whose_process_is_gone_has_crashed_unless_it_was_being_cancelled(client, ensure, before, after):
+    run = ensure("one")
+    client.set_flow_run_state(run.id, before, force=True)
+    runs.mark_ended(client, runs.state(client, run.id), "its process is gone")
+    ended = runs.state(client, run.id)
+    assert (ended.state, ended.message) == (after, "its process is gone")
 
 
 def test_a_suspended_run_is_cancelled_at_once(client, workspace_id):

@@ -11,7 +11,7 @@ from irontree.flows import runs
 from irontree.flows.session import Session
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
-from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, wait_until
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until
 from tests.support.repositories import git
 
 
@@ -47,7 +47,7 @@ def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tm
     ]
     assert screen.lines.index("goal reached: everything in scope is done") == len(screen.lines) - 1
     for toy in (first, second):
-        assert runs.taken_up(client, toy.id) == ()
+        assert [run for run in runs.taken_up(client, toy.id) if run.name != "janitor"] == []  # on its schedule
         assert faults(toy.app) == []
     assert {run.parameters["number"] for run in first.all_runs() if "number" in run.parameters} == {1, 2, 3, 4, 5}
     assert {run.parameters["number"] for run in second.all_runs() if "number" in run.parameters} == {1}
@@ -72,6 +72,47 @@ def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(t
         [asking] = toy.suspended()
         runs.cancel(client, asking.id)
         assert follower(toy.app, session, loop_id, "issue-1=accept").follow() == "completed"
+
+
+# --- other commands ---------------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_is_typed_as_a_command_wakes_the_run_that_waits_and_its_loop(tmp_path, client, api_url):
+    toy = make_toy(tmp_path, client, FRIENDLY, "issue", "loop")
+    loop_id = toy.authorise()
+    with served(toy):
+        toy.go(loop_id)
+    with typed(toy.root, ["checkup", "accept", "issue-1"], {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
+        assert command.end() == 0, command.said
+    assert f"loop {loop_id} goes on: {api_url.removesuffix('/api')}/runs/flow-run/" in command.said
+    assert {run.state for run in toy.all_runs() if run.state != "COMPLETED"} == {"SCHEDULED"}
+    with served(toy):
+        assert toy.rest(loop_id).state_name == "Goal reached"
+
+
+def test_cancelling_a_loop_as_a_command_closes_the_form_of_its_question(tmp_path, client, api_url):
+    toy = make_toy(tmp_path, client, FRIENDLY, "issue", "loop")
+    loop_id = toy.authorise()
+    with served(toy):
+        toy.go(loop_id)
+    words = ["task", "resume", loop_id, "cancel"]
+    with typed(toy.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
+        assert command.end() == 0, command.said
+    assert toy.suspended() == []
+    with served(toy):
+        toy.settle()
+    assert [run.message for run in toy.runs_of(1)] == ["its loop is cancelled"]
+
+
+def test_detached_the_loop_is_left_to_whoever_serves_it(tmp_path, client, api_url):
+    toy = make_toy(tmp_path, client, GREETING, "issue", "loop")
+    words = ["task", "SPEC.md", "--approve", toy.revision(), "--detach"]
+    with typed(toy.root, words, {"PREFECT_API_URL": api_url}, tmp_path / "log") as command:
+        assert command.end() == 0, command.said
+    [loop_id] = toy.app.loops.ids()
+    [run] = toy.all_runs()
+    assert (run.state, run.parameters["loop_id"]) == ("SCHEDULED", loop_id)
+    assert command.said.splitlines()[-1] == f"Loop {loop_id} is left to a worker: {runs.url_for(run.id)}"
 
 
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------

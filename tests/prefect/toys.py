@@ -129,6 +129,11 @@ class Toy:
 
     # --- getting somewhere -----------------------------------------------------------------------------
 
+    def deploy(self, *flows: str) -> None:
+        """Register the deployments of these flows."""
+        for name in flows:
+            deploy(FLOWS[name], self.id, {"repository": str(self.root)})
+
     def publish(self) -> None:
         """Approve the document, and publish its issues without a loop."""
         app = self.app
@@ -166,11 +171,15 @@ class Toy:
         return self.rest(loop_id)
 
     def rest(self, loop_id: str) -> Run:
-        """The loop's newest run, once every run of this toy has ended or asks."""
-        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
+        """The loop's newest run, once everything is settled."""
+        self.settle()
         found = newest_run(self.app, loop_id)
         assert found
         return found
+
+    def settle(self) -> None:
+        """Wait until every run of this toy has ended or asks."""
+        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
 
     # --- looking at it ---------------------------------------------------------------------------------
 
@@ -234,9 +243,16 @@ def make_toy(
     """A toy with the deployments of these *flows*."""
     folder.mkdir(exist_ok=True)
     toy = Toy(lay_out(folder, agent, spec, settings), client)
-    for name in flows:
-        deploy(FLOWS[name], toy.id)
+    toy.deploy(*flows)
     return toy
+
+
+def held_by_another_tool(toy: Toy) -> Path:
+    """Let a tool on another host hold the run lock; the lock's file."""
+    lock = toy.root / ".mino" / "run.lock"
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    lock.write_text(f"task_key: other\nissue_number: 9\nacquired_at: {since}\nhost: builder-2\n")
+    return lock
 
 
 class Runner:

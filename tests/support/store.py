@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from irontree.domain.events import IssueEvent, LoopHalted, LoopStarted, RunStarted, TaskPublished, VerifyPassed
+from irontree.domain.events import IssueEvent, RunStarted, TaskPublished, VerifyPassed
 from irontree.domain.loop import LoopEntity
+from irontree.domain.loop_events import LoopHalted, LoopStarted
 from irontree.domain.plan import AgentSpec, Approval, Criterion, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 
 SHA = "00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee"

@@ -200,6 +200,7 @@ def form(text: str, reason: str) -> FormView:
         report_path=".mino/reports/issue-7/report.md",
         not_before=NOW,
         revision="1a2b3c4d",
+        before=(text,),
         diff=text,
     )
 
@@ -224,7 +225,7 @@ def approval(text: str) -> ApprovalView:
     return ApprovalView(
         revision="1a2b3c4d",
         spec_path=text,
-        tasks=(PlannedView(node(text), 0, "new", coverage(text)), PlannedView(node(text), 1, text, (), 7)),
+        tasks=(PlannedView(node(text), 0, "new", coverage(text)), PlannedView(node(text), 1, text, (), 7, (text,))),
         policy=policy(text),
         budget=60,
         loop_mode=True,
@@ -233,6 +234,7 @@ def approval(text: str) -> ApprovalView:
         trivial=(text,),
         warnings=(text,),
         quotes=(QuoteView(text, text),),
+        before=(text,),
         diff=text,
     )
 

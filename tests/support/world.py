@@ -222,7 +222,7 @@ class Scene:
             checks=self.checks,
             clock=self.clock,
             renderer=self.renderer,
-            policy=lambda: self.policy,
+            policy=lambda _: self.policy,
             preferences=lambda: self.preferences,
             origin=Origin("ada", "command"),
             progress=self.notes,

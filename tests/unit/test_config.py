@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+import irontree.config
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import AgentSpec, CheckCommand, PublishPolicy, WorkspacePolicy
@@ -18,8 +20,6 @@ verify:
   seconds: 60
   detection: false
 issue: {close_on_done: manual}
-report: {promotion: never, docs_path: notes/}
-comment: {reply: always}
 agent:
   adapter: replay
   command: agent -p 'do it' "${HOME}"
@@ -31,12 +31,11 @@ publish: {mode: pull_request, remote: upstream, target_branch: trunk}
 forge: {adapter: memory}
 loop: {max_transitions: 20, lease_stale_hours: 12}
 run: {max_retry_count: 0, lock_stale_hours: 4}
-composite_threshold: 5
-backup: {push: true}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
 """
 
 
+SOURCE = Path(irontree.config.__file__).parent
 SECTIONS = {name: type(value) for name, value in Config() if isinstance(value, Section)}
 
 
@@ -60,10 +59,18 @@ def test_without_a_file_everything_has_its_default(tmp_path):
 
 def test_the_defaults_are_the_protocol_s():
     config = Config()
-    assert (config.issue.close_on_done, config.report.promotion, config.comment.reply) == (None, "auto", "auto")
-    assert (config.report.docs_path, config.composite_threshold) == ("docs/integrations/", 3)
+    assert config.issue.close_on_done is None
     assert (config.run.lock_stale_hours, config.loop.lease_stale_hours, config.run.max_retry_count) == (2, 6, 3)
-    assert (config.publish.mode, config.forge.adapter, config.backup.push) == ("direct", "local", False)
+    assert (config.publish.mode, config.forge.adapter) == ("direct", "local")
+
+
+@pytest.mark.parametrize(
+    ("section", "key"), [(name, key) for name, section in SECTIONS.items() for key in section.model_fields]
+)
+def test_every_setting_is_read_somewhere(section, key):
+    """A setting without effect is a lie."""
+    readers = "".join((SOURCE / name).read_text() for name in ("config.py", "bootstrap.py"))
+    assert re.search(rf"\.{section}\.({key}\b|model_dump\(\))", readers)
 
 
 def test_every_key_can_be_set():
@@ -130,7 +137,7 @@ def test_configured_commands_replace_detection():
         ("verify:\n  commands: ['']\n", "`verify.commands.0.name`: expected"),
         ("verify:\n  commands: [a, a]\n", "`verify.commands`: two checks have the name a"),
         ("verify: yes\n", "`verify`: expected keys below it, got 'yes'"),
-        ("backup:\n  push: yes\n", "`backup.push`: expected true or false, got 'yes'"),
+        ("workspace:\n  pristine: yes\n", "`workspace.pristine`: expected true or false, got 'yes'"),
         ("publish:\n  mode: derict\n", "`publish.mode`: expected 'direct' or 'pull_request', got 'derict'"),
         ("publish:\n  target_branch: 1.0\n", "`publish.target_branch`: expected text, got 1.0"),
         ("agent:\n  command: it's\n", "`agent.command`: No closing quotation"),
@@ -152,7 +159,7 @@ def test_what_is_wrong_is_said_with_file_line_and_key(text, message):
 
 
 def test_everything_that_is_wrong_is_said_at_once():
-    found = refusal("verfy: 1\nrun:\n  max_retry_count: x\nbackup: {push: 1}\n")
+    found = refusal("verfy: 1\nrun:\n  max_retry_count: x\nworkspace: {pristine: 1}\n")
     assert len(found.splitlines()) == 3
 
 
@@ -165,12 +172,12 @@ def test_a_new_file_says_where_its_values_come_from(tmp_path):
     path = tmp_path / "config.yml"
     write_config(
         path,
-        {"verify.commands": ["pytest -q"], "publish.remote": "origin", "composite_threshold": 4},
+        {"verify.commands": ["pytest -q"], "publish.remote": "origin", "loop.max_transitions": 4},
         {"verify.commands": "found: pyproject.toml", "publish.remote": "the only one\nthere is"},
     )
     assert path.read_text() == (
         "verify:\n  # found: pyproject.toml\n  commands:\n  - pytest -q\n"
-        "publish:\n  # the only one\n  # there is\n  remote: origin\ncomposite_threshold: 4\n"
+        "publish:\n  # the only one\n  # there is\n  remote: origin\nloop:\n  max_transitions: 4\n"
     )
     assert load_config(path).publish.remote == "origin"
 

@@ -230,7 +230,7 @@ def meta_keys(path: Path) -> Iterator[str]:
                 | ast.AnnAssign(target=ast.Name(id="meta"), value=value)
             ):
                 yield from dict_keys(value)
-            case ast.FunctionDef(name="meta" | "_observed"):
+            case ast.FunctionDef(name="meta" | "_observed" | "_renewed_from"):
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Return) and inner.value:
                         yield from dict_keys(inner.value)
@@ -307,7 +307,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             r"[a-z]+(-[a-z]+)+", check
         ):
             yield check
-        case ast.FunctionDef(name="_check_of"):
+        case ast.FunctionDef(name="check_of"):
             yield from (
                 inner.value.value
                 for inner in ast.walk(node)

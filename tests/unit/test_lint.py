@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irontree.domain.events import ISSUE_EVENTS, LOOP_EVENTS, IssueEvent
+from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.lint import MAX_CHARACTERS, comment_problems, slim, status_problems
+from irontree.domain.loop_events import LOOP_EVENTS
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"

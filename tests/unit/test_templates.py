@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import unicodedata
 from functools import cache
 from importlib.resources import files
@@ -10,7 +12,8 @@ import pytest
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 
-from irontree.domain.halt import RULE
+from irontree.cli.hints import OpenQuestion
+from irontree.domain.halt import RULE, RULES
 from irontree.domain.lint import MAX_CHARACTERS, comment_problems, status_problems
 from irontree.domain.plan import PublishPolicy
 from irontree.rendering import JinjaRenderer
@@ -158,6 +161,15 @@ def test_the_headings_are_the_contracts(template: str, heading: str):
     assert rendered(f"comments/{template}.md", ORDINARY).splitlines()[0] == heading
 
 
+@pytest.mark.parametrize("template", [name for name in STATUS_COMMENTS if "loop" not in name])
+def test_every_command_in_a_comment_is_one_that_answers_or_shows(template: str):
+    """A person who types it must not be refused."""
+    shown = RENDERER.render(template, comment=CommentView(number=7, marker=MARKER))
+    legal = {command for rule in RULES if rule.phases for _, command in OpenQuestion(rule.reason, number=7).answers}
+    named = set(re.findall(r"`(irontree [^`]*)`", shown))
+    assert named <= legal | {"irontree show issue-7"}
+
+
 def test_links_are_web_addresses_or_left_out():
     shown = rendered("comments/verify-pending-acceptance.md", ORDINARY)
     assert f"Commit: https://example.com/commit/{SHA}\n" in shown
@@ -283,7 +295,8 @@ def test_the_approval_names_loop_mode_the_revision_every_command_and_the_branch(
     shown = rendered("forms/intake.md", ORDINARY)
     assert "You are authorizing Loop Mode to autonomously execute the following plan" in shown
     assert shown.count("`1a2b3c4d`") == 2
-    assert f"- Agent: `{ORDINARY} --print`" in shown
+    assert f"- Agent: `{shlex.join((ORDINARY, '--print'))}`" in shown
+    assert f"- Check of `auth-login`: `{ORDINARY}`" in shown
     assert f"- Check `{ORDINARY}`: `{ORDINARY}`" in shown
     assert "pushed to `main` of `origin`" in shown
 

@@ -6,9 +6,12 @@ as well says so in `agent.command`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from irontree.errors import ConfigRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +68,20 @@ PROGRAMS: Final = (
 def installed(programs: Collection[str]) -> tuple[AgentProgram, ...]:
     """Those of *programs* (names on PATH) that are known here, in the table's order."""
     return tuple(agent for agent in PROGRAMS if agent.program in programs)
+
+
+def require_agent(command: Sequence[str]) -> None:
+    """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
+
+    One that is named with a folder may be relative to the workspace, so only its first attempt can tell.
+    """
+    if not command:
+        raise ConfigRefused(
+            "agent.command is empty: nobody would do the work",
+            remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
+        )
+    if "/" not in command[0] and shutil.which(command[0]) is None:
+        raise ConfigRefused(
+            f"{command[0]}, the program of the agent's command, is not on PATH",
+            remedy="install it, or name another under agent.command in .mino/config.yml",
+        )

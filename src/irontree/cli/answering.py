@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.domain.halt import RULES, Choice, Need
+from irontree.domain.spec import Requirements
+from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
 from irontree.services.answers import Answer
+from irontree.services.publish import publication_order
 from irontree.services.steps import Question
 
-_FORM = re.compile(r"(?P<target>issue-(?P<number>[1-9]\d*)|loop)=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL)
+_FORM = re.compile(
+    r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL
+)
 VALUES: Final[dict[Need, re.Pattern[str]]] = {
     "count": re.compile(r"[1-9]|[1-4]\d|50"),
-    "revision": re.compile(r"[0-9a-f]{8}"),
+    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8})?"),
 }
 """How what a choice needs is written."""
 _EXAMPLE: Final[dict[Need, str]] = {"count": "2", "revision": "REVISION", "note": "NOTE"}
@@ -23,11 +29,12 @@ _EXAMPLE: Final[dict[Need, str]] = {"count": "2", "revision": "REVISION", "note"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One prepared answer; `number` None is for the loop itself."""
+    """One prepared answer, for the issue with that `number` or task `key`; without both, for the loop itself."""
 
     text: str
     number: int | None
     choice: str
+    key: str = ""
     note: str = ""
     count: int | None = None
     revision: str | None = None
@@ -35,7 +42,8 @@ class Prepared:
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
         names = [choice.name for choice in question.rule.choices]
-        return question.issue_number == self.number and self.choice in names
+        meant = question.task_key == self.key if self.key else question.issue_number == self.number
+        return meant and self.choice in names
 
     def by(self, name: str, question: Question) -> Answer:
         """The answer in that person's name."""
@@ -54,12 +62,25 @@ def option_for(question: Question, choice: Choice) -> str:
     return f"--answer '{_target(question.issue_number)}={_words(choice)}'"
 
 
-def refuse_unknown(prepared: Sequence[Prepared], numbers: Sequence[int]) -> None:
-    """Raise AnswerRefused if one is meant for an issue that is not in the plan."""
+def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> None:
+    """Raise AnswerRefused if one is meant for a task that is not among these: task keys with their issue numbers."""
     for answer in prepared:
-        if answer.number is not None and answer.number not in numbers:
-            known = ", ".join(f"issue-{number}" for number in numbers)
-            raise AnswerRefused(f"--answer {answer.text!r}: there is no such issue here", remedy=f"one of {known}")
+        if answer.key and answer.key not in issues:
+            raise AnswerRefused(
+                f"--answer {answer.text!r}: there is no such task here", remedy=f"one of {', '.join(issues)}"
+            )
+        if answer.number is not None and answer.number not in issues.values():
+            known = ", ".join(f"issue-{number}" for number in sorted(issues.values()))
+            raise AnswerRefused(
+                f"--answer {answer.text!r}: there is no such issue here", remedy=f"one of {known}, or a task key"
+            )
+
+
+def expected_numbers(requirements: Requirements, states: Mapping[str, TaskState]) -> dict[str, int]:
+    """The issue numbers of the document's tasks by key: those they have, and what new ones get, one after another."""
+    after = itertools.count(1 + max((state.issue_number for state in states.values()), default=0))
+    order = (node.task_key for node in publication_order(requirements))
+    return {key: states[key].issue_number if key in states else next(after) for key in order}
 
 
 def _prepared(text: str) -> Prepared:
@@ -68,9 +89,9 @@ def _prepared(text: str) -> Prepared:
         raise AnswerRefused(
             f"--answer {text!r} is not understood", remedy="write it like 'issue-7=accept:note' or 'loop=extend:20'"
         )
-    number = int(match["number"]) if match["number"] else None
-    choice = _choice(text, match["choice"], for_loop=number is None)
-    return _filled(Prepared(text, number, choice.name), choice, (match["rest"] or "").strip())
+    number, key = int(match["number"]) if match["number"] else None, match["key"] or ""
+    choice = _choice(text, match["choice"], for_loop=number is None and not key)
+    return _filled(Prepared(text, number, choice.name, key), choice, (match["rest"] or "").strip())
 
 
 def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
@@ -89,7 +110,7 @@ def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
 
 
 def _incomplete(prepared: Prepared, choice: Choice, need: Need) -> AnswerRefused:
-    example = f"{_target(prepared.number)}={_words(choice)}"
+    example = f"{prepared.key or _target(prepared.number)}={_words(choice)}"
     return AnswerRefused(f"--answer {prepared.text!r} needs a {need}", remedy=f"for example {example}")
 
 

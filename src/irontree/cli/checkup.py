@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,10 +12,10 @@ from typing import Final
 from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.context import Context
-from irontree.cli.hints import Asked
+from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
 from irontree.cli.questions import asked_about, open_loops
-from irontree.cli.stepwise import take_step
+from irontree.cli.stepwise import goes_on, take_step
 from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
@@ -100,14 +101,14 @@ def _unblock(context: Context) -> int:
     )
 
 
-def _unblocking(options: argparse.Namespace) -> Callable[[Asked], str]:
+def _unblocking(options: argparse.Namespace) -> Callable[[OpenQuestion], str]:
     """The choice that the options name; without any, the plain one of a block."""
     given = {"retry": options.retry, "verify": options.verify, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
     return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
 
 
-def _answer(context: Context, choose: Callable[[Asked], str], wanted: Collection[str]) -> int:
+def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Collection[str]) -> int:
     """Record a decision, then let the run that waits for it see it (design, section 6)."""
 
     def step(app: App, state: TaskState) -> None:
@@ -128,7 +129,7 @@ def _answer(context: Context, choose: Callable[[Asked], str], wanted: Collection
     return take_step(context, step, wanted, beside_loop=True)
 
 
-def _record(app: App, number: int, answer: Answer, asked: Asked | None) -> None:
+def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
     """Hand the answer in; a refusal names the commands that would fit."""
     try:
         answer_issue(app, number, answer)
@@ -141,14 +142,20 @@ def _record(app: App, number: int, answer: Answer, asked: Asked | None) -> None:
 
 
 def _nudge(context: Context, app: App, number: int) -> None:
-    """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now."""
-    from irontree.flows.nudging import nudge  # it imports Prefect, and only if a server runs
+    """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now.
 
+    On the private server a run goes on only while a terminal serves it: else the next command starts it.
+    """
+    from irontree.flows.nudging import nudge  # it imports Prefect, and only if a server runs
+    from irontree.flows.settings import chosen_api_url
+
+    served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
     try:
         started = nudge(app, number)
     except ServerUnavailable as error:
-        started = f"recorded; its run will see it later: {error.message}"
-    if started:
+        context.console.note(f"recorded; its run will see it later: {error.message}")
+        return
+    if started and served:
         context.console.note(started)
 
 

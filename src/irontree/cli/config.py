@@ -48,7 +48,7 @@ def run(context: Context) -> int:
     path = app.repository.root / ".mino" / "config.yml"
     settings = tuple(settings_of(load_config(path)))
     target = _target(app)
-    context.console.show(as_json(path, settings, target), blocks(path, settings, target))
+    context.console.show(lambda: as_json(path, settings, target), blocks(path, settings, target))
     return 0
 
 
@@ -112,6 +112,6 @@ def _plain(value: Any) -> Any:
 def _target(app: App) -> PublishPolicy | None:
     """Where code would be published to today; None where that cannot be said (detached HEAD)."""
     try:
-        return app.policy().publish
+        return app.policy(None).publish
     except EnvironmentRefused:
         return None

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
-from irontree.cli.hints import Asked
+from irontree.cli.hints import OpenQuestion
 from irontree.cli.questions import asked_about, open_loops, open_questions, question_block
-from irontree.domain.chain import digest_chain
 from irontree.domain.state import TaskState
-from irontree.ports import Stream
 from irontree.services import reconcile as service
 from irontree.services.approve import changed_since_approval
+from irontree.services.audit import RESTORE, Finding, stream_findings
+from irontree.services.loop import read_loops
 from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
 from irontree.services.steps import follow_up
 from irontree.services.world import World, read_world
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is not as it should be, and what to do about it."""
-
-    where: str
-    what: str
-    remedy: str = ""
-
-    def line(self) -> str:
-        """In one line."""
-        return f"{self.where}: {self.what}" + (f" -> {self.remedy}" if self.remedy else "")
-
 
 # --- check --------------------------------------------------------------------------------------------------
 
@@ -48,25 +33,14 @@ def check(context: Context) -> int:
 
 def findings(app: App, world: World) -> Iterator[Finding]:
     """Unreadable files, gaps, illegal events, issues without a plan, effects not delivered."""
-    repair = "put the file right, or restore it from refs/irontree/log"
-    yield from (Finding(problem.path, problem.what, repair) for problem in world.problems)
+    yield from (Finding(problem.path, problem.what, RESTORE) for problem in world.problems)
     for number, replay in sorted(world.replays.items()):
         where = f"issue-{number}"
-        if replay.problem:
-            remedy = "`irontree checkup reconcile` records the gap" if replay.missing else repair
-            yield Finding(where, replay.problem, remedy)
+        yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
             yield Finding(where, f"{replay.state.task_key} is in no approved plan", "irontree task SPEC.md")
-        yield from (Finding(where, what, repair) for what in broken_links(app.log.read(number)))
         for failure in app.deliveries.load(number).failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
-
-
-def broken_links(stream: Stream) -> Iterator[str]:
-    """Events that are not the ones written: the next one carries another digest of them (ruling R10)."""
-    for found in digest_chain(stream.records):
-        if found.kind == "mismatch":
-            yield f"the event before sequence {found.sequence} was changed after it was written"
 
 
 # --- reconcile ----------------------------------------------------------------------------------------------
@@ -79,7 +53,7 @@ def reconcile(context: Context) -> int:
         done = service.reconcile(app)
     world = read_world(app)
     found = (*_recorded(done), *findings(app, world))
-    _show(context, found, open_questions(app, world, open_loops(app)))
+    _show(context, found, open_questions(app, world, read_loops(app)[0]))
     return 1 if found else 0
 
 
@@ -129,17 +103,17 @@ def obstacles(app: App, world: World, state: TaskState) -> Iterator[Finding]:
 
 def _clear(context: Context, state: TaskState) -> None:
     text = f"pre-flight ok issue-{state.issue_number}"
-    context.console.show({"issue": state.issue_number, "ok": True}, [Lines((Cell(text, "good"),))])
+    context.console.show(lambda: {"issue": state.issue_number, "ok": True}, [Lines((Cell(text, "good"),))])
 
 
 # --- both ---------------------------------------------------------------------------------------------------
 
 
-def _show(context: Context, found: tuple[Finding, ...], asked: tuple[Asked, ...]) -> None:
-    context.console.show(_as_json(found, asked), _blocks(found, asked))
+def _show(context: Context, found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> None:
+    context.console.show(lambda: _as_json(found, asked), _blocks(found, asked))
 
 
-def _as_json(found: tuple[Finding, ...], asked: tuple[Asked, ...]) -> dict[str, Any]:
+def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> dict[str, Any]:
     return {
         "ok": not found,
         "findings": [{"where": item.where, "what": item.what, "remedy": item.remedy or None} for item in found],
@@ -147,7 +121,7 @@ def _as_json(found: tuple[Finding, ...], asked: tuple[Asked, ...]) -> dict[str, 
     }
 
 
-def _blocks(found: tuple[Finding, ...], asked: tuple[Asked, ...]) -> Iterator[Block]:
+def _blocks(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> Iterator[Block]:
     if found:
         yield Lines(tuple(Cell(item.line(), "bad") for item in found))
     else:

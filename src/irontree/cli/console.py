@@ -6,7 +6,7 @@ Rich is imported when something is drawn on a terminal, and not before.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +32,10 @@ class Console:
     faint_notes: bool = False
     """Whether stderr is a terminal with colours."""
 
-    def show(self, data: Any, blocks: Iterable[Block]) -> None:
+    def show(self, data: Callable[[], Any], blocks: Iterable[Block]) -> None:
         """Print *data* as JSON if that was asked for, else *blocks*, which say the same to a person."""
         if self.json:
-            self.dump(data)
+            self.dump(data())
         elif self.draws:
             from irontree.cli.drawing import draw
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from irontree.bootstrap import set_up
-from irontree.cli.answering import Prepared, prepare, refuse_unknown
+from irontree.cli.agent_programs import require_agent
+from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.parser import UsageError
@@ -19,6 +22,7 @@ from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.approve import propose
 from irontree.services.intake import authorise
+from irontree.services.overview import SERVING
 from irontree.services.world import World
 
 FOLDER = "irontree-demo"
@@ -42,6 +46,8 @@ def run(context: Context) -> int:
     options = context.options
     prepared = prepare(options.answer)
     _refuse_wrong_words(options.approve, prepared)
+    if options.agent is not None:
+        require_agent(_words(options.agent))
     folder = context.folder / options.place
     _refuse_running(context, folder)
     place = lay_out(folder, agent=_words(options.agent or ""))
@@ -50,7 +56,7 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        ask_for_approval(context, app, proposal, loop_mode=True)
+        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         shoot = _in_the_middle if options.kill else None
@@ -74,7 +80,7 @@ def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> N
             f"revision {revision} was approved, but the demo is revision {known.revision}",
             remedy=f"--approve {known.revision}",
         )
-    refuse_unknown(prepared, range(1, len(known.nodes) + 1))
+    refuse_unknown(prepared, expected_numbers(known, {}))
 
 
 def _refuse_running(context: Context, folder: Path) -> None:
@@ -86,7 +92,7 @@ def _refuse_running(context: Context, folder: Path) -> None:
         app = context.at(repository).open()
     except NotARepository:
         return
-    if app.lease.holder() or app.driver.holder() or app.alive("serving").holder():
+    if app.lease.holder() or app.driver.holder() or app.alive(SERVING).holder():
         raise Busy(f"a demo is running in {folder}", remedy="watch it end, or give another folder: irontree demo DIR")
 
 
@@ -99,13 +105,14 @@ def _introduction(place: DemoPlace, agent: str | None) -> str:
     who = (
         f"The coding agent is yours: {agent}\n"
         if agent
-        else "The demo's coding agent replays prepared patches; no model is called, and nothing leaves this machine.\n"
-        "To put a real one in its place: irontree demo --agent 'claude -p --permission-mode acceptEdits'\n"
+        else "The demo's coding agent replays prepared patches; no model is called, and\n"
+        "nothing leaves this machine. To put a real one in its place:\n"
+        "  irontree demo --agent 'claude -p --permission-mode acceptEdits'\n"
     )
     moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""
     return (
-        f"A small Python project, with its history and a bare remote, is in {place.folder}\n"
-        f"Its {place.document.name} will become a tree of issues, and these will be worked through.\n{who}{moved}\n"
+        f"A small Python project, with its history and a bare remote, is in\n  {place.folder}\n"
+        f"Its {place.document.name} will become a tree of issues, worked through one by one.\n{who}{moved}\n"
     )
 
 
@@ -115,11 +122,13 @@ def _where_everything_is(place: DemoPlace) -> str:
         ("the published commits", f"git -C {place.remote} log --oneline main"),
         ("the event log", str(state / "events")),
         ("issues with their comments", str(state / "forge")),
-        ("briefs and reports", f"{state / 'briefs'}, {state / 'reports'}"),
+        ("briefs", str(state / "briefs")),
+        ("reports", str(state / "reports")),
         ("look around", f"irontree -C {place.repository} status"),
     ]
     lines = "".join(f"  {what:28}{where}\n" for what, where in shown)
+    first = "" if shutil.which("irontree") else f", with {Path(sys.executable).parent} on your PATH"
     return (
-        f"\nWhere everything is:\n{lines}\nOn your own repository:\n"
+        f"\nWhere everything is:\n{lines}\nOn your own repository{first}:\n"
         "  irontree init\n  irontree example > SPEC.md\n  irontree task SPEC.md\n"
     )

@@ -7,6 +7,7 @@ from typing import Final, TextIO
 
 from rich.box import ROUNDED, SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table as RichTable
@@ -25,7 +26,9 @@ STYLES: Final[dict[Style, str]] = {
     "asks": "yellow",
     "command": "bold cyan",
 }
-NARROW: Final = 60
+READABLE: Final = 24
+"""Columns that the last cell of a table wants at least, if it has that much to say."""
+_GAP: Final = 3
 
 
 def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
@@ -37,13 +40,13 @@ def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, forc
     for number, block in enumerate(blocks):
         if number:
             console.print()
-        console.print(_drawn(block, narrow=console.width < NARROW))
+        console.print(_drawn(block, console.width))
 
 
-def _drawn(block: Block, *, narrow: bool) -> RenderableType:
+def _drawn(block: Block, width: int) -> RenderableType:
     match block:
         case Table():
-            return _table(block, narrow=narrow)
+            return _table(block, width)
         case Lines():
             return _lines(block)
         case Verbatim():
@@ -51,9 +54,9 @@ def _drawn(block: Block, *, narrow: bool) -> RenderableType:
             return _under(block.title, Syntax(text, block.language, theme="ansi_dark", background_color="default"))
 
 
-def _table(block: Table, *, narrow: bool) -> RenderableType:
-    """On a narrow terminal every row is two lines: columns would leave nothing to read."""
-    if narrow:
+def _table(block: Table, width: int) -> RenderableType:
+    """Where the columns would leave too little for the last one, every row is two lines."""
+    if not _fits(block, width):
         return _under(block.title, Group(*(_stacked(row) for row in block.rows)))
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
     for number, heading in enumerate(block.headings):
@@ -64,12 +67,22 @@ def _table(block: Table, *, narrow: bool) -> RenderableType:
     return _under(block.title, drawn)
 
 
+def _fits(block: Table, width: int) -> bool:
+    """Whether the last column has room to be read."""
+    columns = zip(*([_text(value).cell_len for value in row] for row in (block.headings, *block.rows)), strict=True)
+    widths: list[int] = [max(column) for column in columns]
+    *most, last = widths
+    return width - sum(most) - _GAP * len(most) >= min(last, READABLE)
+
+
 def _stacked(row: tuple[Cell | str, ...]) -> RenderableType:
-    """The first and the last column, which say what it is, and under them the rest."""
+    """The first and the last column, which say what it is, and under them the rest; of two, one under the other."""
     first, *middle, last = row
+    if not middle:
+        return Group(_text(first), Padding(_text(last), (0, 0, 0, 3)))
     rest = [_text(value) for value in middle if cell(value).text.strip()]
     heading = Text.assemble(_text(first), " ", _text(last))
-    return Group(heading, Text.assemble("   ", Text("  ").join(rest))) if rest else heading
+    return Group(heading, Padding(Text("  ").join(rest), (0, 0, 0, 3))) if rest else heading
 
 
 def _lines(block: Lines) -> RenderableType:

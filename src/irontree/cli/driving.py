@@ -6,14 +6,16 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.console import Console
+from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
+from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused
 from irontree.flows.local_server import LocalServer
@@ -24,6 +26,7 @@ from irontree.flows.settings import (
     local_environment,
     state_folder,
 )
+from irontree.services.loop import read_loop
 from irontree.services.overview import overview
 from irontree.services.world import World
 
@@ -34,7 +37,13 @@ if TYPE_CHECKING:
 
 Shoot = Callable[[World], bool]
 
-INTERRUPTED = 130
+_HOW_TO_GO_ON: Final = {
+    "halted": "A question is open: answer it with --answer as shown above, or at a terminal",
+    "left": "The question stays open; to be asked again",
+    "stopped": "Go on with",
+    "viewed": "Look on again with",
+}
+"""What is said before `irontree task resume`, by how the following ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,11 @@ class Server:
     configured: str | None
     private: LocalServer | None
 
+    def start(self) -> None:
+        """Let the private one start in the background, while somebody reads."""
+        if self.private:
+            self.private.start()
+
     def environment(self) -> Mapping[str, str]:
         """The settings of every process that uses it; waits until it answers. Raises ServerUnavailable."""
         if self.private is None:
@@ -53,13 +67,21 @@ class Server:
 
 
 @contextmanager
-def local_server(app: App) -> Iterator[Server]:
-    """Start or find the server in the background: it is ready by the time the approval is given."""
+def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
+    """The server for the block; a private one starts with the first call of `start` or `environment`.
+
+    Raises ConfigRefused if runs are to be left to a worker (*detach*) and no server is configured.
+    """
     home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         yield Server(home, configured, None)
         return
-    with LocalServer(home, os.environ) as private:
+    if detach:
+        raise ConfigRefused(
+            "--detach leaves the runs to a worker, but no Prefect server is configured",
+            remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
+        )
+    with closing(LocalServer(home, os.environ)) as private:
         yield Server(home, None, private)
 
 
@@ -106,7 +128,7 @@ class Drive:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
     def _follow(self, session: Session, loop_id: str, shown: Shown, began: float) -> str:
-        """How it ended: the loop's status, `stopped` by Ctrl-C, or `shot`."""
+        """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, or `shot`."""
         from irontree.cli.following import Follower
 
         screen = self._screen()
@@ -116,46 +138,42 @@ class Drive:
             self._begin(session, loop_id, began)
             return follower.follow()
         except KeyboardInterrupt:
-            self._stop(session)
-            return "stopped"
+            return self._stop(session)
         finally:
             screen.close()
 
-    def _stop(self, session: Session) -> None:
+    def _stop(self, session: Session) -> str:
         if not session.serves:
             self._say("The other terminal goes on with it.")
-            return
+            return "viewed"
         self._say("Stopping now; what the agent has done is kept.")
         session.stop()
+        return "stopped"
 
     def _screen(self) -> PlainScreen | RichScreen:
         from irontree.cli.screens import PlainScreen, RichScreen
 
         if self.console.draws and sys.stdin.isatty():
             return RichScreen(self.app.origin.actor)
-        return PlainScreen(self.console.out)
+        return PlainScreen(self.console.out, program_for(self.app.repository.root))
 
     def _ending(self, loop_id: str, status: str) -> int:
         """Show the tree as it stands, and what to type next; no address that is dead by then."""
         self._say("")
+        gone = read_loop(self.app, loop_id).cancelled
         for row in overview(self.app).issues:
-            self._say(tree_line(row))
+            self._say(tree_line(row, skipped=row.task_key in gone))
         for answer in self.prepared:
             self._say(f"Not needed: --answer {answer.text!r}")
         if status == "completed":
-            return 0
+            return OK
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
-            return 1
-        self._say(f"Go on with: irontree task resume {loop_id}")
-        return INTERRUPTED if status == "stopped" else 1
+            return REFUSED
+        self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
+        return REFUSED if status == "halted" else INTERRUPTED
 
     def _leave_to_worker(self, loop_id: str) -> int:
-        if self.server.private is not None:
-            raise ConfigRefused(
-                "--detach leaves the runs to a worker, but no Prefect server is configured",
-                remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
-            )
         from irontree.flows.runs import url_for
         from irontree.flows.starting import start_loop
 

@@ -29,7 +29,7 @@ def run(context: Context) -> int:
     stream = app.log.read(number)
     if not stream.highest_sequence:
         world.state(number)
-    context.console.show(as_json(stream), blocks(stream))
+    context.console.show(lambda: as_json(stream), blocks(stream))
     return 0
 
 

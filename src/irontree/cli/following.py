@@ -10,9 +10,9 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
-from irontree.domain.state import Phase
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.questions import Question as Asked
+from irontree.flows.questions import Question as Form
 from irontree.flows.runs import Run
 from irontree.flows.session import Session
 from irontree.services.answers import Answer
@@ -40,7 +40,7 @@ class Screen(Protocol):
         """What is going on right now; replaced by the next."""
         ...
 
-    def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:
+    def ask(self, question: Question, asked: Form, url: str, still_open: Asking) -> Answer | None:
         """A person's answer; None if nobody is there, or it was answered elsewhere meanwhile."""
         ...
 
@@ -53,23 +53,31 @@ class Asking(Protocol):
         ...
 
 
+Seen = tuple[int, str]
+"""An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
+
+
 @dataclass
 class Shown:
-    """How far the log has been shown: the sequence by issue number, and that of the loop."""
+    """How far the log has been shown: the sequence by stream, and that of the loop."""
 
-    issues: dict[int, int]
+    streams: dict[Seen, int]
     loop: int
 
     @classmethod
     def all_of(cls, app: App, loop_id: str) -> Shown:
         """Everything that is in the log now counts as shown."""
-        issues = {number: app.log.read(number).last_sequence for number in app.log.streams()}
-        return cls(issues, read_loop(app, loop_id).sequence)
+        streams = {_stream(state): state.sequence for state in read_world(app).states.values()}
+        return cls(streams, read_loop(app, loop_id).sequence)
+
+
+def _stream(state: TaskState) -> Seen:
+    return state.issue_number, state.approved_revision
 
 
 @dataclass
 class Follower:
-    """Follows one loop; `prepared` are answers given beforehand, used up in order."""
+    """Follows one loop; `prepared` are answers given beforehand, used up in order. Times are in seconds."""
 
     app: App
     session: Session
@@ -79,22 +87,26 @@ class Follower:
     person: str
     shown: Shown
     shoot: Shoot | None = None
+    look_every: float = LOOK_EVERY
+    look_after_every: float = LOOK_AFTER_EVERY
     _answered: set[str] = field(default_factory=set)
     _stopping: bool = False
+    _left: bool = False
     _crashes: int = 0
     _look_after_at: float = 0
 
     def follow(self) -> str:
-        """Until the loop has ended, or waits for somebody who is not here; its status then (`stopped`: by Ctrl-C).
+        """Until the loop has ended, or waits for somebody who is not here; its status then.
 
-        The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
+        It is `stopped` by Ctrl-C, or `left` by Ctrl-C at a question, which stays open. The first Ctrl-C of who serves
+        the flows lets them finish their step; another, or a viewer's, passes.
         """
-        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
+        self._look_after_at = time.monotonic() + self.look_after_every
         while True:
             try:
                 if ended := self._look():
                     return ended
-                time.sleep(LOOK_EVERY)
+                time.sleep(self.look_every)
             except KeyboardInterrupt:
                 if self._stopping or not self.session.serves:
                     raise
@@ -111,10 +123,10 @@ class Follower:
         if status in ("completed", "cancelled"):
             return status
         if not self._stopping and not self._answer_what_is_asked():
-            return "halted"
+            return "left" if self._left else "halted"
         if time.monotonic() < self._look_after_at:
             return None
-        self._look_after_at = time.monotonic() + LOOK_AFTER_EVERY
+        self._look_after_at = time.monotonic() + self.look_after_every
         return "stopped" if self._has_stopped() else None
 
     def catch_up(self) -> None:
@@ -128,14 +140,15 @@ class Follower:
     def _issue_lines(self, world: World) -> list[tuple[str, str]]:
         lines: list[tuple[str, str]] = []
         for state in sorted(world.states.values(), key=lambda state: state.issue_number):
-            if state.sequence <= self.shown.issues.get(state.issue_number, 0):
+            seen = self.shown.streams.get(_stream(state), 0)
+            if state.sequence <= seen:
                 continue
+            name = f"#{state.issue_number} {title_of(world, state.task_key)}"
             for record in self.app.log.read(state.issue_number).records:
-                if record.event.sequence > self.shown.issues.get(state.issue_number, 0):
-                    title = title_of(world, state.task_key)
-                    text = f"#{state.issue_number} {title}: {say_issue_event(record)}"
-                    lines.append((str(record.meta.get("time", "")), text + self._context_of_failure(record)))
-            self.shown.issues[state.issue_number] = state.sequence
+                if record.event.sequence > seen:
+                    text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
+                    lines.append((str(record.meta.get("time", "")), text))
+            self.shown.streams[_stream(state)] = state.sequence
         return lines
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:
@@ -172,15 +185,20 @@ class Follower:
         asked = self.session.asked(question)
         if asked is None or asked.key in self._answered:
             return True
-        answer = self._prepared_answer(question) or self.screen.ask(
-            question, asked, self.session.url_of(asked), lambda: self._question() == question
-        )
+        answer = self._prepared_answer(question) or self._ask(question, asked)
         if answer is None:
-            return self._question() != question
+            return not self._left and self._question() != question
         self._give(question, answer, asked)
         return True
 
-    def _give(self, question: Question, answer: Answer, asked: Asked) -> None:
+    def _ask(self, question: Question, asked: Form) -> Answer | None:
+        try:
+            return self.screen.ask(question, asked, self.session.url_of(asked), lambda: self._question() == question)
+        except KeyboardInterrupt:
+            self._left = True
+            return None
+
+    def _give(self, question: Question, answer: Answer, asked: Form) -> None:
         try:
             self.session.answer(question, answer, asked)
         except AnswerRefused as error:
@@ -217,6 +235,8 @@ class Follower:
         if self._stopping:
             return self.session.at_rest()
         run = self.session.run_of_loop(self.loop_id)
+        if run and run.cancelled:
+            return True
         running = read_loop(self.app, self.loop_id).entity.status == "running"
         if running and run and run.final:
             return self._has_ended(run)
@@ -226,7 +246,7 @@ class Follower:
 
     def _has_ended(self, run: Run) -> bool:
         """The same of a loop whose run came to an end before its time."""
-        if run.state_name == "Stopped" or run.state == "CANCELLED":
+        if run.state_name == "Stopped":
             return True
         self._crashes += 1
         if run.state != "CRASHED" or self._crashes > CRASHES:

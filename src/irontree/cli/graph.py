@@ -1,4 +1,4 @@
-"""`irontree graph`: the dependency graph of all approved tasks as Mermaid text."""
+"""`irontree graph`: the dependency graph of all approved tasks, as Mermaid or Graphviz text or as an SVG picture."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.domain.drawing import mermaid
 from irontree.domain.graph import Graph
+from irontree.domain.pictures import Look, dot, svg
 from irontree.errors import NotEligible
 from irontree.services.world import World, read_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the format."""
-    parser.add_argument("--format", choices=("mermaid",), default="mermaid", help="the notation (default: mermaid)")
+    formats = ("mermaid", "dot", "svg")
+    parser.add_argument("--format", choices=formats, default="mermaid", help="the notation (default: mermaid)")
     add_json(parser)
 
 
@@ -27,13 +29,17 @@ def run(context: Context) -> int:
     if context.options.json:
         context.console.dump(as_json(world))
     else:
-        context.console.write(mermaid(Graph.of(world.nodes.values()), labels(world)))
+        context.console.write(drawn(world, context.options.format))
     return 0
 
 
-def labels(world: World) -> dict[str, str]:
-    """`#12 Title: state` for each task; one without an issue has its title alone."""
-    return {key: _label(world, key) for key in world.nodes}
+def drawn(world: World, notation: str) -> str:
+    """The graph in that notation; each task as `#12 Title: state`, one without an issue by its title alone."""
+    graph = Graph.of(world.nodes.values())
+    if notation == "mermaid":
+        return mermaid(graph, {key: _label(world, key) for key in world.nodes})
+    looks = {key: Look(_label(world, key), _tone(world, key)) for key in world.nodes}
+    return dot(graph, looks) if notation == "dot" else svg(graph, looks)
 
 
 def as_json(world: World) -> dict[str, Any]:
@@ -44,6 +50,17 @@ def as_json(world: World) -> dict[str, Any]:
 def _label(world: World, key: str) -> str:
     state, title = world.states.get(key), world.nodes[key].title
     return f"#{state.issue_number} {title}: {state.phase}" if state else title
+
+
+def _tone(world: World, key: str) -> str:
+    state = world.states.get(key)
+    if state is None or key in world.cancelled:
+        return ""
+    if state.done:
+        return "done"
+    if world.halt_of(state):
+        return "asks"
+    return "busy" if state.started else ""
 
 
 def _node(world: World, key: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, assert_never
 
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
@@ -19,7 +20,7 @@ _ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
 }
 _LOOP_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
-    ("protocol_gap", "go-on"): "irontree task resume {loop_id} continue",
+    ("protocol_gap", "go-on"): "irontree task resume {loop_id} --answer loop=go-on",
     ("loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer loop=extend:20",
 }
 _ANY_ANSWERS: Final[Mapping[str, str]] = {
@@ -30,8 +31,13 @@ DAMAGED: Final = "irontree checkup reconcile"
 """What comes before any answer where the log of an issue has holes."""
 
 
+def program_for(root: Path) -> str:
+    """How to call this program here for the repository at *root*: `irontree`, with `-C` from outside it."""
+    return "irontree" if Path.cwd().is_relative_to(root) else f"irontree -C {shlex.quote(str(root))}"
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OpenQuestion:
     """An open question, as a listing shows it: of an issue, or of a loop if `number` is None."""
 
     reason: str

@@ -19,7 +19,7 @@ from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import Facts, Proposal, agent_settings, default_remote, open_points, propose
+from irontree.cli.proposals import Facts, Setting, default_remote, open_points, settings_for, settings_missing
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
 from irontree.errors import EnvironmentRefused
@@ -43,10 +43,11 @@ class Outcome:
 
     root: Path
     repository_id: str
-    settings: tuple[Proposal, ...]
+    settings: tuple[Setting, ...]
     is_new: bool
     changes: tuple[str, ...]
     open: tuple[str, ...]
+    has_agent: bool = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Set up the repository that the folder is in."""
     outcome = set_up(context, os.environ)
-    context.console.show(as_json(outcome), blocks(outcome))
+    context.console.show(lambda: as_json(outcome), blocks(outcome))
     return 0
 
 
@@ -69,22 +70,23 @@ def set_up(context: Context, environment: Mapping[str, str]) -> Outcome:
     git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
     layout = Layout(git.root)
     is_new, before = not layout.config.exists(), load_config(layout.config)
-    facts = look(git, environment)
-    settings = _settings(facts, before, is_new=is_new)
+    facts = look(git, environment, before)
+    settings = settings_for(facts) if is_new else settings_missing(facts, before)
     changes = (*_make_folder(layout), *_adopt(git))
     if is_new or settings:
         values = {setting.key: setting.value for setting in settings}
         write_config(layout.config, values, {setting.key: setting.why for setting in settings})
     context.open().forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
-    left = tuple(open_points(facts, load_config(layout.config)))
-    return Outcome(git.root, git.id, settings, is_new, changes, left)
+    config = load_config(layout.config)
+    left = tuple(open_points(facts, config))
+    return Outcome(git.root, git.id, settings, is_new, changes, left, has_agent=bool(config.agent.command))
 
 
 # --- what is there ------------------------------------------------------------------------------------------
 
 
-def look(git: GitRepository, environment: Mapping[str, str]) -> Facts:
-    """Everything that the proposals are made from."""
+def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> Facts:
+    """Everything that the settings are made from."""
     remotes = git.remotes()
     style, folder = _test_style(git.root)
     path = environment.get("PATH", os.defpath)
@@ -94,6 +96,7 @@ def look(git: GitRepository, environment: Mapping[str, str]) -> Facts:
         current_branch=git.current_branch(),
         default_branch=git.default_target(default_remote(remotes)),
         programs=frozenset(agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)),
+        agent_found=not config.agent.command or shutil.which(config.agent.command[0], path=path) is not None,
         variables=frozenset(environment),
         test_style=style,
         test_folder=folder,
@@ -126,13 +129,6 @@ def _test_style(root: Path) -> tuple[str, str]:
 
 
 # --- what is written ----------------------------------------------------------------------------------------
-
-
-def _settings(facts: Facts, config: Config, *, is_new: bool) -> tuple[Proposal, ...]:
-    """Of an existing configuration only an agent is filled in: everything else may be missing on purpose."""
-    if is_new:
-        return propose(facts)
-    return () if config.agent.command else agent_settings(facts)
 
 
 def _make_folder(layout: Layout) -> Iterator[str]:
@@ -217,6 +213,8 @@ def _shown(value: Any) -> str:
 
 
 def _next(outcome: Outcome) -> Iterator[str]:
+    if not outcome.has_agent:
+        yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
     if outcome.is_new:
         yield "git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'"
     yield "irontree example > SPEC.md   # then edit it"

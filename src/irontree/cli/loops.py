@@ -12,13 +12,15 @@ from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.cli.questions import open_questions, question_block
-from irontree.domain.events import LoopEvent, Record
+from irontree.domain.events import Record
+from irontree.domain.loop_events import LoopEvent
 from irontree.services.loop import Loop, read_loop
 from irontree.services.narrate import say_loop_event
 from irontree.services.overview import LoopRow, overview, title_of
 from irontree.services.world import World, read_world
 
 SHOWN_TRANSITIONS = 20
+LOOP_HEADINGS = ("LOOP", "DONE", "TRANSITIONS", "STATE")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +34,13 @@ def run(context: Context) -> int:
     app = context.look()
     if context.options.loop_id is None:
         rows = overview(app).loops
-        context.console.show({"loops": [asdict(row) for row in rows]}, list_blocks(rows))
+        context.console.show(lambda: {"loops": [asdict(row) for row in rows]}, list_blocks(rows))
         return 0
     loop, world = read_loop(app, context.options.loop_id), read_world(app)
     records = app.loops.read(loop.id).records
-    data = as_json(loop, world, records)
-    context.console.show(data, [*blocks(loop, world, records), *_asked(app, world, loop)])
+    context.console.show(
+        lambda: as_json(loop, world, records), [*blocks(loop, world, records), *_asked(app, world, loop)]
+    )
     return 0
 
 
@@ -46,14 +49,14 @@ def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[Block]:
     if not rows:
         yield Lines(("No loops yet.", "-> irontree task SPEC.md starts one"))
         return
-    yield Table(("LOOP", "STATE", "DONE", "TRANSITIONS"), tuple(loop_row(row) for row in rows))
+    yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in rows))
 
 
 def loop_row(row: LoopRow) -> tuple[Cell | str, ...]:
     """One loop in a table."""
     at = f" at {row.halt_at}" if row.halt_at else ""
     why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
-    return (row.loop_id, f"{row.status}{why}", f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}")
+    return (row.loop_id, f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
 
 
 def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:

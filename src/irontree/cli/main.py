@@ -41,8 +41,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "status": "the tree, who is busy, what waits for you and how to answer",
             "show": "everything about one issue",
             "events": "the event log of one issue",
-            "graph": "the dependency graph as Mermaid text",
+            "why": "why an issue is done, next, ready, waiting, blocked or skipped",
+            "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
             "loops": "loops, or one loop with its transitions",
+            "audit": "re-derive the whole log and name what in it is not sound",
             "config": "every setting, its value and where it comes from",
         },
     }

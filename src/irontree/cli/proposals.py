@@ -22,6 +22,8 @@ _VENV: Final = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gi
 _VENV_PYTHON: Final = ".venv/bin/python"
 _MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
 _NO_TEST: Final = "no test specified"
+_ANY_AGENT: Final = "any program that reads a prompt on its standard input"
+_EXAMPLE_AGENT: Final = shlex.join(PROGRAMS[0].command)
 _TEST_EXTRAS: Final = ("test", "tests", "dev")
 
 
@@ -35,6 +37,8 @@ class Facts:
     default_branch: str | None = None
     """That of the remote as far as it is known here, else the one that is checked out."""
     programs: frozenset[str] = frozenset()
+    agent_found: bool = True
+    """Whether the program of the configured `agent.command` is there."""
     variables: frozenset[str] = frozenset()
     test_style: str = ""
     """`pytest`, `unittest`, or empty: what the Python tests are written for."""
@@ -43,7 +47,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class Setting:
     """One setting, and where its value comes from."""
 
     key: str
@@ -60,20 +64,27 @@ class _Checks:
     setup: tuple[str, ...] = field(default=())
 
 
-def propose(facts: Facts) -> tuple[Proposal, ...]:
-    """Everything that the repository and the machine suggest."""
-    return (*_agent(facts), *_checks_settings(_checks(facts)), *_publish(facts))
+def settings_for(facts: Facts) -> tuple[Setting, ...]:
+    """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
+    agent = tuple(_agent(facts)) or (Setting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
+    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts))
+
+
+def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
+    """What can be filled in by now: an agent. All else may be missing on purpose."""
+    return () if config.agent.command else tuple(_agent(facts))
 
 
 def open_points(facts: Facts, config: Config) -> Iterator[str]:
     """What a person has to see to, with *config* as it is now."""
     if not config.agent.command:
         known = ", ".join(agent.program for agent in PROGRAMS)
-        example = shlex.join(PROGRAMS[0].command)
         yield (
             f"No coding agent was found on PATH (known: {known}). Install one and type `irontree init` again, or name "
-            f"any program that reads a prompt on stdin in .mino/config.yml: agent: {{command: {example}}}"
+            f"{_ANY_AGENT} under agent.command in .mino/config.yml, such as: {_EXAMPLE_AGENT}"
         )
+    elif not facts.agent_found:
+        yield f"{config.agent.command[0]}, the program of agent.command, is not on PATH: install it, or name another"
     if not config.verify.commands:
         yield (
             "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
@@ -81,6 +92,13 @@ def open_points(facts: Facts, config: Config) -> Iterator[str]:
         )
     if not facts.remotes:
         yield "There is no remote: verified code moves the local branch, and nothing is pushed"
+    elif not config.publish.remote:
+        remote = default_remote(facts.remotes)
+        yield (
+            f"publish.remote is not set: what is approved from now on is pushed to {remote}, what was approved before "
+            f"there was a remote stays local. To push that too, set publish.remote: {remote} in .mino/config.yml and "
+            "approve it again"
+        )
     if facts.default_branch is None and not config.publish.target_branch:
         yield "HEAD is on no branch: set publish.target_branch in .mino/config.yml, or `git switch` to a branch"
 
@@ -90,43 +108,38 @@ def default_remote(remotes: tuple[str, ...]) -> str | None:
     return "origin" if "origin" in remotes else next(iter(remotes), None)
 
 
-def agent_settings(facts: Facts) -> tuple[Proposal, ...]:
-    """What is proposed about the agent alone; nothing where none is installed."""
-    return tuple(_agent(facts))
-
-
-def _agent(facts: Facts) -> Iterator[Proposal]:
+def _agent(facts: Facts) -> Iterator[Setting]:
     found = installed(facts.programs)
     if not found:
         return
     agent = found[0]
     others = f"; also there: {', '.join(other.program for other in found[1:])}" if found[1:] else ""
     why = f"{agent.program} is on PATH{others}; it may edit files unasked"
-    yield Proposal("agent.command", list(agent.command), why)
+    yield Setting("agent.command", list(agent.command), why)
     variables = [name for name in agent.variables if name in facts.variables]
     if variables:
-        yield Proposal("agent.environment", variables, "set here, and the agent may need them (names, never values)")
+        yield Setting("agent.environment", variables, "set here, and the agent may need them (names, never values)")
 
 
-def _checks_settings(checks: _Checks | None) -> Iterator[Proposal]:
+def _checks_settings(checks: _Checks | None) -> Iterator[Setting]:
     if checks is None:
         return
     commands = [{"name": check.name, "run": check.run} for check in checks.commands]
     if commands:
-        yield Proposal("verify.commands", commands, checks.why)
+        yield Setting("verify.commands", commands, checks.why)
     if checks.setup:
-        yield Proposal("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
+        yield Setting("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
 
 
-def _publish(facts: Facts) -> Iterator[Proposal]:
+def _publish(facts: Facts) -> Iterator[Setting]:
     remote = default_remote(facts.remotes)
     if remote:
         of = f", of {', '.join(facts.remotes)}" if facts.remotes[1:] else ""
-        yield Proposal("publish.remote", remote, f"the remote of this repository{of}")
+        yield Setting("publish.remote", remote, f"the remote of this repository{of}")
     branch = facts.default_branch
     if branch:
         why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
-        yield Proposal("publish.target_branch", branch, why)
+        yield Setting("publish.target_branch", branch, why)
 
 
 # --- checks, by kind of project -----------------------------------------------------------------------------

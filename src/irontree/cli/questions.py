@@ -2,43 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
-from irontree.cli.hints import DAMAGED, Asked
-from irontree.domain.halt import RULE, halt_of
+from irontree.cli.hints import DAMAGED, OpenQuestion
+from irontree.domain.halt import RULE
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
-from irontree.services.loop import Loop, read_loop
+from irontree.services.loop import Loop, read_loops
 from irontree.services.overview import title_of
 from irontree.services.world import World
 
 
 def open_loops(app: App) -> tuple[Loop, ...]:
     """Loops that have not ended, oldest first."""
-    found = (read_loop(app, loop_id) for loop_id in app.loops.ids())
-    return tuple(loop for loop in found if loop.entity.status in ("running", "halted"))
+    return still_open(read_loops(app)[0])
 
 
-def loop_of(loops: tuple[Loop, ...], task_key: str) -> str | None:
-    """The newest open loop that has this task in scope."""
+def still_open(loops: Sequence[Loop]) -> tuple[Loop, ...]:
+    """Those of *loops* that have not ended."""
+    return tuple(loop for loop in loops if loop.entity.status in ("running", "halted"))
+
+
+def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
+    """The newest of these open loops that has this task in scope."""
     return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
-def open_questions(app: App, world: World, loops: tuple[Loop, ...]) -> tuple[Asked, ...]:
-    """Those of issues first, lowest number first, then those of loops."""
+def skipped(loops: Sequence[Loop]) -> frozenset[str]:
+    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
+    return frozenset(key for key, loop in _newest(loops).items() if key in loop.cancelled)
+
+
+def given_up(loops: Sequence[Loop]) -> frozenset[str]:
+    """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
+    stopped = (key for key, loop in _newest(loops).items() if loop.entity.status == "cancelled")
+    return skipped(loops) | frozenset(stopped)
+
+
+def _newest(loops: Sequence[Loop]) -> dict[str, Loop]:
+    return {key: loop for loop in loops for key in loop.entity.task_keys}
+
+
+def open_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
+    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
+    alive, nobodys = still_open(loops), given_up(loops)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    of_issues = (asked_about(app, world, loops, state) for state in states)
-    return (*filter(None, of_issues), *_of_loops(loops))
+    of_issues = (asked_about(app, world, alive, state) for state in states if state.task_key not in nobodys)
+    return (*filter(None, of_issues), *_of_loops(alive))
 
 
-def asked_about(app: App, world: World, loops: tuple[Loop, ...], state: TaskState) -> Asked | None:
+def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
     """What this issue asks; None if nothing."""
-    rule = halt_of(state)
+    rule = world.halt_of(state)
     if rule is None:
         return None
-    return Asked(
+    return OpenQuestion(
         reason=rule.reason,
         number=state.issue_number,
         task_key=state.task_key,
@@ -50,14 +70,14 @@ def asked_about(app: App, world: World, loops: tuple[Loop, ...], state: TaskStat
     )
 
 
-def question_block(asked: Asked) -> Block:
+def question_block(asked: OpenQuestion) -> Block:
     """The question and how to answer it."""
     where = f"#{asked.number} {asked.title}" if asked.number is not None else f"Loop {asked.loop_id}"
     why = f": {asked.detail}" if asked.detail else ""
     return Lines((f"{asked.what}{why}", *_answer_lines(asked)), title=where, framed=True)
 
 
-def _answer_lines(asked: Asked) -> Iterator[Cell]:
+def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
     if asked.damaged:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")
@@ -66,11 +86,11 @@ def _answer_lines(asked: Asked) -> Iterator[Cell]:
         yield Cell(f"  {command}", "command")
 
 
-def _of_loops(loops: tuple[Loop, ...]) -> Iterator[Asked]:
+def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
     for loop in loops:
         reason = loop.entity.halt_reason
         if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
-            yield Asked(reason=reason, loop_id=loop.id)
+            yield OpenQuestion(reason=reason, loop_id=loop.id)
 
 
 def _revision_now(app: App, world: World, state: TaskState) -> str | None:
@@ -81,6 +101,6 @@ def _revision_now(app: App, world: World, state: TaskState) -> str | None:
     from irontree.services.approve import propose
 
     try:
-        return propose(app, app.repository.root / plan.spec_path).revision
+        return propose(app, app.repository.root / plan.spec_path).name
     except (IrontreeError, OSError):
         return None

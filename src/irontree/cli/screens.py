@@ -14,22 +14,36 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from irontree.cli.answering import VALUES, option_for
+from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
 from irontree.domain.halt import Choice, Need, choices
-from irontree.flows.questions import Question as Asked
+from irontree.flows.questions import Question as Form
 from irontree.services.answers import Answer
 from irontree.services.steps import Question
 
 LOOK_EVERY = 0.3
-_PROMPTS: Final[dict[Need, str]] = {"count": "How many (1 to 50)", "revision": "Revision that you approve"}
+_PROMPTS: Final[dict[Need, str]] = {
+    "count": "How many (1 to 50)",
+    "revision": "Revision that you approve",
+    "note": "Note",
+}
+_WANTED: Final[dict[Need, str]] = {
+    "count": "That is no whole number from 1 to 50.",
+    "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphen.",
+    "note": "A note is needed: it tells the next attempt what to change.",
+}
+"""What is said to what does not fit."""
+CHOICES: Final = "\n## Your Decision\n"
+"""The heading of the choices in the text of a form (`templates/layouts/parts.md`)."""
 Asking = Callable[[], bool]
 
 
 class PlainScreen:
     """Lines for a pipe or a log; nobody can be asked."""
 
-    def __init__(self, output: TextIO = sys.stdout) -> None:
+    def __init__(self, output: TextIO = sys.stdout, program: str = "irontree") -> None:
         self._output = output
+        self._program = program
 
     def say(self, text: str) -> None:
         """One line, with the time of day (UTC)."""
@@ -42,9 +56,9 @@ class PlainScreen:
     def close(self) -> None:
         """Nothing to restore."""
 
-    def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:  # noqa: ARG002
+    def ask(self, question: Question, asked: Form, url: str, still_open: Asking) -> Answer | None:  # noqa: ARG002
         """Show the question and how it can be answered; there is nobody here, and the page ends with this command."""
-        resume = f"irontree task resume {question.loop_id}"
+        resume = f"{self._program} task resume {question.loop_id}"
         legal = choices(question.rule, in_loop=question.loop_id is not None)
         ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
         self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
@@ -76,12 +90,13 @@ class RichScreen:
         """Leave the terminal as it was."""
         self._status.stop()
 
-    def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:
+    def ask(self, question: Question, asked: Form, url: str, still_open: Asking) -> Answer | None:
         """Show the question, and wait for an answer here or for one from elsewhere, whichever comes first."""
         self._status.stop()
-        self._console.print(Panel(Markdown(printable(asked.description)), title="Your decision", border_style="yellow"))
+        self._console.print(Panel(Markdown(_without_choices(asked)), title="Your decision", border_style="yellow"))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
         legal = choices(question.rule, in_loop=question.loop_id is not None)
+        forget_keys(self._keys)
         choice = self._choose(legal, still_open)
         if choice is None:
             return None
@@ -114,13 +129,15 @@ class RichScreen:
         while (line := self._line(_PROMPTS[need], still_open)) is not None:
             if VALUES[need].fullmatch(line.strip().lower()):
                 return line.strip().lower()
+            self._console.print(f"[yellow]{_WANTED[need]}[/]")
         return None
 
     def _note(self, still_open: Asking, *, needed: bool) -> str | None:
-        prompt = "Note" if needed else "Note (may be empty)"
+        prompt = _PROMPTS["note"] if needed else "Note (may be empty)"
         while (line := self._line(prompt, still_open)) is not None:
             if line.strip() or not needed:
                 return line
+            self._console.print(f"[yellow]{_WANTED['note']}[/]")
         return None
 
     def _line(self, prompt: str, still_open: Asking) -> str | None:
@@ -132,5 +149,12 @@ class RichScreen:
                 line = self._keys.readline()
                 return line.rstrip("\n") if line else None
             if not still_open():
-                self._console.print("\n[green]Answered in the browser.[/]")
+                self._console.print("\n[green]Answered elsewhere.[/]")
                 return None
+
+
+def _without_choices(asked: Form) -> str:
+    """The form's text up to its choices, which are listed below it to be typed."""
+    text = printable(asked.description)
+    before, found, _ = text.rpartition(CHOICES)
+    return before if found else text

@@ -11,7 +11,7 @@ from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Table, Verbatim
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
-from irontree.cli.hints import Asked
+from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import add_issue, add_json
 from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
 from irontree.cli.status import STYLES
@@ -25,6 +25,7 @@ from irontree.domain.verdict import Coverage, coverage
 from irontree.services.history import failure_of
 from irontree.services.narrate import say_issue_event
 from irontree.services.overview import title_of, waits_for
+from irontree.services.report import newest_results
 from irontree.services.views import FailureView
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
@@ -47,7 +48,7 @@ class Shown:
     report: CheckReport | None
     failure: FailureView | None
     records: tuple[Record[IssueEvent], ...]
-    asked: Asked | None
+    asked: OpenQuestion | None
     next: str
     files: dict[str, str] = field(default_factory=dict)
     undelivered: tuple[str, ...] = ()
@@ -66,7 +67,7 @@ def run(context: Context) -> int:
     app = context.look()
     world = read_world(app)
     shown = look_at(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
-    context.console.show(as_json(shown), blocks(shown))
+    context.console.show(lambda: as_json(shown), blocks(shown))
     return 0
 
 
@@ -85,7 +86,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         children=_names(world, world.children.get(state.task_key, ())),
         loop_id=loop_of(loops, state.task_key),
         covered=coverage(node, plan.policy) if node and plan else (),
-        report=app.results.load(state.issue_number, state.anchor) if state.anchor else None,
+        report=newest_results(app, state),
         failure=failure_of(app, stream, state),
         records=stream.records,
         asked=asked_about(app, world, loops, state),

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
-from irontree.cli.hints import Asked
-from irontree.cli.loops import loop_row
+from irontree.cli.exit_codes import OK
+from irontree.cli.hints import OpenQuestion, step_command
+from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
-from irontree.cli.questions import open_loops, open_questions, question_block
+from irontree.cli.questions import given_up, open_questions, question_block, skipped, still_open
 from irontree.cli.text import short_sha
+from irontree.cli.tree import SKIPPED, state_words
+from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.overview import IssueRow, Overview, overview
-from irontree.services.world import read_world
+from irontree.services.loop import Loop, read_loops
+from irontree.services.overview import IssueRow, Overview, overview_of
+from irontree.services.world import World, read_world
 
 STYLES: Final[dict[str, Style]] = {
     Phase.RUNNING: "busy",
@@ -29,8 +32,19 @@ STYLES: Final[dict[str, Style]] = {
     Phase.BLOCKED: "asks",
     Phase.STALE: "asks",
     Phase.ADOPTED: "asks",
+    SKIPPED: "faint",
 }
-"""Of phases, by what a reader should notice."""
+"""Of states, by what a reader should notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What is shown: the listing, the open questions, the keys that were skipped, and what to type next."""
+
+    found: Overview
+    asked: tuple[OpenQuestion, ...] = ()
+    skipped: frozenset[str] = frozenset()
+    next: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,74 +55,104 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Print everything at a glance."""
     app = context.look()
-    found = overview(app)
-    asked = open_questions(app, read_world(app), open_loops(app))
-    context.console.show(as_json(found, asked, _loop_at_work(app)), blocks(found, asked, _loop_at_work(app)))
-    return 0
+    world = read_world(app)
+    loops, damaged = read_loops(app)
+    found = overview_of(app, world, loops, damaged)
+    glance = Glance(found, open_questions(app, world, loops), skipped(loops), next_command(world, loops))
+    context.console.show(lambda: as_json(glance), blocks(glance))
+    return OK
 
 
-def as_json(found: Overview, asked: tuple[Asked, ...], active: str | None) -> dict[str, Any]:
+def next_command(world: World, loops: Sequence[Loop]) -> str:
+    """What lets the work go on where nobody is at it: the newest open loop, else a single step; empty for none."""
+    alive = still_open(loops)
+    if alive:
+        return f"irontree task resume {alive[-1].id}"
+    nobodys = given_up(loops)
+    decision = decide(world.scope(key for key in world.states if key not in nobodys))
+    if isinstance(decision, Halt):
+        return ""
+    return step_command(decision, world.states[decision.task_key].issue_number)
+
+
+def as_json(glance: Glance) -> dict[str, Any]:
     """The documented keys."""
+    found = glance.found
     return {
-        "issues": [asdict(row) for row in found.issues],
-        "questions": [question.as_json() for question in asked],
+        "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
+        "questions": [question.as_json() for question in glance.asked],
         "loops": [asdict(row) for row in found.loops],
         "busy": found.busy,
-        "active_loop": active,
+        "active_loop": found.active_loop,
+        "serving": found.serving,
+        "next": _next(glance) or None,
         "problems": list(found.problems),
     }
 
 
-def blocks(found: Overview, asked: tuple[Asked, ...], active: str | None) -> Iterator[Block]:
+def blocks(glance: Glance) -> Iterator[Block]:
     """The same for people."""
+    found = glance.found
     if not found.issues:
         yield Lines(("No issues yet.", "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"))
     else:
-        yield Lines((Cell(_summary(found.issues), "title"),))
-        yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), tuple(_row(row) for row in found.issues))
-    if found.busy or active:
-        yield Lines(tuple(Cell(line, "busy") for line in _busy(found.busy, active)))
-    yield from (question_block(question) for question in asked)
+        yield Lines((Cell(_summary(glance), "title"),))
+        rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
+        yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
-        yield Table(("LOOP", "STATE", "DONE", "TRANSITIONS"), tuple(loop_row(row) for row in found.loops))
+        yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in found.loops))
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
+    yield from (question_block(question) for question in glance.asked)
+    if at_work := tuple(_at_work(glance)):
+        yield Lines(at_work)
+    if following := _next(glance):
+        yield Lines((Cell(following, "command"),), title=_next_title(glance))
 
 
-def _summary(rows: tuple[IssueRow, ...]) -> str:
+def _summary(glance: Glance) -> str:
+    rows = glance.found.issues
     done = sum(1 for row in rows if row.phase == Phase.DONE)
-    asking = sum(1 for row in rows if row.asks)
+    asking = len(glance.asked)
     waits = f", {asking} waiting for you" if asking else ""
     return f"{done} of {len(rows)} issues done{waits}"
 
 
-def _row(row: IssueRow) -> tuple[Cell | str, ...]:
+def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:
+    words = state_words(row, skipped=skipped)
     return (
         f"#{row.number}",
-        Cell(state_words(row), STYLES.get(row.phase, "")),
+        Cell(words, STYLES.get(words, "")),
         Cell(row.attempts.replace(" ", ""), "faint"),
         Cell(short_sha(row.code_ref), "faint"),
         "  " * row.depth + row.title,
     )
 
 
-def state_words(row: IssueRow) -> str:
-    """The phase, and what a task that is ready has to wait for."""
-    if row.phase == Phase.READY and row.waits_for and not row.attempts:
-        return "waits for others"
-    return row.phase
+def _at_work(glance: Glance) -> Iterator[Cell]:
+    """Who works here now, and who waits at a terminal; that nobody does, where there is something to do."""
+    found = glance.found
+    if found.busy:
+        yield Cell(f"At work: {found.busy}", "busy")
+    if found.active_loop:
+        yield Cell(f"Loop at work: {found.active_loop}", "busy")
+    elif found.serving:
+        yield Cell(f"Followed at a terminal, which goes on when it can: {found.serving}", "busy")
+    if not _anybody(found) and (glance.asked or glance.next):
+        yield Cell("Nobody is at work here now.", "asks")
 
 
-def _busy(driver: str | None, active: str | None) -> Iterator[str]:
-    if driver:
-        yield f"At work: {driver}"
-    if active:
-        yield f"Loop at work: {active}"
+def _anybody(found: Overview) -> bool:
+    return bool(found.busy or found.active_loop or found.serving)
 
 
-def _loop_at_work(app: App) -> str | None:
-    holder = app.lease.holder()
-    return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
+def _next(glance: Glance) -> str:
+    return "" if _anybody(glance.found) else glance.next
+
+
+def _next_title(glance: Glance) -> str:
+    asks_there = any(asked.loop_id for asked in glance.asked)
+    return "Next (asks you at the terminal, then goes on)" if asks_there else "Next"
 
 
 def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:

@@ -11,15 +11,14 @@ from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.finding import find_issue, refuse_beside_loop
-from irontree.cli.hints import Asked, step_command
+from irontree.cli.hints import OpenQuestion, step_command
 from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
 from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
-from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.services.history import failure_of
 from irontree.services.narrate import say_issue_event
-from irontree.services.overview import title_of
+from irontree.services.overview import SERVING, title_of
 from irontree.services.world import World, read_world
 
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
@@ -35,7 +34,7 @@ class Told:
     wanted: bool
     """Whether the step came to what was asked for."""
     next: str
-    question: Asked | None
+    question: OpenQuestion | None
     output: str
     undelivered: tuple[str, ...]
 
@@ -61,7 +60,7 @@ def take_step(
 def tell(context: Context, app: App, before: TaskState, wanted: Collection[str]) -> int:
     """Say what was recorded since *before*, and what to type next; 0 if it ended with a *wanted* event."""
     told = look_back(app, before, wanted)
-    context.console.show(as_json(told), blocks(told))
+    context.console.show(lambda: as_json(told), blocks(told))
     return OK if told.wanted else REFUSED
 
 
@@ -92,7 +91,7 @@ def next_command(app: App, world: World, state: TaskState) -> str:
     """
     loop_id = loop_of(open_loops(app), state.task_key)
     if loop_id:
-        return "" if app.lease.holder() or halt_of(state) else f"irontree task resume {loop_id}"
+        return "" if goes_on(app) or world.halt_of(state) else f"irontree task resume {loop_id}"
     step = step_for(world.scope((state.task_key,)), state)
     if step:
         return step_command(step, state.issue_number)
@@ -100,6 +99,11 @@ def next_command(app: App, world: World, state: TaskState) -> str:
     if isinstance(decision, Halt):
         return ""
     return step_command(decision, world.states[decision.task_key].issue_number)
+
+
+def goes_on(app: App) -> bool:
+    """Whether a loop goes on here by itself: it is at work, or its flows are served from a terminal."""
+    return bool(app.lease.holder() or app.alive(SERVING).holder())
 
 
 def as_json(told: Told) -> dict[str, Any]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from irontree.app import App
-from irontree.cli.answering import Prepared, prepare, refuse_unknown
+from irontree.cli.agent_programs import require_agent
+from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
+from irontree.cli.exit_codes import OK
+from irontree.cli.keyboard import forget_keys
+from irontree.cli.parser import UsageError
 from irontree.cli.text import printable
 from irontree.domain.graph import Graph
 from irontree.errors import ApprovalRefused, NotEligible
 from irontree.services import loop as loops
-from irontree.services.approve import Proposal, approve, propose, require_revision
+from irontree.services.approve import Choices, Proposal, approve, propose, require_revision
 from irontree.services.forms import approval_text
 from irontree.services.intake import authorise
 from irontree.services.publish import publish
@@ -38,8 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="'issue-N=CHOICE[:NOTE]'",
-        help="answer a question beforehand; may be given several times, used in order",
+        help="answer a question beforehand (or TASK-KEY=…); may be given several times, used in order",
     )
+    parser.add_argument(
+        "--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"
+    )
+    parser.add_argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed")
     parser.add_argument("--stepwise", action="store_true", help="publish the issues and stop there")
     parser.add_argument("--detach", action="store_true", help="leave the runs to a worker of the configured server")
 
@@ -47,14 +55,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Carry out the intent; the exit code."""
     options = context.options
+    _require_fit(options)
     prepared = prepare(options.answer)
     app = context.open()
     if options.intent[0] == "resume":
         return _resume(context, app, options.intent[1:], prepared)
-    proposal = propose(app, _document(context, options.intent))
+    choices = Choices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
+    proposal = propose(app, _document(context, options.intent), loop_mode=not options.stepwise, choices=choices)
     if options.plan:
         return _show_plan(context, app, proposal)
+    refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
     return approve_and_drive(context, app, proposal, prepared)
+
+
+def _require_fit(options: argparse.Namespace) -> None:
+    if options.json and not options.plan:
+        raise UsageError("--json goes with --plan")
+    if options.stepwise and options.detach:
+        raise UsageError("--stepwise starts nothing that could be left to a worker: leave --detach out")
+    if options.answer and (options.stepwise or options.detach):
+        raise UsageError("--answer is for a loop that is followed here: leave --stepwise and --detach out")
 
 
 def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
@@ -62,11 +82,12 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
     if context.options.stepwise:
         ask_for_approval(context, app, proposal, loop_mode=False)
         return _publish_only(context, app, proposal)
-    with local_server(app) as server:
-        ask_for_approval(context, app, proposal, loop_mode=True)
+    if not context.options.detach:
+        require_agent(proposal.policy.agent.command)
+    with local_server(app, detach=context.options.detach) as server:
+        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
-        refuse_unknown(prepared, _numbers(app, loop.keys))
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
 
@@ -75,22 +96,31 @@ def _resume(context: Context, app: App, words: Sequence[str], prepared: Sequence
     if not words:
         raise NotEligible("which loop?", remedy="`irontree loops` lists them: irontree task resume LOOP_ID")
     loop_id, action = words[0], list(words[1:]) or ["continue"]
-    loops.require_open(loops.read_loop(app, loop_id))
-    match action:
-        case ["cancel"]:
-            loops.cancel(app, loop_id, app.origin.actor)
-            context.console.write(f"Loop {loop_id} cancelled.\n")
-            return 0
-        case ["skip", task_key]:
-            skipped = loops.skip(app, loop_id, task_key, app.origin.actor)
-            context.console.write(f"Skipped: {', '.join(skipped)}\n")
-        case ["continue"]:
-            pass
-        case _:
-            raise NotEligible(f"“{' '.join(action)}” is no way to resume", remedy="continue, skip TASK_KEY, or cancel")
-    with local_server(app) as server:
-        refuse_unknown(prepared, _numbers(app, loops.read_loop(app, loop_id).keys))
+    loop = loops.require_open(loops.read_loop(app, loop_id))
+    if action == ["cancel"]:
+        return _cancel(context, app, loop_id)
+    refuse_unknown(prepared, _numbers(app, loop.keys))
+    with local_server(app, detach=context.options.detach) as server:
+        match action:
+            case ["skip", task_key]:
+                skipped = loops.skip(app, loop_id, task_key, app.origin.actor)
+                context.console.write(f"Skipped: {', '.join(skipped)}\n")
+            case ["continue"]:
+                pass
+            case _:
+                raise NotEligible(
+                    f"“{' '.join(action)}” is no way to resume", remedy="continue, skip TASK_KEY, or cancel"
+                )
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop_id)
+
+
+def _cancel(context: Context, app: App, loop_id: str) -> int:
+    from irontree.flows.nudging import close_overtaken  # it imports Prefect, and only if a server runs
+
+    loops.cancel(app, loop_id, app.origin.actor)
+    close_overtaken(app)
+    context.console.write(f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n")
+    return OK
 
 
 def _document(context: Context, words: Sequence[str]) -> Path:
@@ -104,8 +134,18 @@ def _document(context: Context, words: Sequence[str]) -> Path:
     return path
 
 
-def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mode: bool) -> None:
-    """Have a person's word for exactly this revision: from before, as an option, or here and now."""
+def ask_for_approval(
+    context: Context,
+    app: App,
+    proposal: Proposal,
+    *,
+    loop_mode: bool,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Have a person's word for exactly this revision: from before, as an option, or here and now.
+
+    *meanwhile* is called once somebody is reading.
+    """
     given = context.options.approve
     if proposal.approved and given is None:
         by = proposal.approved.approval.by
@@ -113,22 +153,24 @@ def ask_for_approval(context: Context, app: App, proposal: Proposal, *, loop_mod
         return
     if given is not None:
         require_revision(proposal, given)
-    answer = f"--approve {proposal.revision}" if given else "yes"
+    answer = f"--approve {proposal.name}" if given else "yes"
     show_markdown(context.console, approval_text(app, proposal, loop_mode=loop_mode, answer=answer))
     if given is not None:
         return
     if not sys.stdin.isatty():
         raise ApprovalRefused(
             f"revision {proposal.revision} is not approved, and nobody is here to ask",
-            remedy=f"look at the plan above, then add --approve {proposal.revision}",
+            remedy=f"look at the plan above, then add --approve {proposal.name}",
         )
+    meanwhile()
     wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
     if _line(wanted).strip().lower() not in YES:
         raise ApprovalRefused("not approved; nothing was written")
 
 
 def _line(prompt: str) -> str:
-    """What is typed; the end of the input (Ctrl-D) is an empty line."""
+    """What is typed from now on; the end of the input (Ctrl-D) is an empty line."""
+    forget_keys(sys.stdin)
     try:
         return input(prompt)
     except EOFError:
@@ -172,9 +214,9 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
     }
 
 
-def _numbers(app: App, keys: Sequence[str]) -> list[int]:
+def _numbers(app: App, keys: Sequence[str]) -> dict[str, int]:
     states = read_world(app).states
-    return sorted(states[key].issue_number for key in keys if key in states)
+    return {key: states[key].issue_number for key in keys if key in states}
 
 
 def show_markdown(console: Console, text: str) -> None:

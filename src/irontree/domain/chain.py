@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from irontree.domain.events import IssueEvent, LoopEvent, Record
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import canonical_digest
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from irontree.domain.events import HaltReason
 from irontree.domain.halt import RULES, halt_of
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import HaltReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """One frozen model per protocol event, with the values the contract fixes for it.
 
 Field order is the key order on disk. `.mino/events/issue-{N}/{sequence:04d}-{kebab}.yml` holds an event
-under `iron_tree:` and what we add beside it under `meta:`; loop events stand under `loop:`.
-Added to the contract (ruling R13): task_approved, run_interrupted, checkup_unblocked, loop_budget_extended.
+under `iron_tree:` and what we add beside it under `meta:`. Loop events are in `loop_events`.
+Added to the contract (ruling R13): task_approved, run_interrupted, checkup_unblocked.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from irontree.domain.loop_events import LoopEvent
 from irontree.domain.values import (
     ApprovalState,
     Basis,
     Category,
     CodeRef,
     EntryState,
-    LoopId,
     NextStage,
     Outcome,
     ProtocolVersion,
@@ -30,16 +30,6 @@ from irontree.domain.values import (
     Value,
 )
 
-HaltReason = Literal[
-    "goal_reached",
-    "fail_terminal",
-    "pending_acceptance",
-    "reapproval_required",
-    "blocked",
-    "protocol_gap",
-    "loop_budget_exhausted",
-    "stale_takeover",
-]
 Resolution = Literal["resume", "verify", "retry"]
 
 
@@ -336,68 +326,6 @@ class SequenceGapDetected(_Open):
     highest_replayable_sequence: int = Field(ge=0)
 
 
-class LoopEvent(Value):
-    """The keys that every loop event carries."""
-
-    version: ProtocolVersion = 1
-    loop_id: LoopId
-    sequence: int = Field(gt=0)
-    event: str
-
-
-class LoopStarted(LoopEvent):
-    """A loop over a frozen set of tasks was authorised and began."""
-
-    event: Literal["loop_started"] = "loop_started"
-    goal_kind: Literal["task_done", "set_done"]
-    task_keys: tuple[TaskKey, ...]
-    budget_max_transitions: int = Field(gt=0)
-    intent_hash: str
-
-
-class LoopHalted(LoopEvent):
-    """The loop handed the next decision to a person."""
-
-    event: Literal["loop_halted"] = "loop_halted"
-    halt_reason: HaltReason
-    halt_at_task_key: TaskKey | None = None
-    transitions_used: int = Field(ge=0)
-
-
-class LoopResumed(LoopEvent):
-    """A person re-engaged; the loop goes on."""
-
-    event: Literal["loop_resumed"] = "loop_resumed"
-    previous_halt_reason: HaltReason
-    transitions_used: int = Field(ge=0)
-
-
-class LoopBudgetExtended(LoopEvent):
-    """A person allowed more transitions (added event, ruling R13)."""
-
-    event: Literal["loop_budget_extended"] = "loop_budget_extended"
-    extra_transitions: int = Field(gt=0)
-    budget_max_transitions: int = Field(gt=0)
-    by: str
-
-
-class LoopCompleted(LoopEvent):
-    """Every task in scope is done."""
-
-    event: Literal["loop_completed"] = "loop_completed"
-    completed_at: str
-    transitions_used: int = Field(ge=0)
-
-
-class LoopCancelled(LoopEvent):
-    """A person cancelled one task of the loop, or all of it."""
-
-    event: Literal["loop_cancelled"] = "loop_cancelled"
-    cancelled_at: str
-    cancellation_scope: Literal["loop", "task"]
-    task_key: TaskKey | None = None
-
-
 ISSUE_EVENTS: dict[str, type[IssueEvent]] = {
     cls.model_fields["event"].default: cls
     for cls in (
@@ -424,10 +352,6 @@ ISSUE_EVENTS: dict[str, type[IssueEvent]] = {
         ExternalCloseDetected,
         SequenceGapDetected,
     )
-}
-LOOP_EVENTS: dict[str, type[LoopEvent]] = {
-    cls.model_fields["event"].default: cls
-    for cls in (LoopStarted, LoopHalted, LoopResumed, LoopBudgetExtended, LoopCompleted, LoopCancelled)
 }
 
 CATEGORY: dict[str, Category] = {

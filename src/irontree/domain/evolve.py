@@ -165,6 +165,7 @@ def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
         spec_revision=event.spec_revision,
         approved_revision=event.approved_revision,
         approval_state=event.approval_state if approved else before.approval_state,
+        approvals=state.approvals + approved,
         max_retry_count=event.max_retry_count,
         sequence=event.sequence,
         last_event=event.event,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,21 +78,6 @@ class Graph:
     def outside(self, key: str) -> tuple[str, ...]:
         """The node's dependencies that are not in this graph."""
         return tuple(needed for needed in self.nodes[key].depends_on if needed not in self.nodes)
-
-    def eligible(self, done: AbstractSet[str]) -> tuple[str, ...]:
-        """Executable nodes that are not done and whose dependencies all are, in graph order."""
-        return tuple(
-            key
-            for key in self.order
-            if key not in done
-            and self.nodes[key].executability == "executable"
-            and all(needed in done for needed in self.nodes[key].depends_on)
-        )
-
-    def all_children_done(self, key: str, done: AbstractSet[str]) -> bool:
-        """Whether a composite is complete; never true without children (ruling R11)."""
-        children = self.children(key)
-        return bool(children) and all(child in done for child in children)
 
     def cascade(self, key: str) -> tuple[str, ...]:
         """What skipping *key* cancels, itself included, in graph order (ruling R17).

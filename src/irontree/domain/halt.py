@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from irontree.domain.events import HaltReason
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import HaltReason
 
 AskedOf = Literal["issue", "loop"]
 Need = Literal["note", "count", "revision"]

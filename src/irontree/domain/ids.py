@@ -89,11 +89,6 @@ def run_token(issue_number: int, revision: str, sequence: int) -> str:
     return f"{issue_number}/{revision}/{sequence}"
 
 
-def issue_ref(issue_number: int) -> str:
-    """`issue-12`, as the command line and the folders of the log spell it."""
-    return f"issue-{issue_number}"
-
-
 def parse_issue(text: str) -> int | None:
     """12 for `issue-12` or `#12`; None if *text* names no issue."""
     match = _ISSUE.fullmatch(text.strip())

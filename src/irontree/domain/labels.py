@@ -39,7 +39,9 @@ _BY_STAGE: Final = {
 
 def labels_for(state: TaskState) -> frozenset[str]:
     """The managed labels that this state calls for; a detour keeps the label of where the issue halted."""
-    at = state.before or state
-    approved_by_event = at.last_event == "task_approved" and at.current_stage == "definition"
-    stage = STAGE_RUN if approved_by_event else _BY_STAGE[at.current_stage]
+    at = state
+    while at.before:
+        at = at.before
+    approved = state.approvals > 0 and at.current_stage == "definition"
+    stage = STAGE_RUN if approved else _BY_STAGE[at.current_stage]
     return frozenset({stage, PENDING} if state.phase is Phase.PENDING else {stage})

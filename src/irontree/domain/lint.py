@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from irontree.domain.events import ISSUE_EVENTS, LOOP_EVENTS, IssueEvent
+from irontree.domain.events import ISSUE_EVENTS, IssueEvent
+from irontree.domain.loop_events import LOOP_EVENTS
 
 MAX_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
 
 from pydantic import Field
 
-from irontree.domain.events import HaltReason
-from irontree.domain.values import LoopId, TaskKey, Value
+from irontree.domain.loop_events import LoopCancelled, LoopEvent
+from irontree.domain.values import HaltReason, LoopId, TaskKey, Value
 
 LoopStatus = Literal["running", "halted", "completed", "cancelled"]
 MIN_BUDGET = 50
@@ -46,3 +47,38 @@ class LoopEntity(Value):
     halt_at_iso: str | None = None
     transitions: tuple[Transition, ...] = ()
     completed_at: str | None = None
+
+
+_FOLLOWS: Final[dict[LoopStatus | None, frozenset[str]]] = {
+    None: frozenset({"loop_started"}),
+    "running": frozenset({"loop_halted", "loop_budget_extended", "loop_completed", "loop_cancelled"}),
+    "halted": frozenset({"loop_resumed", "loop_budget_extended", "loop_cancelled"}),
+    "completed": frozenset(),
+    "cancelled": frozenset(),
+}
+_STATUS_AFTER: Final[dict[str, LoopStatus]] = {
+    "loop_started": "running",
+    "loop_halted": "halted",
+    "loop_resumed": "running",
+    "loop_completed": "completed",
+}
+
+
+def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
+    """Which events of a loop may not stand where they do, each in words (contract, the loop's status machine)."""
+    status: LoopStatus | None = None
+    for expected, event in enumerate(events, start=1):
+        if event.sequence != expected:
+            yield f"sequence {expected} is missing"
+            return
+        if event.event not in _FOLLOWS[status]:
+            where = f"a loop that is {status}" if status else "nothing"
+            yield f"{event.event} at sequence {event.sequence} cannot follow {where}"
+            return
+        status = _status_after(event, status)
+
+
+def _status_after(event: LoopEvent, status: LoopStatus | None) -> LoopStatus | None:
+    if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop":
+        return "cancelled"
+    return _STATUS_AFTER.get(event.event, status)

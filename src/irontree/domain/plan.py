@@ -130,6 +130,10 @@ class Plan(Value):
     spec_path: str
     source: str
     nodes: tuple[PlanNode, ...]
+    kept: tuple[TaskKey, ...] = ()
+    """Keys of nodes that were no longer in the document, and that the person kept (ruling R7)."""
+    reopened: tuple[TaskKey, ...] = ()
+    """Keys of nodes that were done, and that begin again with this plan (ruling R7)."""
     policy: ExecutionPolicy
     loop_mode: bool = True
     budget_max_transitions: int = Field(gt=0)

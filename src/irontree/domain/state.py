@@ -66,6 +66,8 @@ class TaskState:
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
     renewed_from: str = ""
     """The archive of the stream before this one (ruling R7): the same sequences and revision may have been used."""
+    approvals: int = 0
+    """How many task_approved events its stream has."""
     runs_started: int = 0
     given_back: int = 0
     free_event: str | None = None

@@ -20,6 +20,16 @@ Shape = Literal["atomic", "composite"]
 Executability = Literal["executable", "container"]
 TaskType = Literal["feature", "bug"]
 Category = Literal["silent", "audible", "terminal", "loop"]
+HaltReason = Literal[
+    "goal_reached",
+    "fail_terminal",
+    "pending_acceptance",
+    "reapproval_required",
+    "blocked",
+    "protocol_gap",
+    "loop_budget_exhausted",
+    "stale_takeover",
+]
 
 TaskKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,80}$")]
 SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]

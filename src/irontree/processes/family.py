@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -106,6 +107,7 @@ def _started(pid: int) -> str | None:
         return None
 
 
+@cache
 def _boot() -> str:
     """What tells this boot of the machine from any other."""
     boot_id = Path("/proc/sys/kernel/random/boot_id")

@@ -8,8 +8,10 @@ import selectors
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -68,7 +70,7 @@ class Running:
     def until_end(self, stdin: bytes, limits: Limits, *, leave_daemons: bool) -> tuple[Ended, float]:
         """Let the child go, feed and read it until it ends or must end; how it ended, and after how many seconds."""
         began = time.monotonic()
-        with self._selector:
+        with self._selector, self._waking_at_its_end():
             self._connect(b"\n" + stdin)
             ended = self._watch(limits, began)
             if ended != "exited":
@@ -89,6 +91,19 @@ class Running:
             if pipe:
                 os.set_blocking(pipe.fileno(), False)
                 self._selector.register(pipe, event)
+
+    @contextmanager
+    def _waking_at_its_end(self) -> Iterator[None]:
+        """Let the selector see the child end; elsewhere than on Linux it is noticed with the next tick."""
+        if sys.platform != "linux":
+            yield
+            return
+        end = os.pidfd_open(self._process.pid)
+        try:
+            self._selector.register(end, selectors.EVENT_READ)
+            yield
+        finally:
+            os.close(end)
 
     def _watch(self, limits: Limits, began: float) -> Ended:
         while self._process.poll() is None:
@@ -125,8 +140,10 @@ class Running:
         for key, _ in ready:
             if key.fileobj is self._process.stdin:
                 self._write(self._process.stdin)
-            elif self._process.stdout:
+            elif key.fileobj is self._process.stdout:
                 self._read(self._process.stdout)
+            else:
+                self._selector.unregister(key.fileobj)
         return bool(ready)
 
     def _write(self, pipe: IO[bytes]) -> None:

@@ -67,8 +67,9 @@ class PrivateClone:
             )
             git = self.source.at(clone)
             git.change("remote", "remove", "origin")
-            for branch in git.read("for-each-ref", "--format=%(refname)", "refs/heads/").split():
-                git.change("update-ref", "--no-deref", "-d", branch)  # an agent must not switch to a stale one
+            _, _, branch = (clone / ".git" / "HEAD").read_text(encoding="utf-8").strip().partition("ref: ")
+            if branch:  # the one that a clone makes; an agent must not switch to a stale one
+                git.change("update-ref", "--no-deref", "-d", branch)
             remove(self.git_dir)
             (clone / ".git").rename(self.git_dir)
         shutil.copyfile(self.git_dir / "config", self._origin_config)

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irontree.errors import GitFailed
 from irontree.repository.git import Git
 
+_BATCH = 500
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 
 def has_commit(git: Git, sha: str) -> bool:
     """Whether the commit is here."""
     return git.holds("cat-file", "-e", f"{sha}^{{commit}}")
+
+
+def present(git: Git, shas: Sequence[str]) -> frozenset[str]:
+    """Those of *shas* that are commits here."""
+    options = ("rev-list", "--no-walk=unsorted", "--ignore-missing")
+    return frozenset(line for some in _batches(shas) for line in git.read(*options, *some, "--").split())
+
+
+def unreferenced(git: Git, shas: Sequence[str]) -> frozenset[str]:
+    """Those of *shas*, all of them here, that are reachable from no ref."""
+    return frozenset(
+        line for some in _batches(shas) for line in git.read("rev-list", *some, "--not", "--all", "--").split()
+    ).intersection(shas)
+
+
+def _batches(shas: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Command lines have a limit of length; no command at all for nothing, which git would take for HEAD."""
+    return (shas[start : start + _BATCH] for start in range(0, len(shas), _BATCH))
 
 
 def commit_of(git: Git, ref: str) -> str | None:

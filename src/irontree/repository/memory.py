@@ -180,9 +180,14 @@ class MemoryRepository:
         """Paths that differ between two commits."""
         return _changed(self.commits[base].files, self.commits[sha].files)
 
-    def has_commit(self, sha: str) -> bool:
-        """Whether it is here."""
-        return sha in self.commits
+    def lacking(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those that are no commits here."""
+        return frozenset(sha for sha in shas if sha not in self.commits)
+
+    def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those that no ref reaches."""
+        reached = {known for tip in (*self.refs.values(), *self.remote.values()) for known in self.history(tip)}
+        return frozenset(sha for sha in shas if sha not in reached)
 
     def mark_history(self) -> None:
         """Remember that there are events."""

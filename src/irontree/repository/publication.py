@@ -55,14 +55,13 @@ def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
 
 
 def _publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
-    if not is_ancestor(git, sha, tracking_branch(policy)):
-        done = _push(git, sha, policy)
-        if is_behind(done.output):
-            found = fetched_tip(git, policy)
-            if found is not None and not is_ancestor(git, sha, found):
-                return Moved(found)
-        elif not done.ok:
-            raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
+    done = _push(git, sha, policy)
+    if is_behind(done.output):
+        found = fetched_tip(git, policy)
+        if found is not None and not is_ancestor(git, sha, found):
+            return Moved(found)
+    elif not done.ok:
+        raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
     return Published(sha, _follow(git, sha, policy))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,7 @@ from irontree.repository import backup, history, preflight, publication
 from irontree.repository.clone import PrivateClone
 from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
-from irontree.repository.settings import Settings, parse_settings
+from irontree.repository.settings import Settings, parse_settings, read_settings
 from irontree.repository.workspace import GitWorkspace
 
 
@@ -116,9 +116,9 @@ class GitRepository:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
         clone = PrivateClone(folder, self.git, self._common_dir)
-        return GitWorkspace(
-            name, self._git_of(folder), clone, policy, scrubbed_environment(self.environment), self._keep_from
-        )
+        settings = cache(lambda: read_settings(self.git))
+        scrubbed = scrubbed_environment(self.environment)
+        return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing.
@@ -160,9 +160,13 @@ class GitRepository:
         """Answers that were given: two commits differ by the same files for ever."""
         return {}
 
-    def has_commit(self, sha: str) -> bool:
-        """Whether the commit is here."""
-        return history.has_commit(self.git, sha)
+    def lacking(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas* that are no commits here."""
+        return frozenset(shas) - history.present(self.git, shas)
+
+    def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas*, all of them here, that no ref reaches."""
+        return history.unreferenced(self.git, shas)
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""

@@ -16,7 +16,7 @@ from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside
 from irontree.repository.git import DURABLY, Git, said
 from irontree.repository.history import commit_of, has_commit, shown
-from irontree.repository.settings import Settings, read_settings
+from irontree.repository.settings import Settings
 
 T = TypeVar("T")
 
@@ -37,6 +37,8 @@ class GitWorkspace:
     setup_environment: Mapping[str, str]
     keep: Callable[[str, str, GitWorkspace], None]
     """Brings a commit to a ref of the user's repository."""
+    settings: Callable[[], Settings]
+    """The user's, read once: those that a workspace was prepared with hold until it is settled."""
 
     @property
     def path(self) -> Path:
@@ -118,7 +120,7 @@ class GitWorkspace:
         return self.path.parent / f"{self.name}.base"
 
     def _restore(self) -> Settings:
-        settings = read_settings(self.clone.source)
+        settings = self.settings()
         self.clone.restore(settings, self.policy.copy_files)
         return settings
 

@@ -10,7 +10,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.halt import Choice, choices, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused, ApprovalRefused, ConfigRefused, NotEligible, RequirementsRefused
+from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services import checkup, loop
 from irontree.services.approve import approve_again
 from irontree.services.checkup import Decider
@@ -58,11 +58,13 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
 
     Raises AnswerRefused as `answer_issue` does.
     """
-    question = question_of_loop(app, loop_id)
-    if question is None:
-        raise AnswerRefused(f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state")
-    choice = validate(question, answer)
     with _as_answer():
+        question = question_of_loop(app, loop_id)
+        if question is None:
+            raise AnswerRefused(
+                f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state"
+            )
+        choice = validate(question, answer)
         if choice.name == "stop":
             loop.cancel(app, loop_id, answer.by)
             return
@@ -106,7 +108,9 @@ def _as_answer() -> Iterator[None]:
     """Whatever refuses to do what was answered refuses the answer: the question stays open."""
     try:
         yield
-    except (NotEligible, ApprovalRefused, RequirementsRefused, ConfigRefused) as error:
+    except AnswerRefused:
+        raise
+    except (Refused, EnvironmentRefused, RemoteFailed, LogDamaged) as error:
         raise AnswerRefused(error.message, remedy=error.remedy) from error
 
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
 from irontree.app import App
 from irontree.domain.events import TaskApproved
+from irontree.domain.graph import Graph
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, ConfigRefused, NotEligible, RequirementsRefused
-from irontree.services.publish import publish
+from irontree.errors import ApprovalRefused, ConfigRefused, RequirementsRefused
+from irontree.services.publish import is_changed, publish
 from irontree.services.record import record, snapshot
 from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person may want otherwise of tasks that have an issue already (ruling R7)."""
+
+    reopen_done: bool = False
+    """Tasks that are done and whose text changed since begin again; else they stay done."""
+    keep_removed: bool = False
+    """Open tasks that are no longer in the document stay in the plan; else they are cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +42,43 @@ class Proposal:
     """The plan in force with exactly this content: it is continued without asking (ruling R6).
 
     None too if its approval did not name Loop Mode, and a loop is wanted (ruling R17)."""
+    earlier: Plan | None = None
+    """The plan of this document that was approved last, whatever it says."""
+    changed_done: tuple[str, ...] = ()
+    """Keys of tasks that are done and whose text changed since."""
+    removed: tuple[PlanNode, ...] = ()
+    """Open tasks of the earlier plan that are no longer in the document."""
+    choices: Choices = Choices()
 
     @property
     def revision(self) -> str:
-        """The Spec Revision that an approval must name."""
+        """The Spec Revision: 8 hex over the document."""
         return self.requirements.revision
 
+    @property
+    def name(self) -> str:
+        """What an approval names, `REVISION-SETTINGS`: the document, and the settings that are approved with it."""
+        return f"{self.revision}-{self.policy.digest[:8]}"
 
-def propose(app: App, document: Path, *, loop_mode: bool = True) -> Proposal:
+    @property
+    def settings_changed(self) -> bool:
+        """Whether the settings are not those that were approved with this document last."""
+        return self.earlier is not None and self.earlier.policy != self.policy
+
+
+def ways_to_approve(proposal: Proposal) -> dict[str, Choices]:
+    """What a form offers besides the plain approval, in words (ruling R7); only what makes a difference here."""
+    keep, reopen = bool(proposal.removed), bool(proposal.changed_done)
+    ways = {
+        "keep what was removed": Choices(keep_removed=keep),
+        "begin again what is done and changed": Choices(reopen_done=reopen),
+        "keep what was removed, begin again what is done and changed": Choices(reopen, keep),
+    }
+    found = {choices: words for words, choices in reversed(ways.items()) if choices != Choices()}
+    return {words: choices for choices, words in reversed(found.items())}
+
+
+def propose(app: App, document: Path, *, loop_mode: bool = True, choices: Choices = Choices()) -> Proposal:
     """Read *document* and say what approving it would mean; writes nothing.
 
     Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
@@ -48,26 +89,52 @@ def propose(app: App, document: Path, *, loop_mode: bool = True) -> Proposal:
         text = document.read_bytes()
     except OSError as error:
         raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
-    return _proposal(app, spec_path, text, loop_mode=loop_mode)
+    return _proposal(app, spec_path, text, choices, loop_mode=loop_mode)
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:
     """What approving again would mean, for the document as it is now; where it is not, for the text in the plan."""
     document = app.repository.root / plan.spec_path
     text = document.read_bytes() if document.is_file() else plan.source.encode()
-    return _proposal(app, plan.spec_path, text, loop_mode=plan.loop_mode)
+    return _proposal(app, plan.spec_path, text, Choices(), loop_mode=plan.loop_mode)
 
 
-def _proposal(app: App, spec_path: str, text: bytes, *, loop_mode: bool) -> Proposal:
+def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_mode: bool) -> Proposal:
     world = read_world(app)
     requirements = read_requirements(text, spec_path, known_issues=_known_issues(world))
     _refuse_foreign_keys(world, requirements, spec_path)
-    policy = app.policy()
     known = _in_force(app, spec_path)
+    policy = app.policy(known.policy.publish if known else None)
     same = known and known.spec_revision == requirements.revision and known.policy == policy
     named = known and (known.loop_mode or not loop_mode)
-    budget = app.preferences().loop_budget or default_budget(len(requirements.nodes))
-    return Proposal(requirements, policy, spec_path, budget, known if same and named else None)
+    return Proposal(
+        requirements,
+        policy,
+        spec_path,
+        budget=app.preferences().loop_budget or default_budget(len(requirements.nodes)),
+        approved=known if same and named and choices == Choices() else None,
+        earlier=known,
+        changed_done=_changed_done(app, world, requirements),
+        removed=_removed(world, known, requirements),
+        choices=choices,
+    )
+
+
+def _changed_done(app: App, world: World, requirements: Requirements) -> tuple[str, ...]:
+    states = ((node, world.states.get(node.task_key)) for node in requirements.nodes)
+    return tuple(node.task_key for node, state in states if state and state.done and is_changed(app, node, state))
+
+
+def _removed(world: World, known: Plan | None, requirements: Requirements) -> tuple[PlanNode, ...]:
+    now = {node.task_key for node in requirements.nodes}
+    gone = [node for node in known.nodes if node.task_key not in now] if known else []
+    return tuple(node for node in gone if not (state := world.states.get(node.task_key)) or not state.done)
+
+
+def kept(proposal: Proposal) -> tuple[PlanNode, ...]:
+    """The removed tasks that stay in the plan: those that a person keeps now, or kept before."""
+    before = proposal.earlier.kept if proposal.earlier else ()
+    return tuple(n for n in proposal.removed if proposal.choices.keep_removed or n.task_key in before)
 
 
 def _in_force(app: App, spec_path: str) -> Plan | None:
@@ -79,16 +146,20 @@ def _in_force(app: App, spec_path: str) -> Plan | None:
 def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> Plan:
     """Write the approved plan durably, before anything else happens; raises ApprovalRefused for another revision.
 
+    *proposal* is what was shown; words of a person who saw it at another time go through `require_revision` first.
     A plan with exactly this content is returned as it is: it was approved before.
     """
-    require_revision(proposal, revision)
+    _require_document(proposal, revision)
     if proposal.approved:
         return proposal.approved
+    stay = kept(proposal)
     plan = Plan(
         spec_revision=proposal.revision,
         spec_path=proposal.spec_path,
         source=proposal.requirements.source,
-        nodes=proposal.requirements.nodes,
+        nodes=(*proposal.requirements.nodes, *stay),
+        kept=tuple(node.task_key for node in stay),
+        reopened=_reopened(proposal),
         policy=proposal.policy,
         loop_mode=loop_mode,
         budget_max_transitions=proposal.budget,
@@ -97,6 +168,15 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
     )
     app.plans.save(plan)
     return plan
+
+
+def _reopened(proposal: Proposal) -> tuple[str, ...]:
+    """The tasks that begin again, and the composites that they are part of: those wait for them again."""
+    if not proposal.choices.reopen_done:
+        return ()
+    graph = Graph.of(proposal.requirements.nodes)
+    again = {outer for key in proposal.changed_done for outer in (key, *graph.ancestors(key))}
+    return tuple(key for key in graph.nodes if key in again)
 
 
 def what_changed(plan: Plan, proposal: Proposal) -> str:
@@ -117,32 +197,56 @@ def _shown(policy: ExecutionPolicy) -> str:
     return policy.model_dump_json(indent=2)
 
 
-def require_revision(proposal: Proposal, revision: str) -> None:
-    """Raise ApprovalRefused unless *revision* (any case) is what the document is now."""
-    if revision.lower() != proposal.revision:
-        raise ApprovalRefused(
-            f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}",
-            remedy=f"look at it again and approve what it is now: --approve {proposal.revision}",
-        )
+def require_revision(proposal: Proposal, approved: str) -> None:
+    """Raise ApprovalRefused unless *approved* (any case) names the document and the settings as they are now.
+
+    A revision alone says nothing of the settings: it is enough for a document's first approval, and while they are
+    what was approved with it last (ruling R6).
+    """
+    _require_document(proposal, approved)
+    revision, _, settings = approved.lower().partition("-")
+    if settings and settings != proposal.policy.digest[:8]:
+        found = "the settings (commands, agent, workspace or publication) are not those that were shown"
+    elif not settings and proposal.settings_changed:
+        found = f"the settings changed since the last approval, and {revision} names the document alone"
+    else:
+        return
+    raise _refused(proposal, found)
+
+
+def _require_document(proposal: Proposal, approved: str) -> None:
+    revision = approved.lower().partition("-")[0]
+    if revision != proposal.revision:
+        found = f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}"
+        raise _refused(proposal, found)
+
+
+def _refused(proposal: Proposal, found: str) -> ApprovalRefused:
+    return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {proposal.name}")
 
 
 def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
     """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
 
-    An unchanged task goes on from where it was; a changed one begins a fresh stream. Raises NotEligible for a task
-    that is no longer in its document.
+    An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
+    document is cancelled, and its state stays what it is.
     """
+    plan = _plan_now(app, issue_number)
+    proposal = propose_again(app, plan)
+    require_revision(proposal, revision)
+    publish(app, approve(app, proposal, revision, by, loop_mode=plan.loop_mode))
+    world = read_world(app)
+    now = world.state(issue_number)
+    waits = now.phase in (Phase.STALE, Phase.ADOPTED) and now.task_key not in world.cancelled
+    return _go_on(app, now, by) if waits else now
+
+
+def _plan_now(app: App, issue_number: int) -> Plan:
+    """The plan in force for that issue; raises NotEligible where it was cancelled or no plan lists it."""
     world = read_world(app)
     state = world.state(issue_number)
-    plan, node = world.plan(state), world.node(state)
-    proposal = propose_again(app, plan)
-    if node.task_key not in {known.task_key for known in proposal.requirements.nodes}:
-        raise NotEligible(
-            f"“{node.title}” is no longer in {plan.spec_path}", remedy="skip it, or put it back into the document"
-        )
-    publish(app, approve(app, proposal, revision, by, loop_mode=plan.loop_mode))
-    now = read_world(app).state(issue_number)
-    return _go_on(app, now, by) if now.phase in (Phase.STALE, Phase.ADOPTED) else now
+    world.require_wanted(state)
+    return world.plan(state)
 
 
 def approve_reverted(app: App) -> tuple[int, ...]:
@@ -154,7 +258,8 @@ def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int
     """Let every task go on that waits for an approval it has by now; the issues it did so for."""
     world = read_world(app)
     stale = [state for state in world.states.values() if state.phase is Phase.STALE and state.task_key in world.plans]
-    back = [state for state in stale if not state.problem and not changed_since_approval(app, world, state)]
+    wanted = [state for state in stale if not state.problem and state.task_key not in world.cancelled]
+    back = [state for state in wanted if not changed_since_approval(app, world, state)]
     for state in back:
         _go_on(app, state, by, channel)
     return tuple(state.issue_number for state in back)
@@ -167,7 +272,7 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
     """
     plan, node = world.plan(state), world.node(state)
     try:
-        policy = app.policy()
+        policy = app.policy(plan.policy.publish)
     except ConfigRefused as error:
         return f"the configuration cannot be read: {error.message}"
     if policy.digest != plan.policy.digest:
@@ -179,12 +284,13 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
         nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=_known_issues(world)).nodes
     except RequirementsRefused as error:
         return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
-    return _difference(plan.spec_path, node, {found.task_key: found for found in nodes})
+    return _difference(plan, node, {found.task_key: found for found in nodes})
 
 
-def _difference(spec_path: str, approved: PlanNode, now: dict[str, PlanNode]) -> str | None:
+def _difference(plan: Plan, approved: PlanNode, now: Mapping[str, PlanNode]) -> str | None:
+    spec_path = plan.spec_path
     if approved.task_key not in now:
-        return f"“{approved.title}” is no longer in {spec_path}"
+        return None if approved.task_key in plan.kept else f"“{approved.title}” is no longer in {spec_path}"
     if now[approved.task_key].digest != approved.digest:
         return f"“{approved.title}” in {spec_path} is not what was approved"
     return None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.domain.halt import halt_of
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.domain.verdict import coverage
+from irontree.domain.verdict import commands_for, coverage
 from irontree.ports import Stream
 from irontree.services.deliver import close_on_done
 from irontree.services.history import failure_of, last_of, time_of
@@ -37,7 +36,7 @@ def write_brief(app: App, world: World, state: TaskState) -> None:
 def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefView:
     """Everything the brief shows."""
     node, stream = world.nodes[state.task_key], app.log.read(state.issue_number)
-    rule = halt_of(state)
+    rule = world.halt_of(state)
     return BriefView(
         number=state.issue_number,
         url=f"#{state.issue_number}",
@@ -46,7 +45,7 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         spec_path=plan.spec_path,
         published_at=time_of(stream.records[0]),
         parent=_locator(world, node.parent),
-        commands=tuple(check.run for check in plan.policy.checks) + node.verification,
+        commands=tuple(check.run for check in commands_for(node, plan.policy, present=())),
         coverage=coverage(node, plan.policy),
         children=tuple(_child(world, key) for key in world.children.get(state.task_key, ()) if key in world.states),
         halt_reason=rule.reason if rule else None,

@@ -83,7 +83,8 @@ def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
         )
     subject = _pending_subject(world, state)
     retryable = state.attempt_count <= state.max_retry_count
-    report = check(app, subject, subject.anchor)
+    # What the checks said then: nothing is verified again only to be sent back.
+    report = app.results.load(issue_number, subject.anchor) or check(app, subject, subject.anchor)
     return failed(app, subject, report, retryable=retryable, meta=decider.meta())
 
 
@@ -152,7 +153,8 @@ def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
     if resolution == "retry":
         # After a conflict the next attempt starts afresh on the target's tip: it keeps no commit of its own.
         return _work_keys("run", "verify", None if state.blocking_check == "merge-conflict" else code_ref)
-    return snapshot(state.before or state)
+    back = state.before or state
+    return snapshot(back) | {"approval_state": back.approval_state}
 
 
 def _work_keys(stage: str, next_stage: str, code_ref: str | None) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
+from irontree.domain.lint import status_problems
 from irontree.domain.state import TaskState
 from irontree.services.views import CommentView, comment_template
 
 
 def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
-    """The rendered comment of *record*; *state* is the state after it."""
+    """The rendered comment of *record*; *state* is the state after it.
+
+    Never one that the Slim Comment Invariant forbids (ruling R10): then the template's own words stand alone.
+    """
     view = CommentView(
         number=state.issue_number,
         marker=marker,
@@ -18,7 +24,9 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         attempt=state.attempt_count,
         attempts=state.total_attempts,
     )
-    return app.renderer.render(comment_template(record.event.event), comment=view)
+    template = comment_template(record.event.event)
+    text = app.renderer.render(template, comment=view)
+    return app.renderer.render(template, comment=replace(view, reason="", action="")) if status_problems(text) else text
 
 
 def _reason(record: Record[IssueEvent]) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices
-from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.state import TaskState
-from irontree.domain.verdict import coverage, is_trivial
+from irontree.domain.verdict import commands_for, coverage, is_trivial
 from irontree.errors import IrontreeError
-from irontree.services.approve import Proposal, propose_again, what_changed
+from irontree.services.approve import Proposal, kept, propose_again, what_changed
 from irontree.services.history import failure_of
 from irontree.services.loop import read_loop
 from irontree.services.overview import title_of, waits_for
-from irontree.services.report import changed_files, check_defining
+from irontree.services.report import changed_files, check_defining, newest_results
 from irontree.services.steps import Question
 from irontree.services.views import (
     ApprovalView,
@@ -32,7 +32,7 @@ def question_text(app: App, question: Question) -> str:
     """The Markdown description of the question's form."""
     if question.issue_number is None:
         return _loop_text(app, question)
-    return app.renderer.render(form_template(question.rule.reason), form=_issue_form(app, question))
+    return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
 
 
 def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
@@ -45,7 +45,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
     """What the approval shows."""
     nodes, policy = proposal.requirements.nodes, proposal.policy
     world = read_world(app)
-    commands = [check.run for check in policy.checks] + [c for node in nodes for c in node.verification]
+    commands = [check.run for node in nodes for check in commands_for(node, policy, present=())]
     return ApprovalView(
         revision=proposal.revision,
         spec_path=proposal.spec_path,
@@ -54,9 +54,43 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
         budget=proposal.budget,
         loop_mode=loop_mode,
         answer=answer,
+        estimate=_estimate(nodes, policy),
         trivial=tuple(dict.fromkeys(command for command in commands if is_trivial(command))),
         warnings=(*(str(warning) for warning in proposal.requirements.warnings), *_warnings(app, proposal)),
+        before=_before(world, proposal),
+        diff=what_changed(proposal.earlier, proposal) if proposal.earlier else "",
     )
+
+
+def _before(world: World, proposal: Proposal) -> tuple[str, ...]:
+    """What becomes of tasks that were there before: removed ones, and finished ones that changed (ruling R7)."""
+    stays = {node.task_key for node in kept(proposal)}
+    again = proposal.choices.reopen_done
+    return (
+        *(
+            f"{_named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
+            for key in proposal.changed_done
+        ),
+        *(
+            f"{_named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
+            f"it is no longer in {proposal.spec_path}"
+            for node in proposal.removed
+        ),
+    )
+
+
+def _named(world: World, task_key: str) -> str:
+    state = world.states.get(task_key)
+    return f"#{state.issue_number} {title_of(world, task_key)}" if state else title_of(world, task_key)
+
+
+def _estimate(nodes: tuple[PlanNode, ...], policy: ExecutionPolicy) -> str:
+    """How often the agent is called, and the bounds of it (design, section 7)."""
+    tasks = sum(node.executability == "executable" for node in nodes)
+    attempts = tasks * (1 + policy.max_retry_count)
+    hours = attempts * policy.agent.wall_seconds / 3600
+    most = f"at most {attempts} times ({hours:,.0f} h)"
+    return f"the agent is called {tasks} times if every first attempt passes, and {most}"
 
 
 def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal: Proposal) -> PlannedView:
@@ -66,6 +100,9 @@ def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal
         depth=_depth(node, {known.task_key: known for known in nodes}),
         status=state.phase.value if state else "new",
         coverage=coverage(node, proposal.policy),
+        commands=tuple(
+            c.run for c in commands_for(node, proposal.policy, present=()) if c not in proposal.policy.checks
+        ),
         number=state.issue_number if state else None,
     )
 
@@ -81,7 +118,18 @@ def _warnings(app: App, proposal: Proposal) -> tuple[str, ...]:
     policy = proposal.policy
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=(proposal.spec_path,))
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
-    return (*blockers, *_unknown_checks(proposal))
+    return (*_missing_agent(app, policy.agent), *blockers, *_unknown_checks(proposal))
+
+
+def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
+    """An agent that cannot be started here: every attempt would end before it began."""
+    if not agent.command:
+        return ("no agent is configured: agent.command in .mino/config.yml",) if agent.adapter == "command" else ()
+    program = agent.command[0]
+    beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
+    if beside_the_code or app.which(program):
+        return ()
+    return (f"the agent's program {program} is not on PATH here",)
 
 
 def _unknown_checks(proposal: Proposal) -> tuple[str, ...]:
@@ -92,12 +140,13 @@ def _unknown_checks(proposal: Proposal) -> tuple[str, ...]:
     return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())
 
 
-def _issue_form(app: App, question: Question) -> FormView:
+def issue_form(app: App, question: Question) -> FormView:
+    """What the form of an issue shows."""
     world = read_world(app)
     state = world.state(question.issue_number or 0)
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
-    report = app.results.load(state.issue_number, state.anchor) if state.anchor else None
+    report = newest_results(app, state)
     now = _proposal_now(app, question, plan)
     return FormView(
         number=state.issue_number,
@@ -117,8 +166,9 @@ def _issue_form(app: App, question: Question) -> FormView:
         warnings=check_defining(app, state) + (report.warnings if report else ()),
         failure=failure_of(app, stream, state),
         report_path=state.report_path,
-        revision=now.revision if now else None,
+        revision=now.name if now else None,
         diff=what_changed(plan, now) if plan and now else _diff(app, state),
+        before=_before(world, now) if now else (),
     )
 
 

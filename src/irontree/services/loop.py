@@ -6,13 +6,17 @@ Loop events win over the entity file; the entity is rewritten from them, `budget
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Decision, Halt, Scope, decide
-from irontree.domain.events import (
+from irontree.domain.graph import Graph
+from irontree.domain.ids import intent_hash
+from irontree.domain.ids import loop_id as new_loop_id
+from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, Transition
+from irontree.domain.loop_events import (
     LoopBudgetExtended,
     LoopCancelled,
     LoopCompleted,
@@ -21,13 +25,11 @@ from irontree.domain.events import (
     LoopResumed,
     LoopStarted,
 )
-from irontree.domain.graph import Graph
-from irontree.domain.ids import intent_hash
-from irontree.domain.ids import loop_id as new_loop_id
-from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, Transition
 from irontree.domain.plan import Plan
-from irontree.errors import LogDamaged, NotEligible
+from irontree.errors import Busy, LogDamaged, NotEligible
 from irontree.services.world import World, read_world
+
+OPEN: Final = ("running", "halted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,18 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
 def loop_for(app: App, plan: Plan, intent: str) -> Loop:
     """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
 
-    One that has completed all of them counts as well: asking twice is no new work.
+    One that has completed all of them counts as well: asking twice is no new work. An open loop that the same
+    document had over other tasks is cancelled first: what was approved last is what runs.
     """
     keys = tuple(node.task_key for node in plan.nodes)
     world = read_world(app)
     finished = all(key in world.states and world.states[key].done for key in keys)
-    fitting = ("running", "halted", "completed") if finished else ("running", "halted")
-    for found in reversed(read_loops(app)[0]):
+    fitting = (*OPEN, "completed") if finished else OPEN
+    known = read_loops(app)[0]
+    for replaced in known:
+        if _is_replaced(replaced, plan.spec_path, keys):
+            cancel(app, replaced.id, plan.approval.by, reason=f"revision {plan.spec_revision} has other tasks")
+    for found in reversed(known):
         if found.entity.status in fitting and set(found.entity.task_keys) == set(keys):
             return found
     entity = LoopEntity(
@@ -92,6 +99,27 @@ def loop_for(app: App, plan: Plan, intent: str) -> Loop:
         budget_max_transitions=plan.budget_max_transitions,
     )
     return start(app, entity, intent_hash(intent))
+
+
+def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
+    """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
+
+    An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`.
+    """
+    active = app.lease.holder()
+    at_work = (found for found in read_loops(app)[0] if active and found.id == active.what)
+    for found in at_work:
+        if _is_replaced(found, spec_path, keys):
+            raise Busy(
+                f"loop {found.id} is at work on {spec_path}",
+                remedy=f"wait until it halts, or cancel it: `irontree task resume {found.id} cancel`",
+            )
+
+
+def _is_replaced(loop: Loop, spec_path: str, keys: Collection[str]) -> bool:
+    """Whether this open loop of the same document is over other tasks than *keys*."""
+    entity = loop.entity
+    return entity.status in OPEN and entity.resolved_query == spec_path and set(entity.task_keys) != set(keys)
 
 
 def read_loop(app: App, loop_id: str) -> Loop:
@@ -218,11 +246,11 @@ def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
     return tuple(key for key in loop.keys if key in affected and key not in done)
 
 
-def cancel(app: App, loop_id: str, by: str) -> Loop:
+def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
     """End the loop for good; its issues keep their state."""
     loop = require_open(read_loop(app, loop_id))
     event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="loop")
-    return _record(app, loop, event, {"by": by})
+    return _record(app, loop, event, {"by": by, "reason": reason} if reason else {"by": by})
 
 
 def require_open(loop: Loop) -> Loop:

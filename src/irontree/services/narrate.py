@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from irontree.domain.events import IssueEvent, LoopEvent, Record
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.loop_events import LoopEvent
 
 
 def say_issue_event(record: Record[IssueEvent]) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from irontree.app import App
-from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
+from irontree.ports import Holder
 from irontree.services.loop import Loop, read_loops
 from irontree.services.world import World, read_world
+
+SERVING: Final = "serving"
+"""The lock (`App.alive`) of the terminal that serves a repository's flows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +51,50 @@ class LoopRow:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """A repository at a glance. `busy` names the driver that lives now."""
+    """A repository at a glance; who lives now holds the driver lock (`busy`), a lease, or serves the flows."""
 
     issues: tuple[IssueRow, ...]
     loops: tuple[LoopRow, ...]
     problems: tuple[str, ...]
-    busy: str | None
+    busy: str | None = None
+    active_loop: str | None = None
+    serving: str | None = None
 
 
 def overview(app: App) -> Overview:
     """Everything at a glance, in tree order."""
-    world = read_world(app)
     loops, damaged = read_loops(app)
-    holder = app.driver.holder()
+    return overview_of(app, read_world(app), loops, damaged)
+
+
+def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
+    """The same, of what was read already."""
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
         problems=(*(f"{problem.path}: {problem.what}" for problem in world.problems), *damaged),
-        busy=f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None,
+        busy=_named(app.driver.holder()),
+        active_loop=_named(app.lease.holder()),
+        serving=_named(app.alive(SERVING).holder()),
     )
+
+
+def _named(holder: Holder | None) -> str | None:
+    return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
 
 
 def tree_order(world: World) -> tuple[TaskState, ...]:
     """Parents before their children, siblings by issue number."""
     ordered: list[TaskState] = []
-    stack = sorted(_roots(world), key=lambda state: -state.issue_number)
+    below: dict[str | None, list[TaskState]] = {}
+    for state in sorted(world.states.values(), key=lambda state: -state.issue_number):
+        parent = _parent(world, state.task_key)
+        below.setdefault(parent if parent in world.states else None, []).append(state)
+    stack = below.get(None, [])
     while stack:
         state = stack.pop()
         ordered.append(state)
-        children = [world.states[key] for key in world.children.get(state.task_key, ()) if key in world.states]
-        stack.extend(sorted(children, key=lambda child: -child.issue_number))
+        stack.extend(below.get(state.task_key, ()))
     return tuple(ordered)
 
 
@@ -94,10 +113,6 @@ def waits_for(world: World, task_key: str) -> tuple[str, ...]:
     return tuple(key for key in needed if not (key in world.states and world.states[key].done))
 
 
-def _roots(world: World) -> list[TaskState]:
-    return [state for state in world.states.values() if _parent(world, state.task_key) not in world.states]
-
-
 def _parent(world: World, task_key: str) -> str | None:
     node = world.nodes.get(task_key)
     return node.parent if node else None
@@ -111,18 +126,18 @@ def _depth(world: World, task_key: str) -> int:
 
 
 def _row(app: App, world: World, state: TaskState) -> IssueRow:
-    rule = halt_of(state)
+    rule, cancelled = world.halt_of(state), state.task_key in world.cancelled
     return IssueRow(
         number=state.issue_number,
         task_key=state.task_key,
         title=title_of(world, state.task_key),
         parent=_parent(world, state.task_key),
         depth=_depth(world, state.task_key),
-        phase=state.phase.value,
+        phase="cancelled" if cancelled else state.phase.value,
         stage=state.current_stage,
         attempts=f"{state.attempt_count} / {state.total_attempts}" if state.runs_started else "",
         code_ref=state.code_ref,
-        waits_for=() if state.done else waits_for(world, state.task_key),
+        waits_for=() if state.done or cancelled else waits_for(world, state.task_key),
         asks=rule.reason if rule else None,
         problem=state.problem or state.blocking_check,
         undelivered=app.deliveries.load(state.issue_number).failures,
@@ -130,14 +145,14 @@ def _row(app: App, world: World, state: TaskState) -> IssueRow:
 
 
 def _loop_row(loop: Loop, world: World) -> LoopRow:
-    entity = loop.entity
+    entity, keys = loop.entity, [key for key in loop.keys if key not in world.cancelled]
     return LoopRow(
         loop_id=entity.loop_id,
         status=entity.status,
         halt_reason=entity.halt_reason,
         halt_at=entity.halt_at_task_key,
-        done=sum(1 for key in loop.keys if key in world.states and world.states[key].done),
-        total=len(loop.keys),
+        done=sum(1 for key in keys if key in world.states and world.states[key].done),
+        total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
     )

@@ -34,6 +34,7 @@ def require_sound(state: TaskState) -> None:
 def require_runnable(world: World, state: TaskState) -> None:
     """Raise NotEligible, saying what to do first, unless an attempt may start (contract, eligibility)."""
     require_sound(state)
+    world.require_wanted(state)
     node = world.node(state)
     where = f"issue-{state.issue_number} ({state.task_key})"
     if node.executability != "executable":

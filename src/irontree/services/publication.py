@@ -101,7 +101,7 @@ def _merge_before_a_crash(
     """The green results of a merge that this attempt made already and perhaps published: that is where it goes on."""
     workspace, token = app.repository.workspace("run", plan.policy.workspace), state.run_token
     merged = app.repository.find_token(token, base=report.anchor, source=workspace) if token else None
-    if merged is None or not app.repository.has_commit(merged):
+    if merged is None or app.repository.lacking((merged,)):
         return None
     found = run_checks(merged)
     return None if found.failed else found

@@ -9,13 +9,14 @@ from irontree.app import App
 from irontree.domain.events import TaskPublished, TaskReapprovalRequired
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.spec import Requirements
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.issue_text import issue_body, key_marker
 from irontree.services.record import record
-from irontree.services.world import read_world
+from irontree.services.world import World, read_world
 
 Status = Literal["created", "found", "kept", "renewed"]
 
@@ -24,20 +25,20 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
     """Make an issue and a stream for each node that has none, in dependency order; what became of each.
 
     Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
-    its key. A task whose own text changed and that is not done begins a fresh stream. The caller holds the
-    driver lock.
+    its key. A task whose own text changed and that is not done begins a fresh stream; the issue of one that the
+    document no longer has is closed. The caller holds the driver lock.
     """
     published: list[tuple[PlanNode, int, Status]] = []
-    world = read_world(app)
+    world, previous = read_world(app), _previous(app, plan)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan):
         state = world.states.get(node.task_key)
         if state is None:
             number, status = _publish_node(app, plan, node, numbers)
-        elif _is_renewed(app, node, state):
+        elif _is_renewed(app, plan, node, state):
             number, status = _renew(app, plan, node, state, numbers)
         else:
-            number, status = state.issue_number, "kept"
+            number, status = _continue(app, previous, node, state)
         numbers[node.task_key] = number
         app.repository.mark_history()
         deliver(app, number)
@@ -45,10 +46,11 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
     world = read_world(app)
     for _, number, _ in published:
         write_brief(app, world, world.state(number))
+    _close_cancelled(app, world)
     return tuple(published)
 
 
-def publication_order(plan: Plan) -> tuple[PlanNode, ...]:
+def publication_order(plan: Plan | Requirements) -> tuple[PlanNode, ...]:
     """Dependency order with every parent before its children, so that each body can name the numbers it needs.
 
     Among tasks that nothing orders, priority does, then the document: a lower number is also worked on first (R11).
@@ -83,7 +85,7 @@ def _own_issue(app: App, node: PlanNode) -> Issue | None:
     return trusted[0] if trusted else None
 
 
-def _first_event(app: App, plan: Plan, node: PlanNode, number: int, meta: dict[str, str] | None = None) -> None:
+def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
     container = node.executability == "container"
     event = TaskPublished(
         task_key=node.task_key,
@@ -96,16 +98,30 @@ def _first_event(app: App, plan: Plan, node: PlanNode, number: int, meta: dict[s
         attempt_count=0,
         max_retry_count=plan.policy.max_retry_count,
     )
-    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | (meta or {}))
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | _renewed_from(app, number))
 
 
-def _is_renewed(app: App, node: PlanNode, state: TaskState) -> bool:
-    """Whether the task's own text is not what its stream was approved for (staleness is per node, R7)."""
+def _renewed_from(app: App, number: int) -> dict[str, str]:
+    """The stream before this one, for `meta:`; looked for, since a crash may lie between its archiving and now."""
+    archives = app.log.archives(number)
+    if not archives:
+        return {}
+    _, _, revision = archives[-1].partition("-rev-")
+    return {"previous_revision": revision.partition("-")[0], "archive_path": archives[-1]}
+
+
+def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
+    """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7)."""
     if state.done:
-        return False
+        return node.task_key in plan.reopened and state.approved_revision != plan.spec_revision
+    return is_changed(app, node, state)
+
+
+def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
+    """Whether the task's own text is not what its stream was approved for (staleness is per node, R7)."""
     earlier = app.plans.load(state.approved_revision)
-    known = {known.task_key: known.digest for known in earlier.nodes} if earlier else {}
-    return known.get(node.task_key, node.digest) != node.digest
+    known = next((known for known in earlier.nodes if known.task_key == node.task_key), node) if earlier else node
+    return known.digest != node.digest
 
 
 def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
@@ -113,11 +129,35 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
-    archive = app.log.archive(state.issue_number, state.approved_revision)
-    app.forge().edit_issue(state.issue_number, title=node.title, body=issue_body(app, plan, node, numbers))
-    meta = {"previous_revision": state.approved_revision, "archive_path": archive.name}
-    _first_event(app, plan, node, state.issue_number, meta)
+    app.log.archive(state.issue_number, state.approved_revision)
+    body = issue_body(app, plan, node, numbers)
+    app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
+    _first_event(app, plan, node, state.issue_number)
     return state.issue_number, "renewed"
+
+
+def _previous(app: App, plan: Plan) -> Plan | None:
+    """The plan of that document before this one."""
+    others = (
+        app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != plan.spec_revision
+    )
+    return next((other for other in others if other and other.spec_path == plan.spec_path), None)
+
+
+def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, Status]:
+    """Leave the stream as it is; the issue of a task that was cancelled and is wanted again is opened."""
+    came_back = previous is not None and node.task_key not in {known.task_key for known in previous.nodes}
+    if came_back and not state.done:
+        app.forge().edit_issue(state.issue_number, state="open")
+    return state.issue_number, "kept"
+
+
+def _close_cancelled(app: App, world: World) -> None:
+    for key in sorted(world.cancelled & world.states.keys()):
+        issue = app.forge().read_issue(world.states[key].issue_number)
+        if issue and issue.state == "open":
+            app.forge().edit_issue(issue.number, state="closed")
+            app.progress.note(f"#{issue.number} {issue.title}: cancelled")
 
 
 def _type_labels(node: PlanNode) -> tuple[str, ...]:

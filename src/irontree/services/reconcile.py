@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, SequenceGapDetected
 from irontree.domain.evolve import Replay
-from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.approve import approve_reverted
@@ -39,7 +38,8 @@ def reconcile(app: App) -> Reconciliation:
     """
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
-    closed = tuple(state.issue_number for state in world.states.values() if _record_external_close(app, state))
+    wanted = [state for state in world.states.values() if state.task_key not in world.cancelled]
+    closed = tuple(state.issue_number for state in wanted if _record_external_close(app, state))
     approved = approve_reverted(app)
     world = read_world(app)
     failures = tuple(failure for number in world.replays for failure in deliver(app, number).failures)
@@ -52,7 +52,7 @@ def reconcile(app: App) -> Reconciliation:
 def open_questions(world: World) -> tuple[Question, ...]:
     """Every issue that waits for a person, lowest number first."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    return tuple(question_about(state, rule) for state in states if (rule := halt_of(state)))
+    return tuple(question_about(state, rule) for state in states if (rule := world.halt_of(state)))
 
 
 def _record_gap(app: App, number: int, replay: Replay) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from irontree.app import App
+from irontree.domain.halt import halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.services.approve import approve_reverted
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
+from irontree.services.preflight import block
 from irontree.services.run import recover
 from irontree.services.world import World, read_world
 
@@ -18,6 +20,7 @@ def settle_leftovers(app: App, *, spare: int | None = None) -> None:
     issue whose recovery is the caller's own step. The caller holds the driver lock, so nobody else is at work.
     """
     app.children.kill_leftovers()
+    app.run_lock.remove()  # one that died behind its last event of an attempt could not
     world = read_world(app)
     for state in world.states.values():
         if _cut_off(world, state) and state.issue_number != spare:
@@ -38,6 +41,21 @@ def catch_up(app: App) -> None:
         write_brief(app, world, state)
     if due:
         app.repository.back_up()
+
+
+def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
+    """Settle what was cut off, and record that the work on this issue was stopped: a person says how to go on.
+
+    Nothing is recorded where a person is asked already. The caller holds the driver lock.
+    """
+    settle_leftovers(app)
+    state = read_world(app).state(issue_number)
+    if state.done or halt_of(state):
+        return state
+    state = block(app, state, "cancelled", reason)
+    deliver(app, issue_number)
+    write_brief(app, read_world(app), state)
+    return state
 
 
 def _cut_off(world: World, state: TaskState) -> bool:

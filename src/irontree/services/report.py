@@ -21,6 +21,12 @@ def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
     return app.repository.changed_files(state.base_sha, state.commit)
 
 
+def newest_results(app: App, state: TaskState) -> CheckReport | None:
+    """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
+    about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
+    return app.results.load(state.issue_number, state.anchor) if state.anchor and about_it else None
+
+
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
     """Say so when the task changed files that define its own checks (ruling R18)."""
     changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]

@@ -12,13 +12,21 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import truncate
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import EnvironmentRefused, IrontreeError, NotEligible, PublicationRefused, RemoteFailed
+from irontree.errors import (
+    ConfigRefused,
+    EnvironmentRefused,
+    IrontreeError,
+    NotEligible,
+    PublicationRefused,
+    RemoteFailed,
+)
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
 from irontree.services.preflight import block, require_runnable, require_sound, stop_before_run
 from irontree.services.prompt import prompt_for
 from irontree.services.publication import patiently
 from irontree.services.record import record
 from irontree.services.refs import commit_ref, run_message, salvage_ref
+from irontree.services.verify import top_level
 from irontree.services.world import World, read_world
 
 
@@ -67,9 +75,7 @@ def recover(app: App, issue_number: int) -> TaskState:
     app.children.kill_leftovers()
     attempt = _cut_off_attempt(app, world, state)
     sha = _own_commit(app, attempt)
-    recovered = _completed(app, attempt, sha) if sha else _interrupted(app, attempt, "the attempt was cut off")
-    app.run_lock.remove()
-    return recovered
+    return _completed(app, attempt, sha) if sha else _interrupted(app, attempt, "the attempt was cut off")
 
 
 def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
@@ -78,7 +84,7 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
         workspace = app.repository.workspace("run", plan.policy.workspace)
         base = _base(app, plan, ready)
     except (EnvironmentRefused, RemoteFailed) as error:
-        return block(app, ready, _check_of(error), error.message, remedy=error.remedy or "")
+        return block(app, ready, check_of(error), error.message, remedy=error.remedy or "")
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
@@ -99,9 +105,11 @@ def _base(app: App, plan: Plan, state: TaskState) -> str:
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
 
 
-def _check_of(error: EnvironmentRefused | RemoteFailed) -> str:
-    """The blocking check of what kept an attempt from starting."""
+def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
+    """The blocking check of what kept a step from being taken."""
     match error:
+        case ConfigRefused():
+            return "configuration"
         case PublicationRefused():
             return error.reason
         case RemoteFailed():
@@ -111,12 +119,12 @@ def _check_of(error: EnvironmentRefused | RemoteFailed) -> str:
 
 
 def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
-    state = attempt.state
+    state, present = attempt.state, top_level(attempt.workspace.path)
     task = AgentTask(
         issue_number=state.issue_number,
         task_key=state.task_key,
         attempt=state.attempt_count,
-        prompt=prompt_for(app, attempt.node, attempt.plan, state),
+        prompt=prompt_for(app, attempt.node, attempt.plan, state, present),
         workspace=attempt.workspace.path,
         transcript=transcript_folder(app, state),
     )

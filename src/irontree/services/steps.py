@@ -9,11 +9,12 @@ from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
 from irontree.domain.halt import RULE, HaltRule, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import NotEligible
+from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services import checkup, loop, run, verify
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.overview import waits_for
+from irontree.services.preflight import block
 from irontree.services.recovery import settle_leftovers
 from irontree.services.world import World, read_world
 
@@ -33,10 +34,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing can be done on this issue now: it is done, cancelled, or waits for others or for its loop."""
+    """Nothing can be done on this issue now: it is done, cancelled, or waits for others or for its loop.
+
+    `unasked` is what the issue itself waits for though its loop is over for it: nobody asks that here, but an answer
+    that was given already counts.
+    """
 
     reason: str
     done: bool = False
+    unasked: Question | None = None
 
 
 SKILL: Final = {Recover: "run", Run: "run", Verify: "verify", Finalize: "checkup", Aggregate: "checkup"}
@@ -49,9 +55,11 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     if state.done:
         return Idle("done", done=True)
     found = loop.read_loop(app, loop_id) if loop_id else None
-    if found and (gone := _left(found, state)):
-        return Idle(gone)
+    if state.task_key in world.cancelled:
+        return Idle("cancelled: its document was approved without it")
     rule = halt_of(state)
+    if found and (gone := _left(found, state)):
+        return Idle(gone, unasked=question_about(state, rule) if rule else None)
     if rule:
         return question_about(state, rule, loop_id)
     step = step_for(world.scope((state.task_key,)), state)
@@ -64,7 +72,8 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
     """Take one step under the driver lock, and deliver what follows from it (rulings R3, R9, R12).
 
     *note* is what a person wants to say in the report of a verification.
-    Raises Busy when another driver lives, NotEligible when the log has moved on, Cancelled when asked to stop.
+    What stands in the step's way is recorded as a question to a person, wherever the log allows to (R12). Raises Busy
+    when another driver lives, NotEligible when the log has moved on, Cancelled when asked to stop.
     """
     skill = SKILL[type(step)]
     with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
@@ -72,7 +81,10 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
         settle_leftovers(app, spare=number if isinstance(step, Recover) else None)
         if loop_id:
             loop.spend(app, loop_id, step.task_key, skill)
-        state = _take(app, step, number, note)
+        try:
+            state = _take(app, step, number, note)
+        except (EnvironmentRefused, RemoteFailed, ConfigRefused) as error:
+            state = _blocked(app, number, error)
         if loop_id:
             loop.settle(app, loop_id, state.last_event)
         follow_up(app, state)
@@ -124,6 +136,16 @@ def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:
             return checkup.finalize(app, issue_number)
         case Aggregate():
             return checkup.aggregate(app, issue_number)
+
+
+def _blocked(app: App, issue_number: int, error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> TaskState:
+    if app.cancel.is_set():
+        raise error
+    state = read_world(app).state(issue_number)
+    try:
+        return block(app, state, run.check_of(error), error.message, remedy=error.remedy or "")
+    except IllegalTransition:  # in the middle of an attempt: its recovery asks first
+        raise error from None
 
 
 def _left(found: loop.Loop, state: TaskState) -> str | None:

@@ -70,7 +70,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         app.progress.note(f"the checks have already run at {sha[:7]}")
         return stored
     workspace.prepare(sha, cancel=app.cancel)
-    commands = commands_for(subject.node, subject.plan.policy, _top_level(workspace.path))
+    commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
     results = _run_all(app, subject, commands, workspace.path)
     report = CheckReport(
         issue_number=subject.state.issue_number,
@@ -217,5 +217,6 @@ def _digest(subject: Subject) -> str:
     return canonical_digest([policy.model_dump(include={"checks", "detection", "workspace"}), subject.node.digest])
 
 
-def _top_level(workspace: Path) -> frozenset[str]:
+def top_level(workspace: Path) -> frozenset[str]:
+    """Names at the top of the workspace, by which checks are detected."""
     return frozenset(entry.name for entry in workspace.iterdir())

@@ -268,6 +268,8 @@ class FormView:
     report_path: str | None = None
     not_before: str | None = None
     revision: str | None = None
+    before: tuple[str, ...] = ()
+    """What approving makes of removed tasks, and of finished ones that changed."""
     diff: str = ""
 
 
@@ -305,6 +307,8 @@ class PlannedView:
     status: str
     coverage: tuple[Coverage, ...] = ()
     number: int | None = None
+    commands: tuple[str, ...] = ()
+    """The checks that this task has besides the configured ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +326,8 @@ class ApprovalView:
     trivial: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     quotes: tuple[QuoteView, ...] = ()
+    before: tuple[str, ...] = ()
+    """What becomes of removed tasks, and of finished ones that changed."""
     diff: str = ""
 
 

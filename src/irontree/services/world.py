@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from irontree.app import App
 from irontree.domain.decide import Scope
-from irontree.domain.evolve import Replay
+from irontree.domain.evolve import Replay, replay
+from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.errors import LogDamaged, NotEligible
@@ -24,6 +25,8 @@ class World:
     nodes: Mapping[str, PlanNode]
     children: Mapping[str, tuple[str, ...]]
     replays: Mapping[int, Replay]
+    cancelled: frozenset[str] = frozenset()
+    """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
     problems: tuple[Problem, ...] = ()
 
     def state(self, issue_number: int) -> TaskState:
@@ -49,9 +52,22 @@ class World:
             )
         return self.plans[state.task_key]
 
+    def halt_of(self, state: TaskState) -> HaltRule | None:
+        """The rule that halts at this issue; None if it may go on, and for a task that was cancelled."""
+        return None if state.task_key in self.cancelled else halt_of(state)
+
+    def require_wanted(self, state: TaskState) -> None:
+        """Raise NotEligible for a task that was cancelled."""
+        if state.task_key in self.cancelled:
+            raise NotEligible(
+                f"issue-{state.issue_number} was cancelled: {self.plan(state).spec_path} was approved without it",
+                remedy="put it back into the document and approve that",
+            )
+
     def scope(self, keys: Iterable[str], budget_left: int = 1) -> Scope:
-        """What `decide` needs for these tasks."""
-        return Scope(self.nodes, self.states, tuple(keys), self.children, budget_left)
+        """What `decide` needs for these tasks, less the cancelled ones."""
+        wanted = tuple(key for key in keys if key not in self.cancelled)
+        return Scope(self.nodes, self.states, wanted, self.children, budget_left)
 
 
 def read_world(app: App) -> World:
@@ -61,6 +77,12 @@ def read_world(app: App) -> World:
     replays = {number: reading.replay for number, reading in readings.items()}
     plans, damaged = _plans(app)
     return _world(replays, plans, (*problems, *_lost(replays), *damaged))
+
+
+def state_of(app: App, issue_number: int) -> TaskState | None:
+    """The state of one issue, without a look at the others; None if nothing of it can be read."""
+    stream = app.log.read(issue_number)
+    return replay(stream.records, highest_sequence=stream.highest_sequence).state
 
 
 def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
@@ -87,16 +109,26 @@ def _plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
 
 
 def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple[Problem, ...]) -> World:
+    plans = tuple(plans)
     in_force = {node.task_key: (plan, node) for plan in plans for node in plan.nodes}
+    states = {found.state.task_key: found.state for found in replays.values() if found.state}
+    removed = _removed(plans, in_force)
     children: dict[str, list[str]] = {}
     for key, (_, node) in in_force.items():
-        if node.parent:
+        if node.parent and key not in removed:
             children.setdefault(node.parent, []).append(key)
     return World(
-        states={found.state.task_key: found.state for found in replays.values() if found.state},
+        states=states,
         plans={key: plan for key, (plan, _) in in_force.items()},
         nodes={key: node for key, (_, node) in in_force.items()},
         children={key: tuple(keys) for key, keys in children.items()},
         replays=replays,
+        cancelled=frozenset(key for key in removed if not (key in states and states[key].done)),
         problems=problems,
     )
+
+
+def _removed(plans: Iterable[Plan], in_force: Mapping[str, tuple[Plan, PlanNode]]) -> set[str]:
+    """Keys that their document's newest plan does not list any more."""
+    newest = {plan.spec_path: plan for plan in plans}
+    return {key for key, (plan, _) in in_force.items() if newest[plan.spec_path] is not plan}

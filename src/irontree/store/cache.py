@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,10 @@ class DerivedCache:
         known, value = self._entries.get(str(issue_number), (None, None))
         return value if fingerprint is not None and known == fingerprint else None
 
-    def put(self, issue_number: int, fingerprint: str | None, value: Any) -> None:
-        """Keep a JSON value; nothing happens for a stream that has not settled."""
+    def put(self, issue_number: int, fingerprint: str | None, value: Callable[[], Any]) -> None:
+        """Keep the JSON value that *value* makes; nothing happens for a stream that has not settled."""
         if fingerprint is not None:
-            self._entries[str(issue_number)] = (fingerprint, value)
+            self._entries[str(issue_number)] = (fingerprint, value())
             self._changed = True
 
     def save(self) -> None:

@@ -82,6 +82,20 @@ class FileEventLog:
             self._disk.sync_folder(stream.parent)
         return target
 
+    def archives(self, issue_number: int) -> tuple[str, ...]:
+        """Names of the folders that its earlier streams were moved to, oldest first."""
+        if not self._layout.archive.is_dir():
+            return ()
+        folders = self._layout.archive.glob(f"issue-{issue_number}-rev-*/events")
+        return tuple(path.parent.name for path in sorted(folders, key=lambda path: path.parent.stat().st_mtime_ns))
+
+    def read_archived(self, name: str) -> Stream:
+        """All events of a stream that was moved away; unreadable files become problems."""
+        path = self._layout.archive / name / "events"
+        number = int(name.removeprefix("issue-").partition("-")[0])
+        found = read_stream(ISSUE_FORM, StreamFolder(path, self._layout.shown(path)), number)
+        return Stream(found.records, found.problems, found.highest_sequence)
+
     def _archive_folder(self, issue_number: int, revision: str) -> Path:
         """The first free name: a folder without `events` is a move that was cut short."""
         name = f"issue-{issue_number}-rev-{revision}"

@@ -93,8 +93,8 @@ def replace(path: Path, data: bytes) -> None:
         temporary.replace(path)
 
 
-def overwrite(path: Path, data: bytes) -> None:
-    """Write *data* over the content of *path* in one call, padded with line ends to its old size.
+def overwrite(path: Path, data: bytes) -> bytes:
+    """Write *data* over the content of *path* in one call, padded with line ends to its old size; what is there now.
 
     For a small file that changes with every program started: a rename onto an existing name makes ext4 write it
     out at once (auto_da_alloc), a hundred times the cost. The caller keeps other writers away.
@@ -102,7 +102,9 @@ def overwrite(path: Path, data: bytes) -> None:
     with disk_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            os.pwrite(descriptor, data.ljust(os.fstat(descriptor).st_size, b"\n"), 0)
+            padded = data.ljust(os.fstat(descriptor).st_size, b"\n")
+            os.pwrite(descriptor, padded, 0)
+            return padded
         finally:
             os.close(descriptor)
 

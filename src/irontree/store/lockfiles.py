@@ -149,6 +149,8 @@ class RunLockFile(_LockFile):
 
     def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit = lambda: RUN_STALE) -> None:
         super().__init__(path, clock, host, stale_after)
+        self._known: tuple[bytes, _RunLock] | None = None
+        """What we wrote last: with each program started it is looked at twice, and parsing YAML takes longest."""
 
     def write(self, task_key: str, issue_number: int) -> None:
         """Say that this issue is being worked on; children that are recorded stay so."""
@@ -156,9 +158,12 @@ class RunLockFile(_LockFile):
             self._write(self._new(task_key, issue_number, self.recorded()))
 
     def remove(self) -> None:
-        """Say that nothing is being worked on; no error if nothing was said."""
+        """Say that nothing is being worked on; recorded children stay, and so does another tool's file."""
         with self._changing():
-            self._delete()
+            before = self._current()
+            if before:
+                idle = before.model_copy(update={"task_key": None, "issue_number": None})
+                self._replace_children(idle, before.meta.children)
 
     def foreign(self) -> str | None:
         """Who holds it, in words, if another tool or host wrote it less than the stale limit ago."""
@@ -167,23 +172,30 @@ class RunLockFile(_LockFile):
 
     def record(self, child: Child) -> None:
         """Add a child, before it is let go; another tool's file stays as it is (our guard still ends the child)."""
-        if self.foreign():
-            return
         with self._changing():
-            before = self._own(_RunLock) or self._new(None, None, ())
+            before = self._current()
+            if before is None and self.foreign():
+                return
+            before = before or self._new(None, None, ())
             self._replace_children(before, (*before.meta.children, child))
 
     def forget(self, pid: int) -> None:
         """Remove a child that has ended, and with the last one a file that names no task; no error without it."""
         with self._changing():
-            before = self._own(_RunLock)
+            before = self._current()
             if before:
                 self._replace_children(before, tuple(child for child in before.meta.children if child.pid != pid))
 
     def recorded(self) -> tuple[Child, ...]:
         """The children that were recorded and not forgotten; none if another tool or host wrote the file."""
-        own = self._own(_RunLock)
+        own = self._current()
         return own.meta.children if own else ()
+
+    def _current(self) -> _RunLock | None:
+        """The file as we wrote it; None without one, or if another tool or host wrote it."""
+        if self._known and read_bytes(self._path, EVENT_BYTES) == self._known[0]:
+            return self._known[1]
+        return self._own(_RunLock)
 
     def _new(self, task_key: str | None, issue_number: int | None, children: tuple[Child, ...]) -> _RunLock:
         return _RunLock(
@@ -195,7 +207,7 @@ class RunLockFile(_LockFile):
         )
 
     def _write(self, value: _RunLock) -> None:
-        overwrite(self._path, encode_value(value))
+        self._known = overwrite(self._path, encode_value(value)), value
 
     def _changing(self) -> AbstractContextManager[None]:
         return exclusive(Layout(self._path.parent.parent).append_lock)

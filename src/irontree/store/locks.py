@@ -106,6 +106,15 @@ class DriverLock:
         return self._lock.holder()
 
 
+def remove_if_free(path: Path) -> bool:
+    """Remove the lock file *path* unless somebody holds it; who has just opened it must look if it is still there."""
+    with _opened(path) as descriptor:
+        free = _try_lock(descriptor, path)
+        if free:
+            path.unlink(missing_ok=True)
+        return free
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
     try:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from irontree.domain.events import LoopEvent, Record
+from irontree.domain.events import Record
 from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity
+from irontree.domain.loop_events import LoopEvent
 from irontree.ports import Clock, LoopStream
 from irontree.store.codec import write_mapping
 from irontree.store.documents import decode_value

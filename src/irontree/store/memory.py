@@ -10,8 +10,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from irontree.domain.events import E, IssueEvent, LoopEvent, Record
+from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop import LoopEntity
+from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport
 from irontree.errors import Busy, NotEligible
@@ -103,6 +104,16 @@ class MemoryEventLog:
         free = next(name for name in names if name not in self.archived)
         self.archived[free] = self._streams.pop(issue_number)
         return Path(".mino/archive") / free
+
+    def archives(self, issue_number: int) -> tuple[str, ...]:
+        """Keys of `archived` that its earlier streams are under, oldest first."""
+        return tuple(name for name in self.archived if name.startswith(f"issue-{issue_number}-rev-"))
+
+    def read_archived(self, name: str) -> Stream:
+        """All events of a stream that was moved away."""
+        number = int(name.removeprefix("issue-").partition("-")[0])
+        found = read_stream(ISSUE_FORM, self.archived[name], number)
+        return Stream(found.records, found.problems, found.highest_sequence)
 
 
 class MemoryLoopLog:

@@ -32,7 +32,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/2")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/3")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
@@ -46,7 +46,7 @@ class CachedReplays:
         if known is not None:
             return _decoded(known)
         reading = read_one(self._log, number)
-        self._cache.put(number, mark, _encoded(reading))
+        self._cache.put(number, mark, lambda: _encoded(reading))
         return reading
 
 

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Generic, Protocol
 
 from pydantic import ValidationError
 
 from irontree.domain.chain import event_digest
-from irontree.domain.events import ISSUE_EVENTS, LOOP_EVENTS, E, IssueEvent, LoopEvent, Record, kebab
+from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
+from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
 from irontree.ports import Problem
 from irontree.store.codec import EVENT_BYTES, read_mapping, write_mapping
@@ -23,6 +25,8 @@ from irontree.store.documents import first_error
 
 # A loop's frozen set can have thousands of task keys.
 LOOP_EVENT_BYTES = 4 * 1024 * 1024
+# One step reads the same few events a dozen times; a log that is read through once gains nothing from more.
+_DECODED = 256
 # Ours are lower-case; whatever else looks like an event must not be passed over in silence.
 _EVENT_NAME = re.compile(r"(\d+)-[a-z0-9_-]+\.ya?ml", re.IGNORECASE)
 UPGRADE = "upgrade irontree: a newer version wrote it"
@@ -54,7 +58,7 @@ class Contents(Generic[E]):
     highest_sequence: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Form(Generic[E]):
     """How one kind of event stands in its file: under *block*, beside `meta:`; *owner* names its stream."""
 
@@ -71,6 +75,7 @@ class Form(Generic[E]):
         """The file's bytes, keys in the model's order."""
         return write_mapping({self.block: event.model_dump(mode="json"), "meta": meta}).encode()
 
+    @lru_cache(maxsize=_DECODED)  # noqa: B019 - the two forms live as long as the program
     def decode(self, data: bytes, path: str) -> Record[E]:
         """The event in *data*; raises LogDamaged saying what is wrong with it."""
         mapping = read_mapping(data, path, limit=self.limit)

@@ -71,9 +71,14 @@ def test_a_second_time_changes_nothing_and_says_so(bare_shell):
     assert "nothing was changed" in bare_shell("init").out
 
 
+def config_of(shell) -> str:
+    return (shell.root / ".mino" / "config.yml").read_text()
+
+
 def test_without_an_agent_it_says_what_to_type_and_takes_the_one_that_comes_later(bare_shell, agents):
     first = bare_shell("init")
     assert "No coding agent was found on PATH" in first.out
+    assert "such as: claude -p --permission-mode acceptEdits\n  command: ''" in config_of(bare_shell)
     program(agents, "claude")
     second = bare_shell("init", "--json")
     assert second.data["settings"][0]["key"] == "agent.command"

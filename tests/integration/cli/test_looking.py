@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -37,7 +38,7 @@ SHOW_KEYS = {
 }
 ISSUE_KEYS = {
     *("number", "task_key", "title", "parent", "depth", "phase", "stage", "attempts", "code_ref"),
-    *("waits_for", "asks", "problem", "undelivered"),
+    *("waits_for", "asks", "problem", "undelivered", "skipped"),
 }
 
 
@@ -129,6 +130,33 @@ def test_the_graph_is_mermaid_text_with_numbers_and_states(shell):
     assert nodes["parts"]["issue"] == 2
 
 
+def test_the_graph_is_a_picture_and_a_text_for_graphviz_too(shell):
+    drawn = ET.fromstring(shell("graph", "--format", "svg").out)
+    titles = [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert "#1 First text: ready to run" in titles
+    assert 'label="#1 First text: ready to run"' in shell("graph", "--format", "dot").out
+
+
+def test_why_tells_where_a_task_stands_by_number_and_by_key(shell):
+    assert shell("why", "1").out.startswith("#1 first-text is next: ")
+    found = shell("why", "parts-second-text", "--json").data
+    assert (found["standing"], found["because"]) == ("waiting", "it needs first-text")
+    assert found["events"] == ["1. published"]
+    assert shell("why", "nobody").code == 1
+
+
+def test_audit_proves_a_log_and_names_what_was_changed_in_it(shell):
+    shell("run", "1")
+    assert shell("audit").out.startswith("Sound: ")
+    event = shell.root / ".mino/events/issue-1/0002-run-started.yml"
+    before = event.read_text()
+    event.write_text(before.replace("attempt_count: 1", "attempt_count: 7"))
+    assert event.read_text() != before
+    changed = shell("audit", "--json")
+    assert (changed.code, changed.data["ok"]) == (1, False)
+    assert {finding["where"] for finding in changed.data["findings"]} == {"issue-1"}
+
+
 def test_a_graph_of_nothing_is_refused_with_what_to_do(bare_shell):
     bare_shell("init")
     empty = bare_shell("graph")
@@ -158,6 +186,24 @@ def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):
     shell("checkup", "pre-flight", "1")
     (shell.root / "README.md").write_text("hello\n")
     assert shell("checkup", "unblock", "1", "--json").data["next"] == f"irontree task resume {LOOP_ID}"
+
+
+@pytest.mark.parametrize("given_up", [("skip", "first-text"), ("cancel",)])
+def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up):
+    halted_loop(shell, "blocked", "first-text")
+    (shell.root / "README.md").write_text("changed\n")
+    shell("checkup", "pre-flight", "1")
+    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in shell("status").out
+    app = open_app(shell.root, origin=Origin("Test Author"))
+    if given_up[0] == "skip":
+        loops.skip(app, LOOP_ID, given_up[1], "Ada")
+    else:
+        loops.cancel(app, LOOP_ID, "Ada")
+    seen = shell("status", "--json").data
+    assert seen["questions"] == []
+    assert seen["issues"][0]["skipped"] == (given_up[0] == "skip")
+    assert "waiting for you" not in shell("status").out
+    assert shell("show", "1", "--json").data["question"]["reason"] == "blocked"
 
 
 def test_a_loop_that_is_not_there_is_refused(shell):
@@ -200,7 +246,18 @@ def test_a_healthy_log_passes_the_check_and_reconciling_it_changes_nothing(shell
 
 
 @pytest.mark.parametrize(
-    "words", [["status"], ["show", "1"], ["events", "1"], ["graph"], ["loops"], ["config"], ["checkup", "check"]]
+    "words",
+    [
+        ["status"],
+        ["show", "1"],
+        ["events", "1"],
+        ["why", "1"],
+        ["graph"],
+        ["loops"],
+        ["config"],
+        ["audit"],
+        ["checkup", "check"],
+    ],
 )
 def test_looking_changes_nothing(shell, words):
     before = files(shell.root)
@@ -215,7 +272,8 @@ def test_titles_of_other_people_reach_no_terminal_raw(shell):
     for file in (shell.root / ".mino/plans").iterdir():
         file.unlink()
     app.plans.save(plan.model_copy(update={"nodes": hostile}))
-    for words in (["status"], ["show", "1"], ["graph"], ["status", "--json"], ["run", "1"]):
+    pictures = (["graph", "--format", notation] for notation in ("mermaid", "dot", "svg"))
+    for words in (["status"], ["show", "1"], ["why", "1"], *pictures, ["status", "--json"], ["run", "1"]):
         typed = shell(*words)
         assert not {"\x1b", "\x9b", "\u202e"} & set(typed.out + typed.err), words
 
@@ -264,8 +322,10 @@ print(code, *sorted(name for name in {heavy!r} if name in sys.modules), file=sys
         ["status"],
         ["show", "1"],
         ["events", "1"],
+        ["why", "1"],
         ["graph"],
         ["loops"],
+        ["audit"],
         ["config"],
     ],
 )

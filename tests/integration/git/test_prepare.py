@@ -159,7 +159,7 @@ def test_garbage_collection_by_the_user_loses_nothing_that_is_kept(project, work
     git(project.root, "reflog", "expire", "--expire=now", "--all")
     git(project.root, "gc", "--quiet", "--prune=now")
     workspace.prepare(sha)
-    assert project.repository.has_commit(sha)
+    assert not project.repository.lacking((sha,))
     assert (workspace.path / "work.txt").exists()
 
 

@@ -85,3 +85,10 @@ def test_a_terminal_without_unicode_gets_boxes_it_can_show():
     text = drawn(Lines(("→ x",), title="T", framed=True), TREE, encoding="ascii")
     assert "+" in text
     assert "? x" in text
+
+
+def test_a_table_whose_last_column_would_have_no_room_is_told_row_by_row():
+    table = Table(("COVERED BY", "CRITERION"), (("python3 -m fairshare summary", "It works for the trip to Lisbon"),))
+    assert "COVERED BY" in drawn(table, width=80)
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in drawn(table, width=40).splitlines()]
+    assert lines == ["python3 -m fairshare summary", "   It works for the trip to Lisbon"]

@@ -26,7 +26,7 @@ run:
 def test_every_key_of_the_schema_is_listed_once():
     keys = [setting.key for setting in settings_of(Config())]
     assert len(keys) == len(set(keys))
-    assert {"agent.command", "workspace.copy", "composite_threshold", "prefect.api_url"} <= set(keys)
+    assert {"agent.command", "workspace.copy", "loop.max_transitions", "prefect.api_url"} <= set(keys)
     assert all(setting.description for setting in settings_of(Config()))
 
 

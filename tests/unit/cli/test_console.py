@@ -24,16 +24,16 @@ class Terminal(io.StringIO):
 
 def test_the_same_values_are_json_or_text():
     console, out, _ = streams(json=True)
-    console.show({"a": [1]}, [Lines(("one",))])
+    console.show(lambda: {"a": [1]}, [Lines(("one",))])
     assert json.loads(out.getvalue()) == {"a": [1]}
     console, out, _ = streams()
-    console.show({"a": [1]}, [Lines(("one",))])
+    console.show(lambda: {"a": [1]}, [Lines(("one",))])
     assert out.getvalue() == "one\n"
 
 
 def test_json_is_ascii_so_that_any_stream_can_carry_it():
     console, out, _ = streams(json=True)
-    console.show({"title": "Größe \x9b\u202e"}, [])
+    console.show(lambda: {"title": "Größe \x9b\u202e"}, [])
     assert out.getvalue().isascii()
     assert json.loads(out.getvalue()) == {"title": "Größe \x9b\u202e"}
 
@@ -102,6 +102,6 @@ def test_work_goes_on_when_nobody_reads_its_notes_any_more():
 def test_what_a_stream_cannot_encode_becomes_a_mark():
     raw = io.BytesIO()
     console = open_console(io.TextIOWrapper(raw, encoding="ascii"), io.StringIO(), {}, json=False)
-    console.show({}, [Lines(("Größe \ud800",))])
+    console.show(dict, [Lines(("Größe \ud800",))])
     console.flush()
     assert raw.getvalue() == b"Gr??e\n"

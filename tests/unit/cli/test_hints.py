@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from irontree.cli.checkup import MODES, _require_fit
-from irontree.cli.hints import DAMAGED, Asked, step_command
+from irontree.cli.hints import DAMAGED, OpenQuestion, program_for, step_command
 from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import RULES
@@ -18,12 +18,12 @@ from irontree.domain.halt import RULES
 ROOT = Path(__file__).resolve().parents[3]
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 OF_ISSUES = [
-    Asked(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
+    OpenQuestion(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
     for rule in RULES
     if rule.asked_of == "issue"
     for loop_id in (None, LOOP_ID)
 ]
-OF_LOOPS = [Asked(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"]
+OF_LOOPS = [OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"]
 
 
 def understood(command: str) -> argparse.Namespace:
@@ -55,13 +55,18 @@ def test_hostile_task_keys_of_other_tools_are_quoted():
 
 
 def test_a_damaged_log_is_put_right_before_anything_is_answered():
-    assert Asked("blocked", number=7, damaged=True).answers == ()
+    assert OpenQuestion("blocked", number=7, damaged=True).answers == ()
     understood(DAMAGED)
 
 
 @pytest.mark.parametrize("kind", [Recover, Run, Verify, Finalize, Aggregate])
 def test_every_step_has_a_command_that_can_be_typed(kind):
     understood(step_command(kind("auth-core"), 7))
+
+
+def test_a_command_names_its_repository_only_where_that_is_another_folder(tmp_path):
+    assert program_for(Path.cwd()) == "irontree"
+    assert program_for(tmp_path / "a place") == f"irontree -C '{tmp_path / 'a place'}'"
 
 
 def texts() -> list[Path]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.agent_programs import PROGRAMS
-from irontree.cli.proposals import Facts, agent_settings, default_remote, open_points, propose
-from irontree.config import Agent, Config, Verify
+from irontree.cli.proposals import Facts, default_remote, open_points, settings_for, settings_missing
+from irontree.config import Agent, Config, Publish, Verify
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import CheckCommand
 
@@ -14,15 +14,21 @@ VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore;
 
 
 def settings(**facts) -> dict[str, object]:
-    return {proposal.key: proposal.value for proposal in propose(Facts(**{"files": {}} | facts))}
+    return {proposal.key: proposal.value for proposal in settings_for(Facts(**{"files": {}} | facts))}
+
+
+def agents(facts: Facts):
+    return settings_missing(facts, Config())
 
 
 def checks(**facts) -> list[str]:
     return [check["run"] for check in settings(**facts).get("verify.commands", [])]
 
 
-def test_where_nothing_is_found_nothing_is_proposed():
-    assert settings() == {}
+def test_where_nothing_is_found_nothing_is_set_but_the_place_of_the_agent_is_there_with_an_example():
+    [agent] = settings_for(Facts(files={}))
+    assert (agent.key, agent.value) == ("agent.command", "")
+    assert "claude -p --permission-mode acceptEdits" in agent.why
 
 
 def test_every_proposal_says_where_it_comes_from():
@@ -33,7 +39,7 @@ def test_every_proposal_says_where_it_comes_from():
         programs=frozenset({"codex"}),
         variables=frozenset({"OPENAI_API_KEY"}),
     )
-    proposals = propose(facts)
+    proposals = settings_for(facts)
     assert {proposal.key for proposal in proposals} == {
         *("agent.command", "agent.environment", "verify.commands", "workspace.setup"),
         *("publish.remote", "publish.target_branch"),
@@ -42,22 +48,20 @@ def test_every_proposal_says_where_it_comes_from():
 
 
 def test_the_first_known_agent_is_proposed_and_the_others_are_named():
-    [command] = agent_settings(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
+    [command] = agents(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
     assert command.value == ["claude", "-p", "--permission-mode", "acceptEdits"]
     assert "also there: aider" in command.why
 
 
 @pytest.mark.parametrize("agent", PROGRAMS, ids=lambda agent: agent.program)
 def test_every_agent_is_found_by_the_program_it_needs(agent):
-    [command] = agent_settings(Facts(files={}, programs=frozenset({agent.program})))
+    [command] = agents(Facts(files={}, programs=frozenset({agent.program})))
     assert tuple(command.value) == agent.command
     assert agent.program in " ".join(agent.command)
 
 
 def test_variables_are_proposed_by_name_and_only_if_they_are_set():
-    proposals = agent_settings(
-        Facts(files={}, programs=frozenset({"gemini"}), variables=frozenset({"GEMINI_API_KEY", "X"}))
-    )
+    proposals = agents(Facts(files={}, programs=frozenset({"gemini"}), variables=frozenset({"GEMINI_API_KEY", "X"})))
     assert {proposal.key: proposal.value for proposal in proposals}["agent.environment"] == ["GEMINI_API_KEY"]
 
 
@@ -133,7 +137,7 @@ def test_what_is_missing_is_said_with_what_to_type():
     said = "\n".join(open_points(Facts(files={}), Config()))
     assert "No coding agent was found" in said
     assert "irontree init" in said
-    assert "agent: {command: claude -p --permission-mode acceptEdits}" in said
+    assert "under agent.command in .mino/config.yml, such as: claude -p --permission-mode acceptEdits" in said
     assert "No checks were found" in said
     assert "There is no remote" in said
     assert "HEAD is on no branch" in said
@@ -141,6 +145,20 @@ def test_what_is_missing_is_said_with_what_to_type():
 
 def test_nothing_is_left_to_say_where_everything_is_set():
     config = Config(
-        agent=Agent(command=("agent",)), verify=Verify(commands=(CheckCommand(name="tests", run="make test"),))
+        agent=Agent(command=("agent",)),
+        verify=Verify(commands=(CheckCommand(name="tests", run="make test"),)),
+        publish=Publish(remote="origin"),
     )
     assert list(open_points(Facts(files={}, remotes=("origin",), default_branch="main"), config)) == []
+
+
+def test_a_remote_that_was_added_later_is_noticed():
+    facts = Facts(files={}, remotes=("upstream",), default_branch="main")
+    assert "what is approved from now on is pushed to upstream" in "\n".join(open_points(facts, Config()))
+
+
+def test_an_agent_that_is_not_there_is_noticed():
+    config = Config(agent=Agent(command=("my-agent", "--go")))
+    assert "my-agent, the program of agent.command, is not on PATH" in "\n".join(
+        open_points(Facts(files={}, agent_found=False), config)
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.blocks import plain
-from irontree.cli.hints import Asked
-from irontree.cli.status import STYLES, as_json, blocks, state_words
+from irontree.cli.hints import OpenQuestion
+from irontree.cli.status import STYLES, Glance, as_json, blocks
+from irontree.cli.tree import state_words, tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
 from irontree.services.overview import IssueRow, LoopRow, Overview
@@ -33,8 +34,10 @@ def row(number: int = 1, **changes) -> IssueRow:
     return IssueRow(**values | changes)
 
 
-def text(overview: Overview, asked: tuple[Asked, ...] = (), active: str | None = None) -> str:
-    return "\n".join(plain(blocks(overview, asked, active)))
+def text(
+    overview: Overview, asked: tuple[OpenQuestion, ...] = (), skipped: tuple[str, ...] = (), following: str = ""
+) -> str:
+    return "\n".join(plain(blocks(Glance(overview, asked, frozenset(skipped), following))))
 
 
 def overview(*rows: IssueRow, **changes) -> Overview:
@@ -61,7 +64,7 @@ def test_a_task_that_could_run_but_for_others_says_so():
 
 
 def test_an_open_question_stands_with_every_command_that_answers_it():
-    asked = Asked("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
+    asked = OpenQuestion("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
     shown = text(overview(row(7, phase=Phase.PENDING.value, asks="pending_acceptance")), (asked,))
     assert "1 waiting for you" in shown
     assert "#7 Looks right:" in shown
@@ -75,9 +78,39 @@ def test_an_open_question_stands_with_every_command_that_answers_it():
 
 
 def test_who_is_at_work_is_named():
-    shown = text(overview(row(), busy="issue-1, run (process 12 on host, since now)"), active=f"{LOOP_ID} (process 9)")
+    active = f"{LOOP_ID} (process 9)"
+    shown = text(overview(row(), busy="issue-1, run (process 12 on host, since now)", active_loop=active))
     assert "At work: issue-1, run (process 12 on host, since now)" in shown
     assert f"Loop at work: {LOOP_ID}" in shown
+    assert "Nobody" not in shown
+
+
+def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
+    resume = f"irontree task resume {LOOP_ID}"
+    shown = text(overview(row()), following=resume)
+    assert "Nobody is at work here now." in shown
+    assert shown.splitlines()[-1] == f"  {resume}"
+    assert "asks you" not in shown
+    asked = OpenQuestion("blocked", number=1, task_key="task-1", title="T", loop_id=LOOP_ID)
+    assert "asks you at the terminal" in text(overview(row()), (asked,), following=resume)
+
+
+def test_where_a_terminal_follows_already_nothing_is_proposed():
+    served = overview(row(), serving="irontree task (process 9 on host, since now)")
+    shown = text(served, following=f"irontree task resume {LOOP_ID}")
+    assert "irontree task (process 9 on host, since now)" in shown
+    assert "task resume" not in shown
+    assert as_json(Glance(served, next="irontree run issue-1"))["next"] is None
+
+
+def test_where_everything_is_done_nobody_is_missed():
+    assert "Nobody" not in text(overview(row(phase=Phase.DONE.value)))
+
+
+def test_a_task_that_was_skipped_says_so_and_waits_for_nobody():
+    shown = text(overview(row(7, phase=Phase.PENDING.value, asks="pending_acceptance")), skipped=("task-7",))
+    assert "skipped" in shown
+    assert "waiting" not in shown
 
 
 def test_loops_stand_with_what_stopped_them():
@@ -100,9 +133,11 @@ def test_every_phase_in_which_somebody_is_asked_stands_out():
 
 
 def test_the_keys_of_the_json_form_are_documented():
-    asked = Asked("blocked", number=7, task_key="k", title="T", detail="disk-full")
-    data = as_json(overview(row()), (asked,), None)
-    assert data.keys() == {"issues", "questions", "loops", "busy", "active_loop", "problems"}
+    asked = OpenQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
+    data = as_json(Glance(overview(row()), (asked,)))
+    assert data.keys() == {
+        *("issues", "questions", "loops", "busy", "active_loop", "serving", "next", "problems"),
+    }
     assert data["questions"][0].keys() == {
         *("issue", "task_key", "title", "loop_id", "reason", "question", "detail", "answers"),
     }
@@ -120,3 +155,10 @@ def test_a_hostile_title_is_one_harmless_line(hostile):
     assert len(lines) == 4
     assert "\x1b" not in lines[3]
     assert "\x9b" not in lines[3]
+
+
+def test_a_line_of_the_tree_says_the_same_as_the_table():
+    assert tree_line(row(waits_for=("task-3",))) == "· #1 Task 1  waits for others"
+    pending = row(2, phase=Phase.PENDING.value, depth=1, attempts="1 / 4", code_ref="c0ffee00c0ffee00")
+    assert tree_line(pending) == "  ? #2 Task 2  waiting for acceptance  attempts 1 / 4  c0ffee0"
+    assert tree_line(pending, skipped=True).startswith("  - #2 Task 2  skipped")

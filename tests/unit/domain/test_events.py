@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from irontree.domain.events import CATEGORY, ISSUE_EVENTS, LOOP_EVENTS, IssueEvent, LoopEvent, kebab
+from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
 from irontree.domain.loop import LoopEntity, default_budget
+from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from tests.unit.domain.histories import PLAIN, event
 
 COMMON = [

@@ -27,8 +27,8 @@ MAY_BE_BLOCKED += [Phase.VERIFIED]
 
 
 def facts(state):
-    """All that a state says, but for where in its stream it stands."""
-    return replace(state, sequence=0, last_event="")
+    """All that a state says, but for where in its stream it stands, and how often it was approved."""
+    return replace(state, sequence=0, last_event="", approvals=0)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from irontree.domain.ids import (
     intent_hash,
-    issue_ref,
     loop_id,
     normalize,
     normalized_lines,
@@ -210,4 +209,4 @@ def test_an_issue_is_named_with_a_prefix_or_not_at_all(text, number):
 @settings(max_examples=20)
 @given(st.integers(min_value=1))
 def test_an_issue_reference_can_be_read_back(number):
-    assert parse_issue(issue_ref(number)) == number
+    assert parse_issue(f"issue-{number}") == number

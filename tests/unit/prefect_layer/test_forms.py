@@ -38,6 +38,13 @@ def test_what_the_form_does_not_offer_is_refused(form, wrong):
         form(**{**ADA, **wrong})
 
 
+def test_a_form_of_another_question_is_refused_and_nobody_has_to_fill_in_which_it_is():
+    form = make_form("Decide", ["accept"], question="issue-7-4")
+    assert form(**ADA).question == "issue-7-4"
+    with pytest.raises(ValidationError):
+        form(**ADA, question="issue-7-3")
+
+
 def test_nothing_is_decided_for_the_person(form):
     """Prefect takes an empty answer to a form whose fields all have defaults."""
     assert set(form.model_json_schema()["required"]) == {"decision", "approver"}

@@ -7,7 +7,8 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
+from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.run import run
@@ -187,3 +188,19 @@ def test_an_answer_settles_first_what_a_dead_driver_left(pending):
 
 def test_the_question_of_an_issue_is_what_it_needs_next(pending):
     assert next_step(pending.app, 1) == question(pending)
+
+
+@pytest.mark.parametrize("failure", [RemoteUnavailable("out"), GitFailed("no git"), SequenceConflict("late")])
+def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pending, failure):
+    class Refusing(MemoryRepository):
+        def read_ref(self, ref: str) -> str | None:
+            raise failure
+
+        def workspace(self, *_: object) -> MemoryWorkspace:
+            raise failure
+
+    pending.repository = Refusing(pending.root, pending.cache)
+    pending.results._reports.clear()  # what the checks said is lost: they would have to run again
+    with pytest.raises(AnswerRefused, match=failure.message):
+        answer_issue(pending.app, 1, sends_back("longer"))
+    assert pending.events()[-1] == "verify_pending_acceptance"

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.halt import RULE
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, NotEligible, RequirementsRefused
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.approve import approve, approve_again, approve_reverted, propose
-from irontree.services.forms import approval_text
+from irontree.services.approve import (
+    Choices,
+    approve,
+    approve_again,
+    approve_reverted,
+    propose,
+    propose_again,
+    require_revision,
+    ways_to_approve,
+)
+from irontree.services.forms import approval_text, question_text
 from irontree.services.intake import authorise
+from irontree.services.overview import overview
 from irontree.services.publish import publish
+from irontree.services.reconcile import reconcile
 from irontree.services.recovery import catch_up
 from irontree.services.run import run
+from irontree.services.steps import Idle, next_step, question_about
 from irontree.services.verify import verify
-from tests.support.world import GREETING, ONE, ONE_TASK, SPEC, TWO, Scene
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 
+WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
+NESTED = "# Toy\n\n## Parts\n\n### Part one\n\n- [ ] one exists `$ has one.txt`\n"
 CHANGED = ONE_TASK.replace("says hello", "says good day")
 ALL = CheckCommand(name="all", run="has README.md")
 
@@ -125,8 +141,8 @@ def test_approving_a_changed_configuration_lets_the_work_go_on_where_it_was(scen
     run(scene.app, 1)
     with_check(scene)
     assert verify(scene.app, 1).phase is Phase.STALE
-    revision = propose(scene.app, scene.root / "SPEC.md").revision
-    state = approve_again(scene.app, 1, revision, "ada")
+    approval = propose(scene.app, scene.root / "SPEC.md").name
+    state = approve_again(scene.app, 1, approval, "ada")
     assert (state.last_event, state.phase) == ("task_approved", Phase.COMMITTED)
     assert verify(scene.app, 1).last_event == "verify_passed"
     assert scene.checks.commands == ["has README.md", "has greet.txt hello"], "by the newly approved commands"
@@ -134,21 +150,140 @@ def test_approving_a_changed_configuration_lets_the_work_go_on_where_it_was(scen
 
 def test_without_its_document_a_configuration_can_be_approved_again(scene):
     """The document need not be where the work is done."""
-    revision = scene.publish(ONE_TASK).spec_revision
+    plan = scene.publish(ONE_TASK)
     (scene.root / "SPEC.md").unlink()
     with_check(scene)
     assert run(scene.app, 1).phase is Phase.STALE
-    assert approve_again(scene.app, 1, revision, "ada").phase is Phase.READY
+    assert approve_again(scene.app, 1, propose_again(scene.app, plan).name, "ada").phase is Phase.READY
 
 
-def test_a_task_that_is_gone_from_its_document_cannot_be_approved(scene):
-    scene.publish(f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n")
-    scene.write(ONE_TASK)
+def test_settings_that_nobody_saw_are_not_approved_with_a_revision_that_names_the_document_alone(scene):
+    """R6: what was approved is what runs."""
+    revision = scene.publish(ONE_TASK).spec_revision
+    with_check(scene)
+    assert run(scene.app, 1).phase is Phase.STALE
+    with pytest.raises(ApprovalRefused, match="the settings changed since the last approval") as refused:
+        approve_again(scene.app, 1, revision, "ada")
+    assert propose(scene.app, scene.root / "SPEC.md").name in refused.value.remedy
+    assert scene.state().phase is Phase.STALE
+
+
+def test_settings_that_change_between_question_and_answer_are_not_approved(scene):
+    shown = propose(scene.app, scene.write(ONE_TASK)).name
+    with_check(scene)
+    with pytest.raises(ApprovalRefused, match="are not those that were shown"):
+        require_revision(propose(scene.app, scene.root / "SPEC.md"), shown)
+
+
+def test_a_revision_alone_is_enough_for_the_first_approval(scene):
+    proposal = propose(scene.app, scene.write(ONE_TASK))
+    require_revision(proposal, proposal.revision)
+    require_revision(proposal, proposal.name.upper())
+
+
+def test_the_form_names_document_and_settings(scene):
+    scene.publish(ONE_TASK)
+    with_check(scene)
+    state = run(scene.app, 1)
+    text = question_text(scene.app, question_about(state, RULE["reapproval_required"]))
+    assert propose(scene.app, scene.root / "SPEC.md").name in text
+
+
+# --- tasks that were removed, and finished ones that changed (R7) -----------------------------------------
+
+
+def without_close(scene: Scene) -> str:
+    """Greeting and Close are published, and Close is no longer in the document; what to approve."""
+    scene.publish(WITH_CLOSE)
+    return propose(scene.app, scene.write(ONE_TASK)).name
+
+
+def test_approving_a_document_without_a_task_cancels_it(scene):
+    approval = without_close(scene)
     assert run(scene.app, 2).phase is Phase.STALE
-    revision = propose(scene.app, scene.root / "SPEC.md").revision
-    with pytest.raises(NotEligible, match=r"“Close” is no longer in SPEC\.md") as refused:
-        approve_again(scene.app, 2, revision, "ada")
-    assert "skip it" in refused.value.remedy
+    approve_again(scene.app, 2, approval, "ada")
+    assert scene.world.cancelled == {CLOSE}
+    assert scene.tracker.issues[2].state == "closed"
+    assert isinstance(next_step(scene.app, 2), Idle)
+    with pytest.raises(NotEligible, match="was cancelled"):
+        run(scene.app, 2)
+    found = reconcile(scene.app)
+    assert (found.closed_outside, found.open_questions) == ((), ())
+
+
+def test_the_approval_names_what_it_cancels(scene):
+    without_close(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert "Close is cancelled" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
+
+
+def test_a_removed_child_does_not_keep_its_parent_waiting(scene):
+    loop = scene.start(SPEC)
+    less = SPEC[: SPEC.index("### Part two")] + "## Close\n\nDepends on: Part one\n\n- [ ] closed `$ has close.txt`\n"
+    proposal = propose(scene.app, scene.write(less))
+    new = authorise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.drive(new).reason == "goal_reached"
+    assert scene.state(PARTS).done
+    assert scene.loop_events(loop)[-1] == "loop_cancelled", "the earlier loop is replaced"
+    row = {row.task_key: row for row in overview(scene.app).issues}[TWO]
+    assert (row.phase, row.depth) == ("cancelled", 1), "it is still shown, and where it was"
+
+
+def test_a_removed_task_can_be_kept_and_then_runs_as_it_was_approved(scene):
+    without_close(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(keep_removed=True))
+    plan = approve(scene.app, proposal, proposal.revision, "ada")
+    publish(scene.app, plan)
+    assert plan.kept == (CLOSE,)
+    assert run(scene.app, 2).last_event == "run_completed"
+    assert propose(scene.app, scene.root / "SPEC.md").approved == plan, "it is not asked about again"
+
+
+def test_a_kept_task_stays_kept_at_the_next_approval(scene):
+    without_close(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(keep_removed=True))
+    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    with_check(scene)
+    again = propose(scene.app, scene.root / "SPEC.md")
+    assert approve(scene.app, again, again.revision, "ada").kept == (CLOSE,)
+
+
+def test_a_cancelled_task_that_comes_back_goes_on(scene):
+    approval = without_close(scene)
+    run(scene.app, 2)
+    approve_again(scene.app, 2, approval, "ada")
+    proposal = propose(scene.app, scene.write(WITH_CLOSE))
+    authorise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.world.cancelled == frozenset()
+    assert scene.tracker.issues[2].state == "open"
+    assert scene.state(CLOSE).phase is Phase.READY
+
+
+def done_and_changed(scene: Scene) -> None:
+    loop = scene.start(NESTED)
+    assert scene.drive(loop).reason == "goal_reached"
+    scene.write(NESTED.replace("one exists", "one is there"))
+
+
+def test_a_finished_task_whose_text_changed_stays_done_unless_somebody_reopens_it(scene):
+    done_and_changed(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert proposal.changed_done == (ONE,)
+    assert "stays done" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
+    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    assert scene.state(ONE).done
+
+
+def test_a_reopened_task_begins_again_with_the_composite_it_is_part_of(scene):
+    done_and_changed(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(reopen_done=True))
+    assert "begins again" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
+    loop = authorise(scene.app, proposal, proposal.revision, "ada")
+    assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
+    assert scene.tracker.issues[scene.number(ONE)].state == "open"
+    scene.agent = ScriptedAgent(does(one_txt="once more"))
+    assert scene.drive(loop).reason == "goal_reached"
+    assert publish(scene.app, scene.plans.load(proposal.revision))[-1][2] == "kept", "reopened once"
 
 
 def test_approving_again_does_not_start_a_loop_that_nobody_named(scene):
@@ -235,3 +370,11 @@ def test_a_cut_off_attempt_is_settled_before_its_task_begins_again(scene):
 def test_the_answer_in_a_form_is_the_same_approval(scene):
     revision = stale(scene)
     assert answer_issue(scene.app, 1, Answer("approve", "ada", revision=revision)).phase is Phase.READY
+
+
+def test_a_form_offers_only_what_makes_a_difference(scene):
+    """R7"""
+    assert ways_to_approve(propose(scene.app, scene.write(ONE_TASK))) == {}
+    without_close(scene)
+    ways = ways_to_approve(propose(scene.app, scene.root / "SPEC.md"))
+    assert list(ways.values()) == [Choices(keep_removed=True)]

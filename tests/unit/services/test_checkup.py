@@ -6,11 +6,13 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.checks.scripted import ScriptedCheckRunner
+from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.approve import approve, propose
 from irontree.services.checkup import Decider, accept, aggregate, finalize, send_back, unblock
 from irontree.services.publish import publish
+from irontree.services.reconcile import reconcile
 from irontree.services.run import run
 from irontree.services.verify import verify
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
@@ -93,6 +95,26 @@ def test_sending_back_needs_a_note(scene):
 def test_sending_back_the_last_attempt_is_terminal(scene):
     pending(scene, retries=0)
     assert send_back(scene.app, 1, Decider("ada", "no")).last_event == "verify_failed_terminal"
+
+
+def test_going_on_after_a_block_puts_the_approval_back_as_it_was(scene):
+    scene.publish(ONE_TASK)
+    scene.write(ONE_TASK.replace("hello", "good day"))
+    assert run(scene.app, 1).phase is Phase.STALE
+    scene.app.forge().edit_issue(1, state="closed")
+    assert reconcile(scene.app).closed_outside == (1,)
+    state = unblock(scene.app, 1, "resume", ADA)
+    assert (state.phase, scene.last().event.approval_state) == (Phase.STALE, "approval_ready")
+
+
+def test_sending_back_runs_no_check_again_whatever_was_approved_since(scene):
+    pending(scene)
+    scene.checks.commands.clear()
+    scene.policy = scene.policy.model_copy(update={"checks": (CheckCommand(name="all", run="has README.md"),)})
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    approve(scene.app, proposal, proposal.revision, "ada")
+    send_back(scene.app, 1, Decider("ada", "prettier please"))
+    assert scene.checks.commands == []
 
 
 def test_what_was_sent_back_is_accepted_at_its_new_commit(scene):

@@ -7,6 +7,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.events import SequenceGapDetected
+from irontree.domain.lint import status_problems
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.checkup import Decider, accept, finalize
 from irontree.services.deliver import comment_marker, deliver
@@ -252,3 +253,25 @@ def test_going_on_after_somebody_closed_it_opens_it_again(scene):
     assert scene.tracker.issues[1].state == "open"
     assert reconcile(scene.app).closed_outside == ()
     assert run(scene.app, 1).last_event == "run_completed"
+
+
+# --- what a comment must not hold (R10) -----------------------------------------------------------------
+
+
+def test_a_comment_that_may_not_be_posted_as_it_is_says_what_its_template_says(scene):
+    class Careless:
+        """A renderer whose reasons are not made harmless."""
+
+        def render(self, template, **values):
+            view = values.get("comment")
+            spoilt = f"\n\nReason: see .mino/events of {'a1' * 20}" if view and view.reason else ""
+            return scene_renderer.render(template, **values) + spoilt
+
+    scene_renderer = scene.renderer
+    scene.agent = ScriptedAgent(does(greet_txt="nothing"))
+    scene.publish(ONE_TASK)
+    scene.renderer = Careless()
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 1})
+    step(scene, run)
+    assert scene.comments(), "a changed configuration is told"
+    assert all(status_problems(body) == () for body in scene.comments())

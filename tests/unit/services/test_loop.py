@@ -9,7 +9,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Halt, Run
-from irontree.errors import NotEligible
+from irontree.errors import Busy, NotEligible
 from irontree.services import loop as loops
 from irontree.services.answers import Answer
 from irontree.services.approve import propose
@@ -53,6 +53,38 @@ def test_a_loop_that_was_stopped_is_not_gone_on_with(scene):
     first = scene.start(ONE_TASK)
     loops.cancel(scene.app, first.id, "ada")
     assert scene.start(ONE_TASK).id != first.id
+
+
+def test_a_document_that_is_approved_with_other_tasks_has_one_open_loop_the_new_one(scene):
+    first = scene.start(ONE_TASK)
+    scene.drive(first, nobody)
+    with_more = scene.start(SPEC)
+    with_less = scene.start(ONE_TASK + "\n## Other\n\n- [ ] it is `$ has other.txt`\n")
+    again = scene.start(SPEC)
+    assert read(scene, first).entity.status == "completed", "it had ended before"
+    assert [read(scene, loop).entity.status for loop in (with_more, with_less, again)] == [
+        "cancelled",
+        "cancelled",
+        "running",
+    ]
+    assert "has other tasks" in scene.loops.read(with_less.id).records[-1].meta["reason"]
+
+
+def test_the_loop_of_another_document_is_left_alone(scene):
+    first = scene.start(ONE_TASK)
+    (scene.root / "OTHER.md").write_text("# Other\n\n## Close\n\n- [ ] closed `$ has close.txt`\n")
+    proposal = propose(scene.app, scene.root / "OTHER.md")
+    authorise(scene.app, proposal, proposal.revision, "ada")
+    assert read(scene, first).entity.status == "running"
+
+
+def test_a_loop_that_is_at_work_is_not_replaced_and_nothing_is_written(scene):
+    first = scene.start(ONE_TASK)
+    proposal = propose(scene.app, scene.write(SPEC))
+    with scene.lease.hold(first.id), pytest.raises(Busy, match="at work on SPEC"):
+        authorise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.plans.load(proposal.revision) is None
+    assert scene.loops.ids() == (first.id,)
 
 
 def test_asking_again_for_what_is_done_starts_nothing(scene):

@@ -193,6 +193,7 @@ def test_a_crash_while_a_task_begins_again_loses_nothing(scene, port, method, ca
     assert scene.events(ONE) == ["task_published"]
     assert scene.state(ONE).approved_revision == plan.spec_revision
     assert len(scene.log.archived) == 1
+    assert scene.state(ONE).renewed_from == next(iter(scene.log.archived)), "its names are its own"
     assert "one is there" in scene.tracker.issues[3].body
     assert scene.deliveries.load(3).sequence == 1
     assert scene.labels(ONE) == {"enhancement", "stage:task"}

@@ -8,10 +8,11 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Recover, Run
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.recovery import catch_up, settle_leftovers
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.recovery import catch_up, settle_leftovers, stop_at
 from irontree.services.refs import run_message
 from irontree.services.run import recover, run
-from irontree.services.steps import perform
+from irontree.services.steps import next_step, perform
 from tests.support.repositories import PLAIN
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, ONE_TASK, Scene, does, writes_what_is_asked
@@ -77,8 +78,16 @@ def test_children_are_killed_before_anybody_looks_at_evidence(cut_off):
 
 def test_the_run_lock_of_the_dead_driver_is_gone_afterwards(cut_off):
     cut_off.run_lock.write(GREETING, 1)
-    recover(cut_off.app, 1)
+    settle_leftovers(cut_off.app)
     assert cut_off.run_lock.held is None
+
+
+def test_so_is_that_of_one_that_died_behind_the_last_event_of_its_attempt(scene):
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    scene.run_lock.write(GREETING, 1)
+    catch_up(scene.app)
+    assert scene.run_lock.held is None
 
 
 def test_an_issue_that_is_not_running_is_left_alone(scene):
@@ -130,3 +139,20 @@ def test_catching_up_delivers_what_a_dead_driver_did_not(scene):
     assert "no" in scene.projections.texts[brief]
     catch_up(scene.app)
     assert len(scene.comments()) == 1
+
+
+# --- stopped by a person ----------------------------------------------------------------------------------
+
+
+def test_work_that_a_person_stopped_is_settled_and_goes_on_at_a_persons_word_alone(cut_off):
+    state = stop_at(cut_off.app, 1, "its run was cancelled")
+    assert (state.phase, state.blocking_check) == (Phase.BLOCKED, "cancelled")
+    assert cut_off.events()[-2:] == ["run_interrupted", "checkup_preflight_blocked"]
+    assert any("its run was cancelled" in comment for comment in cut_off.comments())
+    answer_issue(cut_off.app, 1, Answer("go-on", "ada"))
+    assert next_step(cut_off.app, 1) == Run(GREETING)
+
+
+def test_where_a_person_is_asked_already_nothing_more_is_recorded(cut_off):
+    before = stop_at(cut_off.app, 1, "its run was cancelled")
+    assert stop_at(cut_off.app, 1, "its run was cancelled") == before

@@ -133,7 +133,7 @@ def test_a_changed_configuration_asks_for_approval_before_anything_runs(ready):
 
 
 def test_a_configuration_that_cannot_be_read_is_a_change_of_it(ready):
-    def broken():
+    def broken(_):
         raise ConfigRefused("config.yml:3: no such key")
 
     app = replace(ready.app, policy=broken)

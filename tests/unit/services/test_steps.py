@@ -7,9 +7,12 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Recover, Run, Verify
-from irontree.errors import Busy, Cancelled, NotEligible
+from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
+from irontree.ports import Blocker
+from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services import loop as loops
 from irontree.services.steps import Idle, Question, next_step, perform, question_of_loop
+from irontree.services.world import state_of
 from tests.support.watching import Killed
 from tests.support.world import (
     CLOSE,
@@ -145,7 +148,9 @@ def test_a_skipped_issue_asks_nothing_any_more(scene):
     loop = scene.start()
     scene.drive(loop)
     loops.skip(scene.app, loop.id, TWO, "ada")
-    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle("skipped in this loop")
+    idle = next_step(scene.app, scene.number(TWO), loop.id)
+    assert idle.reason == "skipped in this loop"
+    assert asks(idle.unasked) == "pending_acceptance", "an answer that was given already counts"
 
 
 def test_an_issue_of_a_stopped_loop_is_left_alone(scene):
@@ -212,3 +217,58 @@ def test_a_step_writes_the_brief_and_backs_up_the_log(scene):
     perform(scene.app, Run(GREETING))
     brief = scene.projections.texts[scene.root / ".mino/briefs/issue-1.md"]
     assert scene.state().commit in brief
+
+
+# --- what stands in the way of a step ------------------------------------------------------------------
+
+
+class Refusing(MemoryRepository):
+    """A repository that cannot even be looked at."""
+
+    def preflight(self, *_: object, **__: object) -> tuple[Blocker, ...]:
+        raise GitFailed("git cannot read the index", remedy="run git fsck")
+
+
+class Lost(MemoryRepository):
+    """A repository whose workspaces cannot be made."""
+
+    def workspace(self, *_: object) -> MemoryWorkspace:
+        raise GitFailed("no workspace")
+
+
+def test_what_keeps_a_step_from_being_taken_is_a_question_with_its_reason(scene):
+    scene.publish(ONE_TASK)
+    scene.repository = Refusing(scene.root, scene.cache)
+    assert perform(scene.app, Run(GREETING)).last_event == "checkup_preflight_blocked"
+    found = next_step(scene.app, 1)
+    assert (asks(found), found.detail) == ("blocked", "workspace-not-ready")
+    assert (scene.last().meta["reason"], scene.last().meta["remedy"]) == ("git cannot read the index", "run git fsck")
+
+
+def test_a_step_that_fails_while_a_person_stops_it_asks_nothing(scene):
+    scene.publish(ONE_TASK)
+    scene.repository = Refusing(scene.root, scene.cache)
+    scene.cancel.stopped = True
+    with pytest.raises(GitFailed):
+        perform(scene.app, Run(GREETING))
+    assert scene.events() == ["task_published"]
+
+
+def test_an_attempt_that_cannot_be_recovered_now_stays_one_to_recover(scene):
+    scene.agent = ScriptedAgent(dies)
+    scene.publish(ONE_TASK)
+    with pytest.raises(Killed):
+        perform(scene.app, Run(GREETING))
+    scene.repository = Lost(scene.root, scene.cache)
+    with pytest.raises(GitFailed, match="no workspace"):
+        perform(scene.app, Recover(GREETING))
+    assert next_step(scene.app, 1) == Recover(GREETING)
+
+
+def test_the_state_of_one_issue_is_what_the_whole_log_says_a_gap_at_its_end_included(scene):
+    scene.publish(ONE_TASK)
+    assert state_of(scene.app, 1) == scene.state()
+    scene.log.files(1).files["0002-run-started.yml"] = b"torn"
+    assert state_of(scene.app, 1) == scene.state()
+    assert "sequence 2" in scene.state().problem
+    assert state_of(scene.app, 2) is None

@@ -33,7 +33,7 @@ class Repository:
     def remember(self, value=VALUE) -> None:
         cache = self.cache()
         for number, fingerprint in self.fingerprints().items():
-            cache.put(number, fingerprint, value)
+            cache.put(number, fingerprint, lambda: value)
         cache.save()
 
     def remembered(self, issue_number: int = 12, version: str = "1"):

@@ -1,0 +1,142 @@
+"""The whole log re-derived from its files, the cache ignored: what in it cannot be trusted, and why (R10, R13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+from irontree.app import App
+from irontree.domain.chain import digest_chain
+from irontree.domain.events import IssueEvent
+from irontree.domain.evolve import replay
+from irontree.domain.ids import spec_revision
+from irontree.domain.loop import illegal_loop_events
+from irontree.domain.plan import Plan
+from irontree.domain.state import TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.errors import LogDamaged
+from irontree.ports import Problem, Stream
+
+RESTORE = "put the file right, or restore it from refs/irontree/log"
+_SHAS = ("code_ref", "verify_anchor_sha")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be, where, and what to do about it."""
+
+    where: str
+    what: str
+    remedy: str = ""
+
+    def line(self) -> str:
+        """In one line."""
+        return f"{self.where}: {self.what}" + (f" -> {self.remedy}" if self.remedy else "")
+
+
+def audit(app: App) -> tuple[Finding, ...]:
+    """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""
+    plans = tuple(_read_plans(app))
+    known = {node.task_key for _, plan in plans if isinstance(plan, Plan) for node in plan.nodes}
+    streams = {f"issue-{number}": app.log.read(number) for number in app.log.streams()}
+    archived = {f"archive/{name}": app.log.read_archived(name) for name in _archives(app)}
+    return tuple(
+        chain(
+            (found for revision, plan in plans for found in _plan_findings(revision, plan)),
+            (_unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
+            (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
+            (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
+            _commit_findings(app, streams | archived),
+            (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
+        )
+    )
+
+
+def stream_findings(where: str, stream: Stream) -> Iterator[Finding]:
+    """Missing sequences, events that may not stand where they do, events that were changed."""
+    found = replay(stream.records, highest_sequence=stream.highest_sequence)
+    if found.problem:
+        yield Finding(where, found.problem, RESTORE)
+    elif found.missing:
+        named = ", ".join(map(str, found.missing))
+        yield Finding(where, f"sequence {named} is missing or unreadable", "`irontree checkup reconcile` records it")
+    for broken in digest_chain(stream.records):
+        if broken.kind == "mismatch":
+            what = f"the event before sequence {broken.sequence} was changed after it was written"
+            yield Finding(where, what, RESTORE)
+
+
+def loop_findings(app: App, loop_id: str) -> Iterator[Finding]:
+    """The same of a loop's events."""
+    stream = app.loops.read(loop_id)
+    yield from (_unreadable(problem) for problem in stream.problems)
+    where = f"loop {loop_id}"
+    yield from (Finding(where, what, RESTORE) for what in illegal_loop_events(r.event for r in stream.records))
+
+
+def _unreadable(problem: Problem) -> Finding:
+    return Finding(problem.path, problem.what, RESTORE)
+
+
+def _read_plans(app: App) -> Iterator[tuple[str, Plan | LogDamaged]]:
+    for revision in app.plans.revisions():
+        try:
+            plan = app.plans.load(revision)
+        except LogDamaged as error:
+            yield revision, error
+        else:
+            if plan:
+                yield revision, plan
+
+
+def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[Finding]:
+    where = f".mino/plans/{revision}.yml"
+    if isinstance(plan, LogDamaged):
+        yield Finding(where, plan.message, RESTORE)
+    elif (found := spec_revision(plan.source, plan.nodes)) != plan.spec_revision:
+        yield Finding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
+
+
+def _archives(app: App) -> Iterator[str]:
+    return chain.from_iterable(app.log.archives(number) for number in app.log.streams())
+
+
+def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) -> Iterator[Finding]:
+    """An issue without a plan, and `done` without the results that it rests on."""
+    state = replay(stream.records, highest_sequence=stream.highest_sequence).state
+    if state is None:
+        return
+    if state.task_key not in known:
+        yield Finding(where, f"{state.task_key} is in no approved plan", "irontree task SPEC.md")
+    if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
+        yield Finding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
+
+
+def _lacks_results(app: App, state: TaskState) -> str | None:
+    try:
+        report = app.results.load(state.issue_number, state.anchor or "")
+    except LogDamaged as error:
+        return error.message
+    if report is None:
+        return f"it is done, but the check results at {state.anchor} are gone"
+    return f"it is done, but {report.failed.name} failed at {state.anchor}" if report.failed else None
+
+
+def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[Finding]:
+    """Commits that events name and git does not have, or would throw away with the next collection of garbage."""
+    named = [(where, r.event, sha) for where, s in streams.items() for r in s.records for sha in _shas(r.event)]
+    shas = tuple(dict.fromkeys(sha for _, _, sha in named))
+    lacking = app.repository.lacking(shas)
+    loose = app.repository.unreferenced(tuple(sha for sha in shas if sha not in lacking))
+    for where, event, sha in named:
+        place = f"{where}, sequence {event.sequence} ({event.event})"
+        if sha in lacking:
+            yield Finding(place, f"commit {sha} is not in this repository", "fetch it from whoever has it")
+        elif sha in loose:
+            yield Finding(place, f"commit {sha} is reachable from no ref", f"git branch keep-{sha[:8]} {sha}")
+
+
+def _shas(event: IssueEvent) -> Iterable[str]:
+    found = (getattr(event, name, None) for name in _SHAS)
+    return dict.fromkeys(sha for sha in found if sha not in (None, NOT_APPLICABLE))

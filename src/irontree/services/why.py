@@ -1,0 +1,113 @@
+"""Why a task is done, next, ready, waiting, blocked or skipped: in plain words, with the events and the rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from irontree.app import App
+from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
+from irontree.domain.halt import choices
+from irontree.domain.state import TaskState
+from irontree.errors import NotEligible
+from irontree.services.loop import Loop, read_loops, scope_of
+from irontree.services.narrate import say_issue_event
+from irontree.services.overview import waits_for
+from irontree.services.world import World, read_world
+
+Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]
+_EVENTS_TOLD: Final = 5
+_DOING: Final[dict[type[Step], str]] = {
+    Recover: "the attempt that was cut off is looked at: its commit is kept, or its work put aside",
+    Run: "an attempt",
+    Verify: "the checks at its commit, then publication",
+    Finalize: "its completion is recorded",
+    Aggregate: "it is completed from its parts",
+}
+_ORDER: Final = (
+    "a cut-off attempt first, then the issue in progress, then parents whose parts are done, then a new attempt; "
+    "among equals the one that was touched least, then the lowest number (R11)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where one task stands and why. `rule` is the rule that decided; `events` are its newest, oldest first."""
+
+    task_key: str
+    issue_number: int | None
+    standing: Standing
+    because: str
+    rule: str
+    events: tuple[str, ...] = ()
+
+
+def explain(app: App, task_key: str) -> Explanation:
+    """Explain one task, as the newest loop over it sees it; raises NotEligible if nothing knows it."""
+    world = read_world(app)
+    state = world.states.get(task_key)
+    if state is None:
+        return _unpublished(world, task_key)
+    loop = _loop_over(app, task_key)
+    standing, because, rule = _standing(world, state, loop)
+    records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
+    told = tuple(f"{record.event.sequence}. {say_issue_event(record)}" for record in records)
+    return Explanation(task_key, state.issue_number, standing, because, rule, told)
+
+
+def _unpublished(world: World, task_key: str) -> Explanation:
+    if task_key not in world.nodes:
+        raise NotEligible(f"no plan and no issue has the key {task_key}", remedy="`irontree status` lists them")
+    rule = "a plan with unpublished nodes is continued without asking (R6)"
+    return Explanation(task_key, None, "waiting", "it is approved, but its issue is not published yet", rule)
+
+
+def _loop_over(app: App, task_key: str) -> Loop | None:
+    """The newest loop that has the task in its frozen set."""
+    return next((loop for loop in reversed(read_loops(app)[0]) if task_key in loop.entity.task_keys), None)
+
+
+def _is_open(loop: Loop) -> bool:
+    return loop.entity.status in ("running", "halted")
+
+
+def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:
+    if state.done:
+        return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
+    if (skipped := _skipped(world, state, loop)) is not None:
+        return "skipped", *skipped
+    loop = loop if loop and _is_open(loop) else None
+    if rule := world.halt_of(state):
+        detail = state.problem or state.blocking_check
+        words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None))
+        because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
+        return "blocked", because, f"a person decides; the choices are: {words}"
+    return _among_others(world, state, loop)
+
+
+def _evidence(state: TaskState) -> str:
+    where = f" at {state.code_ref[:7]}" if state.has_code and state.code_ref else ""
+    return f"{state.completion_basis}{where}"
+
+
+def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, str] | None:
+    if state.task_key in world.cancelled:
+        return "its node was taken out of the document, and cancelled", "a removed node is kept or cancelled (R7)"
+    if loop and state.task_key in loop.cancelled:
+        return f"loop {loop.id} leaves it out", "to skip a task cancels it with all that depends on it (R17)"
+    return None
+
+
+def _among_others(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:
+    scope = scope_of(loop, world) if loop else world.scope(world.states)
+    step = step_for(scope, state)
+    if step is None:
+        needed = ", ".join(waits_for(world, state.task_key)) or "its parts: it has none, break it down"
+        return "waiting", f"it needs {needed}", "a task starts when all it depends on is done"
+    decision = decide(scope)
+    if decision == step:
+        return "next", f"what comes: {_DOING[type(step)]}", _ORDER
+    if isinstance(decision, Halt):
+        at = f" at {decision.task_key}" if decision.task_key else ""
+        return "ready", f"the loop has halted{at}: {decision.reason.replace('_', ' ')}", "halts come before new work"
+    return "ready", f"{decision.task_key} comes first", _ORDER

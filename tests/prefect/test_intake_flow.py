@@ -1,0 +1,101 @@
+"""`intake`: a document's approval as a form; nothing is written before it, and everything after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.flows.intake import intake
+from irontree.flows.taking_up import newest_run
+from tests.prefect.harness import logs
+from tests.prefect.toys import FRIENDLY, make_toy
+
+APPROVE = "approve this revision and start the loop"
+
+
+@pytest.fixture
+def toy(tmp_path, client):
+    """A project with a document that nobody has approved."""
+    return make_toy(tmp_path, client, FRIENDLY, "intake", "issue", "loop")
+
+
+def start(toy, document="SPEC.md"):
+    deployment = toy.client.read_deployment_by_name(f"intake/{toy.id}").id
+    parameters = {"repository": str(toy.root), "document": document}
+    return toy.client.create_flow_run_from_deployment(deployment, parameters=parameters).id
+
+
+@pytest.fixture
+def asking(toy):
+    """The run that asks for the approval."""
+    run_id = start(toy)
+    assert toy.drive(run_id, intake).name == "Suspended"
+    return run_id
+
+
+def test_the_form_shows_what_would_be_done_and_nothing_is_written_yet(toy, asking):
+    shown = toy.asked(asking).description
+    for needed in (toy.revision(), "Greeting", "test -f greeting.txt", "`main`", "Loop Mode", "a person judges this"):
+        assert needed in shown
+    assert toy.client.read_flow_run(asking).name == "intake SPEC.md"
+    assert toy.app.plans.revisions() == ()
+    assert toy.app.log.streams() == ()
+
+
+def test_declined_nothing_is_written(toy, asking):
+    toy.answer(asking, "do not approve")
+    assert toy.drive(asking, intake).name == "Declined"
+    assert toy.app.plans.revisions() == ()
+
+
+def test_another_revision_is_asked_for_again_and_the_right_one_starts_the_loop(toy, asking):
+    toy.answer(asking, APPROVE, revision="00000000")
+    assert toy.drive(asking, intake).name == "Suspended"
+    assert toy.asked(asking).description.startswith("**Not taken:**")
+    assert toy.app.plans.revisions() == ()
+    toy.answer(asking, APPROVE, revision=toy.revision())
+    ended = toy.drive(asking, intake)
+    assert ended.name == "Approved"
+    [loop_id] = toy.app.loops.ids()
+    assert loop_id in ended.message
+    plan = toy.app.plans.load(toy.revision())
+    assert (plan.approval.by, plan.approval.channel, plan.loop_mode) == ("Ada", "form", True)
+    assert toy.events() == ["task_published"]
+    assert newest_run(toy.app, loop_id).state == "SCHEDULED"
+    again = start(toy)
+    assert toy.drive(again, intake).name == "Approved"
+    assert toy.app.loops.ids() == (loop_id,)
+
+
+def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(toy, asking):
+    approved = toy.revision()
+    spec = toy.root / "SPEC.md"
+    spec.write_text(spec.read_text().replace("it is there", "it is really there"))
+    toy.answer(asking, APPROVE, revision=approved)
+    assert toy.drive(asking, intake).name == "Suspended"
+    assert "it is really there" in toy.asked(asking).description
+    assert toy.app.plans.revisions() == ()
+
+
+@pytest.mark.parametrize("document", ["nowhere.md", "../SPEC.md"])
+def test_only_a_file_of_the_repository_can_be_taken_in(toy, document):
+    (toy.root.parent / "SPEC.md").write_text(FRIENDLY)
+    run_id = start(toy, document)
+    ended = toy.drive(run_id, intake)
+    assert ended.is_failed()
+    assert "is not a file in" in ended.message
+    assert "give a path inside it" in ended.message
+    assert [text for _, text in logs(toy.client, run_id) if "Traceback" in text] == []
+
+
+def test_a_task_that_the_document_lost_can_be_kept_in_the_form(toy):
+    """R7"""
+    spec = toy.root / "SPEC.md"
+    spec.write_text(f"{FRIENDLY}\n## Farewell\n\n- [ ] it says goodbye (manual)\n")
+    toy.publish()
+    spec.write_text(FRIENDLY)
+    run_id = start(toy)
+    assert toy.drive(run_id, intake).name == "Suspended"
+    assert "Farewell is cancelled" in toy.asked(run_id).description
+    toy.answer(run_id, f"{APPROVE}; keep what was removed", revision=toy.revision())
+    assert toy.drive(run_id, intake).name == "Approved"
+    assert toy.app.plans.load(toy.revision()).kept == ("farewell",)

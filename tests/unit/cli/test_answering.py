@@ -1,0 +1,105 @@
+"""Answers on the command line: each is understood or refused before anything runs, and fits the question it is for."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.cli.answering import Prepared, option_for, prepare, refuse_unknown
+from irontree.domain.halt import RULE, RULES
+from irontree.errors import AnswerRefused
+from irontree.services.steps import Question
+
+
+def question(reason: str, number: int | None = 7) -> Question:
+    key = f"task-{number}" if number else None
+    return Question(RULE[reason], "key", issue_number=number, task_key=key, loop_id="2026-04-22-1432-a3f8b2")
+
+
+@pytest.mark.parametrize(
+    ("text", "understood"),
+    [
+        ("issue-7=accept", (7, "accept", "", None, None)),
+        (" issue-12=accept:fine: as it is ", (12, "accept", "fine: as it is", None, None)),
+        ("issue-7=send-back:make it\nlonger", (7, "send-back", "make it\nlonger", None, None)),
+        ("issue-7=retry:3", (7, "retry", "", 3, None)),
+        ("issue-7=retry:3:the disk was full: now it is not", (7, "retry", "the disk was full: now it is not", 3, None)),
+        ("issue-7=approve:C8B7D960:seen", (7, "approve", "seen", None, "c8b7d960")),
+        ("issue-7=skip", (7, "skip", "", None, None)),
+        ("loop=extend:50", (None, "extend", "", 50, None)),
+        ("loop=go-on", (None, "go-on", "", None, None)),
+    ],
+)
+def test_an_answer_names_who_is_asked_the_choice_and_what_it_needs(text, understood):
+    [found] = prepare([text])
+    assert (found.number, found.choice, found.note, found.count, found.revision) == understood
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("accept", "is not understood"),
+        ("issue-0=accept", "is not understood"),
+        ("issue-7:accept", "is not understood"),
+        ("issue-7=", "is not understood"),
+        ("issue-7=perhaps", "there is no answer “perhaps”"),
+        ("issue-7=extend:5", "there is no answer “extend”"),
+        ("loop=accept", "there is no answer “accept”"),
+        ("issue-7=send-back", "needs a note"),
+        ("issue-7=send-back: ", "needs a note"),
+        ("issue-7=retry", "needs a count"),
+        ("issue-7=retry:many", "needs a count"),
+        ("issue-7=retry:51", "needs a count"),
+        ("issue-7=approve:c8b7", "needs a revision"),
+    ],
+)
+def test_what_could_never_be_an_answer_is_refused_with_what_could(text, said):
+    with pytest.raises(AnswerRefused, match=said) as refusal:
+        prepare([text])
+    assert repr(text) in refusal.value.message
+    assert refusal.value.remedy
+
+
+def test_an_answer_to_an_issue_that_is_not_here_is_refused_with_those_that_are():
+    issues = {"first-text": 2, "parts": 1}
+    refuse_unknown(prepare(["issue-2=accept", "first-text=accept", "loop=stop"]), issues)
+    with pytest.raises(AnswerRefused, match="no such issue") as refusal:
+        refuse_unknown(prepare(["issue-3=accept"]), issues)
+    assert refusal.value.remedy == "one of issue-1, issue-2, or a task key"
+    with pytest.raises(AnswerRefused, match="no such task") as refusal:
+        refuse_unknown(prepare(["second-text=accept"]), issues)
+    assert refusal.value.remedy == "one of first-text, parts"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "number", "fits"),
+    [
+        ("issue-7=accept", "pending_acceptance", 7, True),
+        ("task-7=accept", "pending_acceptance", 7, True),
+        ("task-8=accept", "pending_acceptance", 7, False),
+        ("task-7=accept", "protocol_gap", None, False),
+        ("issue-7=accept", "pending_acceptance", 8, False),
+        ("issue-7=accept", "fail_terminal", 7, False),
+        ("issue-7=skip", "blocked", 7, True),
+        ("loop=stop", "protocol_gap", None, True),
+        ("loop=extend:5", "protocol_gap", None, False),
+    ],
+)
+def test_an_answer_waits_for_a_question_to_its_issue_that_has_its_choice(text, reason, number, fits):
+    [answer] = prepare([text])
+    assert answer.answers(question(reason, number)) is fits
+
+
+def test_it_is_given_in_a_name_and_to_the_question_that_was_asked():
+    given = Prepared("", 7, "retry", note="why", count=2).by("Ada", question("fail_terminal"))
+    assert (given.choice, given.by, given.note, given.count, given.question) == ("retry", "Ada", "why", 2, "key")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.choices], ids=lambda rule: rule.reason)
+def test_the_option_that_is_proposed_for_a_choice_is_understood_as_that_choice(rule):
+    asked = question(rule.reason, 7 if rule.asked_of == "issue" else None)
+    for choice in rule.choices:
+        option = option_for(asked, choice)
+        text = option.removeprefix("--answer '").removesuffix("'").replace("REVISION", "c8b7d960")
+        [found] = prepare([text])
+        assert found.answers(asked)
+        assert found.choice == choice.name

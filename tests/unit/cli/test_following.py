@@ -1,0 +1,341 @@
+"""The follower: shows the log as it grows, has every question answered once, and sees to it that somebody drives."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.cli.answering import prepare
+from irontree.cli.following import CRASHES, Follower, Shown
+from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.flows.questions import Question as Form
+from irontree.flows.runs import Run
+from irontree.services import loop as loops
+from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.loop import Loop
+from irontree.services.steps import Question
+from tests.support.world import (
+    MANUAL_TASK,
+    SPEC,
+    Scene,
+    accepts,
+    does,
+    drive,
+    make_scene,
+    nobody,
+    sends_back,
+    writes_what_is_asked,
+)
+
+
+def run(state: str, name: str = "", message: str = "") -> Run:
+    return Run(uuid.UUID(int=1), "loop", state, name or state.title(), message, {}, None)
+
+
+@dataclass
+class Terminal:
+    """Stands for a session: what it is asked to set going, the pure driver does at once."""
+
+    scene: Scene
+    loop: Loop
+    serves: bool = True
+    served: bool = True
+    resting: bool = True
+    loop_run: Run | None = field(default_factory=lambda: run("RUNNING"))
+    shows_forms: bool = True
+    finishing: bool = False
+    given: list[Answer] = field(default_factory=list)
+    refused: int = 0
+
+    def alive(self) -> bool:
+        return self.served
+
+    def at_rest(self) -> bool:
+        return self.resting
+
+    def finish(self) -> None:
+        self.finishing = True
+
+    def run_of_loop(self, _: str) -> Run | None:
+        return self.loop_run
+
+    def set_going(self, _: str) -> None:
+        self.loop_run, self.shows_forms = run("RUNNING"), True
+        drive(self.scene.app, self.loop.id, nobody)
+
+    def asked(self, question: Question) -> Form | None:
+        return Form(uuid.UUID(int=2), f"{question.key}-{self.refused}", "# ?", {}) if self.shows_forms else None
+
+    def url_of(self, _: Form) -> str:
+        return "http://127.0.0.1:4280/runs/flow-run/2"
+
+    def answer(self, question: Question, answer: Answer, _: Form) -> None:
+        try:
+            self._record(question, answer)
+        except AnswerRefused:
+            self.refused += 1
+            raise
+        self.given.append(answer)
+        if loops.read_loop(self.scene.app, self.loop.id).entity.status != "cancelled":
+            loops.resume(self.scene.app, self.loop.id)
+            drive(self.scene.app, self.loop.id, nobody)
+
+    def _record(self, question: Question, answer: Answer) -> None:
+        app = self.scene.app
+        if question.issue_number is None:
+            answer_loop(app, self.loop.id, answer)
+            return
+        with app.driver.hold("answer"):
+            answer_issue(app, question.issue_number, answer, self.loop.id)
+
+
+@dataclass
+class Person:
+    """A screen with somebody in front of it who has these answers, and may do something before looking at it."""
+
+    answers: list[Answer] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    asked: int = 0
+    before: list[Callable[[], None]] = field(default_factory=list)
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def busy(self, _: str) -> None:
+        if self.before:
+            self.before.pop(0)()
+
+    def ask(self, question: Question, asked: Form, url: str, still_open: Callable[[], bool]) -> Answer | None:
+        assert still_open()
+        self.asked += 1
+        return replace(self.answers.pop(0), question=question.key) if self.answers else None
+
+
+def ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def scene(tmp_path) -> Scene:
+    return make_scene(tmp_path)
+
+
+@pytest.fixture
+def follow(scene):
+    """A follower of a loop over that document, driven as far as it goes without anybody."""
+
+    def follow(spec: str = MANUAL_TASK, *prepared: str, person: Person | None = None, driven: bool = True) -> Follower:
+        loop = scene.start(spec)
+        shown = Shown.all_of(scene.app, loop.id)
+        if driven:
+            scene.drive(loop)
+        terminal = Terminal(scene, loop)
+        return Follower(
+            app=scene.app,
+            session=terminal,
+            loop_id=loop.id,
+            screen=person or Person(),
+            prepared=list(prepare(prepared)),
+            person="Ada",
+            shown=shown,
+            look_every=0,
+            look_after_every=0,
+        )
+
+    return follow
+
+
+# --- showing ------------------------------------------------------------------------------------------------------
+
+
+def test_events_are_told_once_in_their_order_with_the_titles_of_their_issues(follow):
+    follower = follow(SPEC, "issue-4=accept")
+    assert follower.follow() == "completed"
+    lines = follower.screen.lines
+    assert [line for line in lines if line.endswith(": done")] == [
+        f"#{number} {title}: done"
+        for number, title in ((1, "Greeting"), (3, "Part one"), (4, "Part two"), (2, "Parts"), (5, "Close"))
+    ]
+    assert len(lines) == len(set(lines))
+    follower.catch_up()
+    assert follower.screen.lines == lines
+
+
+def test_a_failed_verification_is_told_with_what_the_next_attempt_will_be_told(follow, scene):
+    scene.agent = ScriptedAgent(does(greet_txt="bye\n"), writes_what_is_asked)
+    follower = follow(MANUAL_TASK)
+    follower.catch_up()
+    [failed] = [line for line in follower.screen.lines if "verification failed" in line]
+    assert failed.splitlines()[0] == "#1 Greeting: verification failed at attempt 1 of 4"
+    assert failed.splitlines()[1].endswith("| $ has greet.txt hello")
+
+
+# --- answering ------------------------------------------------------------------------------------------------
+
+
+def test_prepared_answers_are_used_in_their_order_and_those_that_are_left_are_known(follow):
+    follower = follow(
+        MANUAL_TASK, "issue-1=send-back:friendlier", "issue-1=accept:good", "issue-1=accept:twice", "issue-9=accept"
+    )
+    assert follower.follow() == "completed"
+    assert [(given.choice, given.note, given.by) for given in follower.session.given] == [
+        ("send-back", "friendlier", "Ada"),
+        ("accept", "good", "Ada"),
+    ]
+    assert [prepared.text for prepared in follower.prepared] == ["issue-1=accept:twice", "issue-9=accept"]
+    assert "Answered: send-back (“friendlier”)" in follower.screen.lines
+
+
+def test_a_refused_answer_is_said_with_its_reason_and_the_person_is_asked_again(follow):
+    person = Person([sends_back(""), accepts()])
+    follower = follow(person=person)
+    assert follower.follow() == "completed"
+    assert person.asked == 2
+    assert any("needs a note" in line for line in person.lines)
+
+
+def test_a_question_whose_answer_is_on_its_way_is_not_asked_twice(follow, scene):
+    person = Person([accepts()])
+    follower = follow(person=person)
+    follower.session.answer = lambda *_: person.before.extend([lambda: None] * 3 + [go_on])
+
+    def go_on() -> None:
+        answer_issue(scene.app, 1, accepts(), follower.loop_id)
+        drive(scene.app, follower.loop_id, nobody)
+
+    assert follower.follow() == "completed"
+    assert person.asked == 1
+
+
+def test_where_nobody_answers_it_ends_halted(follow):
+    follower = follow()
+    assert follower.follow() == "halted"
+    assert follower.screen.asked == 1
+
+
+def test_an_answer_from_elsewhere_is_as_good(follow, scene):
+    """The person in front of the screen turns away, for somebody was faster."""
+    person = Person()
+    follower = follow(person=person)
+
+    def answered_in_the_browser(question, asked, url, still_open):
+        answer_issue(scene.app, 1, accepts(), follower.loop_id)
+        loops.resume(scene.app, follower.loop_id)
+        assert not still_open()
+        drive(scene.app, follower.loop_id, nobody)
+
+    person.ask = answered_in_the_browser
+    assert follower.follow() == "completed"
+
+
+def test_a_loop_that_is_stopped_is_cancelled(follow):
+    assert follow(MANUAL_TASK, "issue-1=stop").follow() == "cancelled"
+
+
+def test_a_question_of_the_loop_itself_is_answered_too(follow, scene):
+    scene.preferences = replace(scene.preferences, loop_budget=1)
+    follower = follow(MANUAL_TASK, "loop=extend:10", "issue-1=accept")
+    assert follower.follow() == "completed"
+    assert [given.choice for given in follower.session.given] == ["extend", "accept"]
+
+
+# --- looking after the runs -------------------------------------------------------------------------------------
+
+
+def test_a_halt_that_nobody_asks_about_is_taken_up(follow):
+    follower = follow(MANUAL_TASK, "issue-1=accept")
+    follower.session.shows_forms = False
+    assert follower.follow() == "completed"
+
+
+def test_a_loop_that_has_no_run_is_taken_up(follow):
+    follower = follow(MANUAL_TASK, "issue-1=accept", driven=False)
+    follower.session.loop_run = None
+    assert follower.follow() == "completed"
+
+
+def test_a_loop_whose_process_died_is_started_again(follow):
+    follower = follow(MANUAL_TASK, "issue-1=accept", driven=False)
+    follower.session.loop_run = run("CRASHED")
+    assert follower.follow() == "completed"
+    assert "The loop's process died; starting it again." in follower.screen.lines
+
+
+def test_a_loop_whose_process_keeps_dying_is_left_to_somebody_who_looks_why(follow):
+    follower = follow(driven=False)
+    follower.session.loop_run = run("CRASHED", message="killed")
+    follower.session.set_going = lambda _: None
+    with pytest.raises(ServerUnavailable, match=r"Crashed\. killed") as refusal:
+        follower.follow()
+    assert follower.screen.lines.count("The loop's process died; starting it again.") == CRASHES
+    assert refusal.value.remedy == f"go on with: irontree task resume {follower.loop_id}"
+
+
+@pytest.mark.parametrize("ended", [run("CANCELLED"), run("COMPLETED", "Stopped")])
+def test_a_loop_that_somebody_ended_in_the_browser_or_at_the_other_terminal_has_stopped(follow, ended):
+    follower = follow(driven=False)
+    follower.session.loop_run = ended
+    assert follower.follow() == "stopped"
+
+
+def test_a_loop_that_failed_is_told_with_its_reason(follow):
+    follower = follow(driven=False)
+    follower.session.loop_run = run("FAILED", message="the disk is full")
+    with pytest.raises(ServerUnavailable, match="the disk is full"):
+        follower.follow()
+
+
+def test_flows_that_nobody_serves_any_more_are_told(follow):
+    follower = follow(driven=False)
+    follower.session.served = False
+    with pytest.raises(ServerUnavailable, match="has ended"):
+        follower.follow()
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("driven", [True, False])
+def test_the_first_ctrl_c_waits_until_the_present_step_is_finished_and_asks_nobody(follow, driven):
+    """...also where nothing is at work, because somebody is asked."""
+    person = Person([accepts()])
+    follower = follow(driven=driven, person=person)
+    follower.session.resting = False
+
+    def rests() -> None:
+        follower.session.resting = True
+
+    person.before = [ctrl_c, lambda: None, rests]
+    assert follower.follow() == "stopped"
+    assert follower.session.finishing
+    assert person.asked == 0
+
+
+def test_the_second_ctrl_c_passes(follow):
+    follower = follow(driven=False, person=Person(before=[ctrl_c, ctrl_c]))
+    follower.session.resting = False
+    with pytest.raises(KeyboardInterrupt):
+        follower.follow()
+
+
+def test_a_viewer_leaves_at_the_first_ctrl_c_and_stops_nobody(follow):
+    follower = follow(driven=False, person=Person(before=[ctrl_c]))
+    follower.session.serves = False
+    with pytest.raises(KeyboardInterrupt):
+        follower.follow()
+    assert not follower.session.finishing
+
+
+def test_ctrl_c_at_a_question_leaves_it_open_and_stops_nothing(follow, scene):
+    class Leaves(Person):
+        def ask(self, *_) -> Answer | None:
+            raise KeyboardInterrupt
+
+    follower = follow(person=Leaves())
+    assert follower.follow() == "left"
+    assert not follower.session.finishing
+    assert loops.read_loop(scene.app, follower.loop_id).entity.status == "halted"

@@ -1,0 +1,163 @@
+"""What the follower shows and hears: a person's keys become one legal answer; other people's words do no harm."""
+
+from __future__ import annotations
+
+import io
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from irontree.cli.screens import CHOICES, PlainScreen, RichScreen
+from irontree.domain.halt import RULE
+from irontree.flows.forms import make_form
+from irontree.flows.questions import Question as Form
+from irontree.services.steps import Question
+
+ROOT = Path(__file__).resolve().parents[3]
+LOOP = "2026-04-22-1432-a3f8b2"
+URL = "http://127.0.0.1:4280/runs/flow-run/1"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07**bold**"
+
+
+def question(reason: str) -> Question:
+    return Question(RULE[reason], "issue-7-3", issue_number=7, task_key="greeting", sequence=3, loop_id=LOOP)
+
+
+def asked(description: str = "# Accept #7?") -> Form:
+    return Form(uuid.uuid4(), "issue-7-3", description, make_form("Decide", ["accept"]).model_json_schema())
+
+
+class Output(io.StringIO):
+    """What is shown; a prompt in it is answered by the next of *hands*, as soon as it is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hands: list[Callable[[], None]] = []
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        if text.endswith(": ") and self.hands:
+            self.hands.pop(0)()
+        return written
+
+
+class Keyboard:
+    """A terminal's other end."""
+
+    def __init__(self) -> None:
+        self._master, slave = os.openpty()
+        self.keys = os.fdopen(slave, "r", encoding="utf-8")
+
+    def type(self, *lines: str) -> None:
+        os.write(self._master, "".join(f"{line}\n" for line in lines).encode())
+
+    def hang_up(self) -> None:
+        os.write(self._master, b"\x04")
+
+    def close(self) -> None:
+        self.keys.close()
+        os.close(self._master)
+
+
+@pytest.fixture
+def keyboard() -> Iterator[Keyboard]:
+    made = Keyboard()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def output() -> Output:
+    return Output()
+
+
+@pytest.fixture
+def ask(keyboard, output):
+    """Ask somebody who types these lines, one at each prompt."""
+    screen = RichScreen("Ada", Console(file=output, width=100, force_terminal=False), keyboard.keys)
+
+    def ask(reason: str, *lines: str, still_open=lambda: True, description: str = "# Accept #7?"):
+        output.hands += [partial(keyboard.type, line) for line in lines]
+        return screen.ask(question(reason), asked(description), URL, still_open)
+
+    return ask
+
+
+@pytest.mark.parametrize("typed", ["1", "accept", " accept "])
+def test_a_choice_is_made_by_its_number_or_its_word(ask, output, typed):
+    answer = ask("pending_acceptance", typed, "")
+    assert (answer.choice, answer.by, answer.note, answer.question) == ("accept", "Ada", "", "issue-7-3")
+    assert "2  send-back: send back with a note" in output.getvalue()
+    assert URL in output.getvalue()
+
+
+def test_the_choices_are_shown_once(ask, output):
+    parts = (ROOT / "templates" / "layouts" / "parts.md.j2").read_text(encoding="utf-8")
+    assert CHOICES in parts
+    ask("pending_acceptance", "1", "", description=f"# Accept #7?\n{CHOICES}\n- accept: accept and publish\n")
+    assert output.getvalue().count("accept: accept and publish") == 1
+
+
+def test_what_is_no_choice_is_said_and_asked_again(ask, output):
+    assert ask("pending_acceptance", "yes", "9", "1", "").choice == "accept"
+    assert "“yes” is none of them" in output.getvalue()
+    assert "“9” is none of them" in output.getvalue()
+
+
+def test_what_was_typed_before_the_question_was_there_is_no_answer_to_it(ask, keyboard):
+    keyboard.type("accept", "")
+    assert ask("pending_acceptance", "send-back", "make it longer").choice == "send-back"
+
+
+def test_a_note_that_is_needed_is_asked_for_until_there_is_one(ask, output):
+    answer = ask("pending_acceptance", "send-back", "", "  ", "make it longer")
+    assert (answer.choice, answer.note) == ("send-back", "make it longer")
+    assert output.getvalue().count("A note is needed") == 2
+
+
+def test_a_number_that_is_needed_is_asked_for_until_it_is_one(ask):
+    assert ask("fail_terminal", "retry", "many", "51", "3", "").count == 3
+
+
+def test_a_revision_that_is_needed_is_asked_for_until_it_is_one(ask):
+    assert ask("reapproval_required", "approve", "yes", "C8B7D960", "").revision == "c8b7d960"
+
+
+def test_an_answer_from_elsewhere_ends_the_asking(ask, output):
+    assert ask("pending_acceptance", still_open=lambda: False) is None
+    assert "Answered elsewhere" in output.getvalue()
+
+
+def test_an_answer_that_came_from_elsewhere_while_the_last_line_was_typed_counts(ask):
+    assert ask("pending_acceptance", "1", "", still_open=lambda: False) is None
+
+
+def test_the_end_of_the_input_answers_nothing(ask, keyboard, output):
+    output.hands = [keyboard.hang_up]
+    assert ask("pending_acceptance") is None
+
+
+def test_words_of_others_reach_the_terminal_without_what_moves_it(ask, keyboard, output):
+    ask("pending_acceptance", "1", "", description=HOSTILE)
+    screen = RichScreen("Ada", Console(file=output, width=100), keyboard.keys)
+    screen.say(f"#7 {HOSTILE}[bold]: done")
+    screen.say(f"{HOSTILE} goes on")
+    assert "\x1b" not in output.getvalue()
+    assert "\x07" not in output.getvalue()
+    assert "[bold]: done" in output.getvalue()
+
+
+def test_without_anybody_the_question_is_shown_with_the_commands_that_answer_it(output):
+    screen = PlainScreen(output)
+    screen.say(HOSTILE)
+    assert screen.ask(question("pending_acceptance"), asked(), URL, lambda: True) is None
+    said = output.getvalue()
+    assert "\x1b" not in said
+    assert "# Accept #7?" in said
+    assert f"  irontree task resume {LOOP} --answer 'issue-7=send-back:NOTE'\n" in said
+    assert URL not in said

@@ -1,0 +1,62 @@
+"""Labels are a function of the state (ruling R16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.labels import MANAGED, PENDING, STAGE_DONE, STAGE_RUN, STAGE_TASK, STAGE_VERIFY, labels_for
+from irontree.domain.state import Phase, TaskState
+from tests.unit.domain.histories import PATHS, History
+
+BLOCKED, RESUMED, STALE, APPROVED = (
+    "checkup_preflight_blocked",
+    "checkup_unblocked",
+    "task_reapproval_required",
+    "task_approved",
+)
+
+
+def after(*steps) -> TaskState:
+    return History().then(*steps).now
+
+
+OF_PHASE = {
+    Phase.CONTAINER: {STAGE_TASK},
+    Phase.ADOPTED: {STAGE_TASK},
+    Phase.READY: {STAGE_TASK},
+    Phase.RUNNING: {STAGE_RUN},
+    Phase.COMMITTED: {STAGE_VERIFY},
+    Phase.PENDING: {STAGE_VERIFY, PENDING},
+    Phase.TERMINAL: {STAGE_VERIFY},
+    Phase.VERIFIED: {STAGE_DONE},
+    Phase.DONE: {STAGE_DONE},
+}
+
+
+@pytest.mark.parametrize("phase", OF_PHASE)
+def test_every_phase_has_its_labels(phase):
+    assert labels_for(after(*PATHS[phase])) == OF_PHASE[phase]
+
+
+@pytest.mark.parametrize("phase", [phase for phase in OF_PHASE if phase not in (Phase.RUNNING, Phase.DONE)])
+@pytest.mark.parametrize("holds", [(BLOCKED,), (STALE,), (STALE, "checkup_reconcile_external_close_detected")])
+def test_an_issue_on_hold_keeps_the_label_of_where_it_halted(phase, holds):
+    assert labels_for(after(*PATHS[phase], *holds)) == OF_PHASE[phase] - {PENDING}
+
+
+@pytest.mark.parametrize("later", [(), (BLOCKED,), (BLOCKED, RESUMED), (STALE,), (STALE, APPROVED)])
+def test_an_adopted_issue_that_was_approved_stays_so_through_holds(later):
+    assert labels_for(after("task_adopted", APPROVED, *later)) == {STAGE_RUN}
+
+
+@pytest.mark.parametrize("phase", [Phase.COMMITTED, Phase.PENDING, Phase.VERIFIED])
+def test_an_approval_in_mid_work_puts_the_labels_back(phase):
+    assert labels_for(after(*PATHS[phase], STALE, APPROVED)) == OF_PHASE[phase]
+
+
+def test_going_on_after_a_block_puts_pending_back():
+    assert PENDING in labels_for(after(*PATHS[Phase.PENDING], BLOCKED, RESUMED))
+
+
+def test_exactly_the_labels_that_follow_the_state_are_managed():
+    assert {label for labels in OF_PHASE.values() for label in labels} == MANAGED

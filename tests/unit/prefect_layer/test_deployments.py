@@ -1,0 +1,45 @@
+"""The deployments of a repository: five of its own, the same from a terminal and by `prefect deploy`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from irontree.flows.deployments import FLOWS, SCHEDULES, deployments_of
+from tests.support.world import make_scene
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def written() -> list[dict]:
+    """What prefect.yaml says."""
+    return yaml.safe_load((ROOT / "prefect.yaml").read_text(encoding="utf-8"))["deployments"]
+
+
+def test_a_repository_has_five_named_after_its_id_with_its_folder_as_their_parameter(tmp_path):
+    app = make_scene(tmp_path).app
+    made = deployments_of(app)
+    assert [deployment.entrypoint for deployment in made] == [f"irontree.flows.{name}.{name}" for name in FLOWS]
+    assert {deployment.name for deployment in made} == {app.repository.id}
+    assert {deployment.parameters["repository"] for deployment in made} == {str(app.repository.root)}
+
+
+def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
+    made = deployments_of(make_scene(tmp_path).app)
+    assert [deployment["entrypoint"] for deployment in written] == [deployment.entrypoint for deployment in made]
+    schedules = {
+        deployment["entrypoint"].rpartition(".")[2]: [(entry["cron"], entry["slug"]) for entry in found]
+        for deployment in written
+        if (found := deployment.get("schedules"))
+    }
+    assert schedules == {name: [schedule] for name, schedule in SCHEDULES.items()}
+    assert all(entry["timezone"] == "UTC" for deployment in written for entry in deployment.get("schedules", ()))
+
+
+def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
+    for deployment in written:
+        assert deployment["name"] == deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
+        assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}

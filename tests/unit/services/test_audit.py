@@ -1,0 +1,106 @@
+"""`audit` re-derives the whole log and names exactly what cannot be trusted (rulings R10, R13)."""
+
+from __future__ import annotations
+
+from irontree.services.audit import audit
+from irontree.services.run import run
+from irontree.services.verify import verify
+from irontree.store.memory import MemoryResultStore
+from tests.support.world import ONE_TASK, SPEC, Scene
+
+
+def worked_on(scene: Scene) -> Scene:
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    return scene
+
+
+def finished(scene: Scene) -> Scene:
+    scene.drive(scene.start(ONE_TASK))
+    return scene
+
+
+def found(scene: Scene) -> list[tuple[str, str]]:
+    return [(finding.where, finding.what) for finding in audit(scene.app)]
+
+
+def change(scene: Scene, name: str, old: bytes, new: bytes) -> None:
+    files = scene.log.files(1).files
+    assert old in files[name]
+    files[name] = files[name].replace(old, new)
+
+
+def test_a_log_that_was_only_written_by_the_program_proves_itself(scene):
+    assert found(finished(scene)) == []
+
+
+def test_a_tree_in_mid_work_proves_itself_too(scene):
+    scene.publish(SPEC)
+    run(scene.app, 1)
+    assert found(scene) == []
+
+
+def test_a_missing_event_is_named_by_its_sequence(scene):
+    del worked_on(scene).log.files(1).files["0002-run-started.yml"]
+    assert ("issue-1", "sequence 2 is missing or unreadable") in found(scene)
+
+
+def test_an_event_that_may_not_stand_where_it_does_is_named(scene):
+    change(worked_on(scene), "0003-run-completed.yml", b"attempt_count: 1", b"attempt_count: 2")
+    assert any(where == "issue-1" and "counts attempt 2" in what for where, what in found(scene))
+
+
+def test_an_event_that_was_changed_afterwards_is_named_though_it_is_legal(scene):
+    worked_on(scene)
+    sha = scene.state().commit
+    change(scene, "0003-run-completed.yml", sha.encode(), b"f" * 40)
+    assert ("issue-1", "the event before sequence 4 was changed after it was written") in found(scene)
+    assert any("0003" in where or "sequence 3" in where for where, what in found(scene) if "not in this repo" in what)
+
+
+def test_a_commit_that_no_ref_keeps_is_named_with_the_event_that_speaks_of_it(scene):
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    refs = scene.repository.refs
+    for name in [name for name in refs if name.startswith("refs/irontree/")]:
+        del refs[name]
+    sha = scene.state().commit
+    assert found(scene) == [("issue-1, sequence 3 (run_completed)", f"commit {sha} is reachable from no ref")]
+
+
+def test_done_without_the_results_it_rests_on_is_named(scene):
+    finished(scene)
+    scene.results = MemoryResultStore()
+    assert found(scene) == [("issue-1", f"it is done, but the check results at {scene.state().anchor} are gone")]
+
+
+def test_a_plan_that_is_not_what_was_approved_is_named(scene):
+    plan = scene.publish(ONE_TASK)
+    scene.plans.save(plan.model_copy(update={"source": plan.source + "\n- [ ] and more\n"}))
+    [(where, what)] = found(scene)
+    assert (where, "not what was approved" in what) == (f".mino/plans/{plan.spec_revision}.yml", True)
+
+
+def test_an_archived_stream_is_looked_at_as_well(scene):
+    worked_on(scene)
+    archive = scene.log.archive(1, scene.state().approved_revision)
+    scene.publish(ONE_TASK)
+    del scene.log.archived[archive.name].files["0003-run-completed.yml"]
+    assert (f"archive/{archive.name}", "sequence 3 is missing or unreadable") in found(scene)
+
+
+def test_done_on_results_that_failed_is_named(scene):
+    finished(scene)
+    report = scene.results.load(1, scene.state().anchor)
+    failed = report.results[0].model_copy(update={"exit_code": 1})
+    scene.results.save(report.model_copy(update={"results": (failed,)}))
+    assert found(scene) == [("issue-1", f"it is done, but {failed.name} failed at {report.anchor}")]
+
+
+def test_an_event_missing_from_a_loop_is_named(scene):
+    loop = scene.start(ONE_TASK)
+    scene.drive(loop)
+    files = scene.loops.files(loop.id).files
+    del files["0001-loop-started.yml"]
+    assert (f"loop {loop.id}", "sequence 1 is missing") in found(scene)
