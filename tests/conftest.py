@@ -27,6 +27,7 @@ GIT_CONFIG = """\
 \tgpgSign = false
 """
 HOME = pytest.StashKey[Path]()
+_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,24 +46,24 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests that need a Prefect server: they take longest, and the others fill the other worker."""
-    items.sort(key=lambda item: not _needs_server(item.nodeid))
+    """Begin with what takes longest: the flows on one worker, whole demos on another; the rest fills the gaps."""
+    items.sort(key=lambda item: _LONGEST_FIRST.get(_folder(item.nodeid), len(_LONGEST_FIRST)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file stays on one worker, and all that need a Prefect server share one: two at once starve each other."""
+    """A file stays on one worker, and so do all tests of a folder that share a Prefect server or start their own."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "server" if _needs_server(nodeid) else nodeid.partition("::")[0]
+            return folder if (folder := _folder(nodeid)) in _LONGEST_FIRST else nodeid.partition("::")[0]
 
     return ByFile(config, log)
 
 
-def _needs_server(nodeid: str) -> bool:
-    return nodeid.startswith(("tests/prefect/", "tests/e2e/"))
+def _folder(nodeid: str) -> str:
+    return "/".join(nodeid.split("/", 2)[:2])
 
 
 def _use_hypothesis_without_a_clock() -> None:
