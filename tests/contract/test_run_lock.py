@@ -15,10 +15,14 @@ THEIRS = 'task_key: their-task\nissue_number: 7\nacquired_at: "2026-04-22T11:00:
 class OnDisk:
     def __init__(self, root) -> None:
         self._path = create(root).run_lock
-        self.lock = RunLockFile(self._path, StillClock(), "here")
+        self._clock = StillClock()
+        self.lock = RunLockFile(self._path, self._clock, "here")
 
     def put_theirs(self) -> None:
         self._path.write_text(THEIRS)
+
+    def wait_for_a_day(self) -> None:
+        self._clock.advance(days=1)
 
 
 class InMemory:
@@ -27,6 +31,9 @@ class InMemory:
 
     def put_theirs(self) -> None:
         self.lock.other = "issue-7 (their-task), on elsewhere"
+
+    def wait_for_a_day(self) -> None:
+        self.lock.is_old = True
 
 
 @pytest.fixture(params=[OnDisk, InMemory])
@@ -60,3 +67,14 @@ def test_another_tools_lock_is_not_ours_to_remove(subject):
     subject.put_theirs()
     subject.lock.remove()
     assert "their-task" in subject.lock.foreign()
+
+
+def test_another_tools_old_lock_holds_nobody_out_and_stays_until_it_is_overridden(subject):
+    subject.put_theirs()
+    subject.lock.override()
+    assert (bool(subject.lock.foreign()), subject.lock.stale()) == (True, None)
+    subject.wait_for_a_day()
+    assert subject.lock.foreign() is None
+    assert "their-task" in subject.lock.stale()
+    subject.lock.override()
+    assert subject.lock.stale() is None

@@ -14,6 +14,7 @@ from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refus
 from irontree.services import checkup, loop
 from irontree.services.approve import approve_again
 from irontree.services.checkup import Decider
+from irontree.services.preflight import STALE_LOCK
 from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question, follow_up, question_about, question_of_loop
 from irontree.services.world import read_world
@@ -159,6 +160,8 @@ def _go_on(app: App, number: int, answer: Answer) -> TaskState:
     state = read_world(app).state(number)
     if state.problem:
         raise AnswerRefused(f"issue-{number}: {state.problem}", remedy="repair .mino/events, then answer again")
+    if state.blocking_check == STALE_LOCK:
+        app.run_lock.override()
     if state.blocking_check != "merge-conflict":
         return checkup.unblock(app, number, "resume", _decider(answer))
     spent = state.attempt_count > state.max_retry_count

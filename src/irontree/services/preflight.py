@@ -15,6 +15,7 @@ from irontree.services.record import record
 from irontree.services.world import World
 
 FREE_TRANSITIONS = 3
+STALE_LOCK = "stale-run-lock"
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",
     "run_commit_failed": "commit-refused",
@@ -53,7 +54,7 @@ def blockers(app: App, plan: Plan) -> tuple[Blocker, ...]:
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
     """Record why no attempt may start, if there is a reason; None if the runway is clear."""
-    stopped = stop_before_verify(app, world, state)
+    stopped = stop_before_verify(app, world, state) or _stop_at_stale_lock(app, state)
     if stopped:
         return stopped
     found = blockers(app, world.plans[state.task_key])
@@ -77,6 +78,15 @@ def block(app: App, state: TaskState, check: str, reason: str, *, remedy: str = 
     """Record that a person must put something right before this issue can go on."""
     meta = {"reason": reason, "remedy": remedy} if remedy else {"reason": reason}
     return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=meta)
+
+
+def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:
+    """An old lock of another tool may be overridden, but a person has to say so (contract, run lock; R3)."""
+    holder = app.run_lock.stale()
+    if holder is None:
+        return None
+    reason = f"another tool left .mino/run.lock behind long ago: {holder}"
+    return block(app, state, STALE_LOCK, reason, remedy="make sure that nothing of it runs; to go on removes the file")
 
 
 def _first(world: World, waiting: tuple[str, ...]) -> str:

@@ -170,11 +170,22 @@ class RunLockFile(_LockFile):
         found = self.found()
         return str(found) if found and found.foreign else None
 
+    def stale(self) -> str | None:
+        """Who wrote it, in words, if that was another tool or host longer ago."""
+        found = self.found()
+        return str(found) if found and found.stale else None
+
+    def override(self) -> None:
+        """Remove a stale one of another tool or host; any other stays."""
+        with self._changing():
+            if self.stale():
+                self._delete()
+
     def record(self, child: Child) -> None:
         """Add a child, before it is let go; another tool's file stays as it is (our guard still ends the child)."""
         with self._changing():
             before = self._current()
-            if before is None and self.foreign():
+            if before is None and self.found():
                 return
             before = before or self._new(None, None, ())
             self._replace_children(before, (*before.meta.children, child))

@@ -265,11 +265,12 @@ class MemoryLock:
 
 
 class MemoryRunLock:
-    """The port `RunLock`; `held` is what was written last, `other` what another tool is said to hold."""
+    """The port `RunLock`; `held` is what was written last, `other` what another tool is said to hold, or held."""
 
     def __init__(self) -> None:
         self.held: tuple[str, int] | None = None
         self.other: str | None = None
+        self.is_old = False
 
     def write(self, task_key: str, issue_number: int) -> None:
         """Note who works."""
@@ -280,5 +281,14 @@ class MemoryRunLock:
         self.held = None
 
     def foreign(self) -> str | None:
-        """The words given as `other`."""
-        return self.other
+        """The words given as `other`, unless it is old."""
+        return None if self.is_old else self.other
+
+    def stale(self) -> str | None:
+        """The words given as `other`, if it is old."""
+        return self.other if self.is_old else None
+
+    def override(self) -> None:
+        """Forget an old `other`."""
+        if self.is_old:
+            self.other = None

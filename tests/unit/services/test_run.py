@@ -8,8 +8,10 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.domain.plan import CheckCommand
+from irontree.domain.state import Phase
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker
+from irontree.services.answers import Answer, answer_issue
 from irontree.services.run import run
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene, does, ends, writes_what_is_asked
 
@@ -80,6 +82,16 @@ def test_another_tools_run_lock_is_respected_and_nothing_is_written(ready):
         take(ready)
     assert "run.lock" in refused.value.remedy
     assert ready.events() == ["task_published"]
+
+
+def test_another_tools_old_run_lock_is_overridden_once_a_person_has_said_so(ready):
+    ready.run_lock.other, ready.run_lock.is_old = "issue-1 (greeting), on builder-2", True
+    blocked = take(ready)
+    assert (blocked.phase, blocked.blocking_check) == (Phase.BLOCKED, "stale-run-lock")
+    assert ready.run_lock.other
+    answer_issue(ready.app, 1, Answer("go-on", "ada"))
+    assert ready.run_lock.other is None
+    assert take(ready).last_event == "run_completed"
 
 
 def test_a_log_that_cannot_be_trusted_is_not_worked_on(ready):

@@ -126,6 +126,13 @@ def test_another_tool_s_run_lock_counts_for_two_hours(layout, run_lock, clock, h
     assert run_lock.found().stale is (words is None)
 
 
+def test_children_are_not_recorded_over_another_tool_s_lock_however_old(layout, run_lock, clock):
+    layout.run_lock.write_text(THEIRS)
+    clock.advance(days=3)
+    run_lock.record(CHILD)
+    assert layout.run_lock.read_text() == THEIRS
+
+
 def test_the_limit_is_a_setting(layout, clock):
     layout.run_lock.write_text(THEIRS)
     assert RunLockFile(layout.run_lock, clock, "here", lambda: timedelta(minutes=30)).foreign() is None

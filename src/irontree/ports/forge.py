@@ -1,0 +1,102 @@
+"""GitHub, Gitea/Forgejo, or plain files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of the forge; `color` is 6 hex digits."""
+
+    name: str
+    color: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment; `ours` is True if our own account wrote it."""
+
+    id: str
+    body: str
+    author: str
+    ours: bool
+    created_at: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue as the forge shows it; `trusted` if its author is us or has write access (ruling R8)."""
+
+    number: int
+    title: str
+    body: str
+    state: Literal["open", "closed"]
+    labels: tuple[str, ...]
+    author: str
+    trusted: bool
+    url: str
+
+
+class IssueTracker(Protocol):
+    """Issues of one repository."""
+
+    def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
+        """Create an open issue."""
+        ...
+
+    def read_issue(self, number: int) -> Issue | None:
+        """The issue; None if there is none."""
+        ...
+
+    def find_issues(self, marker: str) -> tuple[Issue, ...]:
+        """Issues whose body holds *marker* as a line of its own, by listing (search lags), lowest number first."""
+        ...
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+    ) -> Issue:
+        """Change what is given, leave the rest."""
+        ...
+
+
+class Comments(Protocol):
+    """Comments of an issue."""
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments, oldest first."""
+        ...
+
+    def post_comment(self, number: int, body: str) -> Comment:
+        """Add a comment."""
+        ...
+
+
+class Labels(Protocol):
+    """Labels of a repository and of its issues."""
+
+    def ensure_labels(self, labels: Sequence[Label]) -> None:
+        """Create those that are missing; leave existing ones as they are."""
+        ...
+
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+        """Add and remove; what is there already, or not there, is no error."""
+        ...
+
+
+class Forge(IssueTracker, Comments, Labels, Protocol):
+    """GitHub, Gitea/Forgejo, or plain files."""
+
+    @property
+    def name(self) -> str:
+        """The adapter's name, as in the configuration."""
+        ...

@@ -1,0 +1,149 @@
+"""The user's repository and the private workspaces (rulings R4, R5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.ports.basics import Cancellation
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A reason why no work can start; `check` is the short kebab id of `blocking_check`."""
+
+    check: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Our commit in a workspace."""
+
+    sha: str
+    files: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    """Paths that hooks or the agent left and that are not in the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRefused:
+    """git or a hook refused; `output` is what it said."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`sha` is reachable from the target branch; `warning` if the user's checkout could not follow."""
+
+    sha: str
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The target is not an ancestor of what was to be published; `tip` must be merged first."""
+
+    tip: str
+
+
+class Workspace(Protocol):
+    """One of the two private workspaces, `run` or `verify` (ruling R4)."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder; never inside the user's repository."""
+        ...
+
+    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+        """HEAD detached at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; set up."""
+        ...
+
+    def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
+        """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change."""
+        ...
+
+    def salvage(self, base: str, ref: str) -> str | None:
+        """Keep all that differs from *base* (commits, edits, untracked) under *ref* in the user's repository."""
+        ...
+
+    def merge(self, ours: str, theirs: str, message: str) -> str | None:
+        """Merge commit of the two, or None on conflict (workspace is left clean)."""
+        ...
+
+
+class Repository(Protocol):
+    """The user's repository: questions, and the few effects we have on it (rulings R4, R5)."""
+
+    @property
+    def root(self) -> Path:
+        """The main worktree; `.mino/` is in it."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """`irontree.id` of this clone, made by `init` (ruling R21)."""
+        ...
+
+    def user_name(self) -> str | None:
+        """Who commits here, as git knows them; None if it does not."""
+        ...
+
+    def preflight(
+        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
+    ) -> tuple[Blocker, ...]:
+        """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        ...
+
+    def base(self, policy: PublishPolicy) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
+        ...
+
+    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> Workspace:
+        """The private workspace of that name, created on first use."""
+        ...
+
+    def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
+        """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing."""
+        ...
+
+    def read_ref(self, ref: str) -> str | None:
+        """The commit *ref* points at; None if there is no such ref."""
+        ...
+
+    def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
+        """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
+        ...
+
+    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+        ...
+
+    def diff(self, base: str, sha: str) -> str:
+        """The unified diff between two commits."""
+        ...
+
+    def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
+        """Paths that differ between two commits."""
+        ...
+
+    def lacking(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas* that are no commits here."""
+        ...
+
+    def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas*, all of them here, that no ref reaches: git may throw them away."""
+        ...
+
+    def mark_history(self) -> None:
+        """Remember that there are events, so that a deleted log is not taken for a first run (ruling R13)."""
+        ...
+
+    def back_up(self) -> None:
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (ruling R13)."""
+        ...
