@@ -14,10 +14,10 @@ from prefect.deployments.runner import RunnerDeployment
 
 from benchmarks.projects import publish_task
 from irontree.app import App
-from irontree.flows import runs
-from irontree.flows.names import issue_key
-from irontree.flows.serving import Served
-from irontree.flows.starting import start_issue, start_loop
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.names import issue_key
+from irontree.flows.lifecycle.starting import start_issue, start_loop
+from irontree.flows.local.serving import Served
 from irontree.services.world import read_world
 
 BARE = "bare"

@@ -12,12 +12,12 @@ from prefect.states import Completed
 
 from irontree.app import App
 from irontree.errors import ApprovalRefused
-from irontree.flows.ending import fails_if_refused
-from irontree.flows.forms import make_form
-from irontree.flows.gate import ask
-from irontree.flows.living import living
-from irontree.flows.starting import start_loop
-from irontree.flows.taking_up import wake_overtaken
+from irontree.flows.gate.forms import make_form
+from irontree.flows.gate.suspension import ask
+from irontree.flows.lifecycle.ending import fails_if_refused
+from irontree.flows.lifecycle.living import living
+from irontree.flows.lifecycle.starting import start_loop
+from irontree.flows.lifecycle.taking_up import wake_overtaken
 from irontree.services.approve import Choices, Proposal, propose, ways_to_approve
 from irontree.services.forms import approval_text
 from irontree.services.intake import authorise

@@ -13,12 +13,12 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.errors import AnswerRefused
-from irontree.flows.asking import Record, ask_until_taken, take_late_answer
-from irontree.flows.ending import waits_if_refused
-from irontree.flows.lifeline import finish_asked
-from irontree.flows.living import living
-from irontree.flows.names import is_key_of_another_revision, issue_run_name, step_title
-from irontree.flows.starting import let_loop_go_on
+from irontree.flows.gate.asking import Record, ask_until_taken, take_late_answer
+from irontree.flows.lifecycle.ending import waits_if_refused
+from irontree.flows.lifecycle.living import living
+from irontree.flows.lifecycle.names import is_key_of_another_revision, issue_run_name, step_title
+from irontree.flows.lifecycle.starting import let_loop_go_on
+from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, validate
 from irontree.services.steps import Idle, Question, next_step
 from irontree.services.world import read_world

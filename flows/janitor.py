@@ -9,9 +9,9 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.flows.ending import fails_if_refused
-from irontree.flows.living import living, tidy
-from irontree.flows.taking_up import mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
+from irontree.flows.lifecycle.ending import fails_if_refused
+from irontree.flows.lifecycle.living import living, tidy
+from irontree.flows.lifecycle.taking_up import mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
 from irontree.tasks.stages import open_here
 
 

@@ -15,15 +15,15 @@ from irontree.domain.decide import Halt, Step
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, in_words
-from irontree.flows import runs
-from irontree.flows.asking import ask_until_taken
-from irontree.flows.ending import waits_if_refused
-from irontree.flows.lifeline import finish_asked
-from irontree.flows.living import living
-from irontree.flows.runs import Run
-from irontree.flows.starting import start_issue
-from irontree.flows.taking_up import ENDED, have_asking, put_in_order
-from irontree.flows.waiting import wait_for
+from irontree.flows.gate.asking import ask_until_taken
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.ending import waits_if_refused
+from irontree.flows.lifecycle.living import living
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.starting import start_issue
+from irontree.flows.lifecycle.taking_up import ENDED, have_asking, put_in_order
+from irontree.flows.lifecycle.waiting import wait_for
+from irontree.flows.local.lifeline import finish_asked
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.recovery import stop_at

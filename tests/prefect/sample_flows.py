@@ -9,9 +9,9 @@ from pathlib import Path
 from prefect import flow
 from prefect.states import Completed, State
 
-from irontree.flows.forms import make_form
-from irontree.flows.gate import ask
-from irontree.flows.lifeline import end_with_runner, finish_asked
+from irontree.flows.gate.forms import make_form
+from irontree.flows.gate.suspension import ask
+from irontree.flows.local.lifeline import end_with_runner, finish_asked
 from irontree.tasks.blocking import in_thread
 
 Decide = make_form("Decide", ["accept", "send back", "skip"], needs=["count"])

@@ -14,8 +14,8 @@ from pathlib import Path
 from irontree.app import App
 from irontree.cli.answering import prepare
 from irontree.cli.following import Asking, Follower, Shown
-from irontree.flows.questions import Question as Asked
-from irontree.flows.session import Session
+from irontree.flows.gate.questions import Question as Asked
+from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
 from irontree.services.steps import Question
 from tests.prefect.toys import wait_until

@@ -9,8 +9,8 @@ import pytest
 from prefect.states import Cancelled, Scheduled
 
 from irontree.errors import AnswerRefused
-from irontree.flows import runs
-from irontree.flows.questions import answer, open_question
+from irontree.flows.gate.questions import answer, open_question
+from irontree.flows.lifecycle import runs
 from tests.prefect.harness import deploy, drive, logs
 from tests.prefect.sample_flows import QUESTION, question
 

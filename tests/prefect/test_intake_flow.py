@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.flows.intake import intake
-from irontree.flows.taking_up import newest_run
+from irontree.flows.lifecycle.taking_up import newest_run
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy
 

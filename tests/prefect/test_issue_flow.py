@@ -11,8 +11,9 @@ import pytest
 from prefect.states import Cancelled, Failed
 
 from irontree.errors import AnswerRefused
-from irontree.flows import questions, runs
-from irontree.flows.taking_up import wake
+from irontree.flows.gate import questions
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.taking_up import wake
 from irontree.services.answers import Answer, answer_issue
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, wait_until

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.local_server import LocalServer, answers
+from irontree.flows.local.local_server import LocalServer, answers
 from tests.prefect.harness import prepare_home
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from irontree.domain.decide import Halt
-from irontree.flows import runs
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.flows.loop import loop
-from irontree.flows.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.loop import cancel, extend, halt, skip, spend
 from irontree.services.reconcile import reconcile

@@ -8,7 +8,7 @@ import pytest
 from prefect.states import Cancelling, Completed, Crashed, Pending, Running
 
 from irontree.errors import ServerUnavailable
-from irontree.flows import runs
+from irontree.flows.lifecycle import runs
 from tests.prefect.harness import deploy, drive, prefect_at
 from tests.prefect.sample_flows import note, question
 

@@ -22,10 +22,10 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Scheduled
 
 from irontree.errors import ServerUnavailable
-from irontree.flows import runs
-from irontree.flows.questions import answer, open_question
-from irontree.flows.runner import drop_missed
-from irontree.flows.serving import Served, Serving
+from irontree.flows.gate.questions import answer, open_question
+from irontree.flows.lifecycle import runs
+from irontree.flows.local.runner import drop_missed
+from irontree.flows.local.serving import Served, Serving
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from irontree.flows import runs
-from irontree.flows.session import Session
+from irontree.flows.lifecycle import runs
+from irontree.flows.local.session import Session
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until

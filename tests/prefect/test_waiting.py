@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from irontree.flows.runs import Run
-from irontree.flows.waiting import wait_for
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.waiting import wait_for
 from tests.prefect.harness import deploy, drive
 from tests.prefect.sample_flows import note, question
 

@@ -29,16 +29,17 @@ from prefect.states import Pending, State
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.state import TaskState
-from irontree.flows import questions, runs
+from irontree.flows.gate import questions
+from irontree.flows.gate.questions import Question
 from irontree.flows.intake import intake
 from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.starting import start_issue
+from irontree.flows.lifecycle.taking_up import newest_run, take_up
 from irontree.flows.loop import loop
-from irontree.flows.questions import Question
 from irontree.flows.reconcile import reconcile
-from irontree.flows.runs import Run
-from irontree.flows.starting import start_issue
-from irontree.flows.taking_up import newest_run, take_up
 from irontree.services.approve import approve, propose
 from irontree.services.intake import authorise
 from irontree.services.loop import Loop, read_loop

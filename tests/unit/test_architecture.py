@@ -41,8 +41,8 @@ ONE_IMPORTER = ("anyascii", "git", "github", "jinja2", "markdown_it", "ruamel", 
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.running": "the children themselves, behind their gate",
-    "irontree.flows.background": "our own server and runner, which outlive the command",
-    "irontree.flows.local_server": "names the type of what background starts",
+    "irontree.flows.local.background": "our own server and runner, which outlive the command",
+    "irontree.flows.local.local_server": "names the type of what background starts",
 }
 IMPURE = {
     *("asyncio", "io", "locale", "logging", "os", "pathlib", "platform", "random", "secrets", "socket", "subprocess"),
@@ -230,13 +230,22 @@ def test_file_names_are_lower_case():
 def test_no_file_of_the_prefect_layer_hides_another_module(folder):
     """Prefect's file loader puts the folder first on sys.path: `blocks/github.py` would break `import github`."""
     taken = sys.stdlib_module_names | (packages_distributions().keys() - {"irontree"})
-    assert not [shown(path) for path in (ROOT / folder).glob("*.py") if path.stem in taken]
+    packages = (path.parent for path in (ROOT / folder).glob("*/__init__.py"))
+    assert not [shown(path) for path in (*(ROOT / folder).glob("*.py"), *packages) if path.stem in taken]
 
 
 @pytest.mark.parametrize("folder", PREFECT_LAYER)
-def test_folders_of_the_prefect_layer_stay_flat(folder):
-    """setup.py maps each of them as one package; a subfolder of modules would be missing from the wheel."""
-    assert not [shown(path) for path in (ROOT / folder).glob("*/*.py")]
+def test_folders_of_the_prefect_layer_have_one_level_of_packages_at_most(folder):
+    """setup.py finds those that have an `__init__.py`; a folder of modules without one would miss in the wheel."""
+    nested = {path.parent for path in (ROOT / folder).glob("*/*.py")}
+    assert not [shown(path) for path in nested if not (path / "__init__.py").exists()]
+    assert not [shown(path) for path in (ROOT / folder).glob("*/*/*.py")]
+
+
+def test_the_folder_of_the_flows_holds_flows():
+    """Beside the packages that serve them: one file a flow."""
+    files = [path for path in (ROOT / "flows").glob("*.py") if path.name != "__init__.py"]
+    assert all(any(is_flow(node) for node in functions(path)) for path in files)
 
 
 def is_flow(function: Function) -> bool:

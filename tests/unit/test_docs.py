@@ -17,7 +17,7 @@ from irontree.config import Config, Section
 from irontree.domain.events import IssueEvent
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
 from irontree.domain.results import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
-from irontree.flows.deployments import FLOWS, SCHEDULES
+from irontree.flows.local.deployments import FLOWS, SCHEDULES
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.services.preflight import FREE_TRANSITIONS
 from irontree.services.publication import BACKOFF_SECONDS, ROUNDS
@@ -300,6 +300,8 @@ def named_checks(node: ast.AST) -> Iterator[str]:
         case ast.Call(func=ast.Name(id="Blocker" | "Never"), args=[ast.Constant(value=str(check)), *_]):
             yield check
         case ast.Call(func=ast.Name(id="block"), args=[_, _, ast.Constant(value=str(check)), *_]):
+            yield check
+        case ast.Assign(targets=[ast.Name(id="STALE_LOCK")], value=ast.Constant(value=str(check))):
             yield check
         case ast.Call(func=ast.Name(id="_Refusal"), args=[_, ast.Constant(value=str(check)), *_]):
             yield check

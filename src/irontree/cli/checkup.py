@@ -146,8 +146,8 @@ def _nudge(context: Context, app: App, number: int) -> None:
 
     On the private server a run goes on only while a terminal serves it: else the next command starts it.
     """
-    from irontree.flows.nudging import nudge  # it imports Prefect, and only if a server runs
-    from irontree.flows.settings import chosen_api_url
+    from irontree.flows.lifecycle.nudging import nudge  # it imports Prefect, and only if a server runs
+    from irontree.flows.local.settings import chosen_api_url
 
     served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
     try:

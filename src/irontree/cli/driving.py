@@ -18,8 +18,8 @@ from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused
-from irontree.flows.local_server import LocalServer
-from irontree.flows.settings import (
+from irontree.flows.local.local_server import LocalServer
+from irontree.flows.local.settings import (
     adopt,
     chosen_api_url,
     configured_environment,
@@ -33,7 +33,7 @@ from irontree.services.world import World
 if TYPE_CHECKING:
     from irontree.cli.following import Shown
     from irontree.cli.screens import PlainScreen, RichScreen
-    from irontree.flows.session import Session
+    from irontree.flows.local.session import Session
 
 Shoot = Callable[[World], bool]
 
@@ -105,7 +105,7 @@ class Drive:
         if self.detach:
             return self._leave_to_worker(loop_id)
         from irontree.cli.following import Shown
-        from irontree.flows.session import Session  # imports Prefect: its settings come first
+        from irontree.flows.local.session import Session  # imports Prefect: its settings come first
 
         shown = Shown.all_of(self.app, loop_id)
         while True:
@@ -174,8 +174,8 @@ class Drive:
         return REFUSED if status == "halted" else INTERRUPTED
 
     def _leave_to_worker(self, loop_id: str) -> int:
-        from irontree.flows.runs import url_for
-        from irontree.flows.starting import start_loop
+        from irontree.flows.lifecycle.runs import url_for
+        from irontree.flows.lifecycle.starting import start_loop
 
         run = start_loop(self.app, loop_id)
         self._say(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")

@@ -12,9 +12,9 @@ from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.questions import Question as Form
-from irontree.flows.runs import Run
-from irontree.flows.session import Session
+from irontree.flows.gate.questions import Question as Form
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
 from irontree.services.loop import read_loop
 from irontree.services.narrate import say_issue_event, say_loop_event

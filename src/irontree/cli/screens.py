@@ -17,7 +17,7 @@ from irontree.cli.answering import VALUES, option_for
 from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
 from irontree.domain.halt import Choice, Need, choices
-from irontree.flows.questions import Question as Form
+from irontree.flows.gate.questions import Question as Form
 from irontree.services.answers import Answer
 from irontree.services.steps import Question
 

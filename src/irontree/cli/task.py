@@ -115,7 +115,7 @@ def _resume(context: Context, app: App, words: Sequence[str], prepared: Sequence
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:
-    from irontree.flows.nudging import close_overtaken  # it imports Prefect, and only if a server runs
+    from irontree.flows.lifecycle.nudging import close_overtaken  # it imports Prefect, and only if a server runs
 
     loops.cancel(app, loop_id, app.origin.actor)
     close_overtaken(app)

@@ -11,7 +11,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answering import expected_numbers
-from irontree.flows.settings import state_folder
+from irontree.flows.local.settings import state_folder
 from irontree.services.approve import propose
 from irontree.services.intake import authorise
 from irontree.services.world import read_world

@@ -12,8 +12,8 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.answering import prepare
 from irontree.cli.following import CRASHES, Follower, Shown
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.questions import Question as Form
-from irontree.flows.runs import Run
+from irontree.flows.gate.questions import Question as Form
+from irontree.flows.lifecycle.runs import Run
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.loop import Loop

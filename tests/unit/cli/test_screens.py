@@ -14,8 +14,8 @@ from rich.console import Console
 
 from irontree.cli.screens import CHOICES, PlainScreen, RichScreen
 from irontree.domain.halt import RULE
-from irontree.flows.forms import make_form
-from irontree.flows.questions import Question as Form
+from irontree.flows.gate.forms import make_form
+from irontree.flows.gate.questions import Question as Form
 from irontree.services.steps import Question
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from irontree.flows.deployments import FLOWS, SCHEDULES, deployments_of
+from irontree.flows.local.deployments import FLOWS, SCHEDULES, deployments_of
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from irontree.flows.forms import make_form
+from irontree.flows.gate.forms import make_form
 
 ADA = {"decision": "accept", "approver": "Ada"}
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from irontree.flows.living import held_for_good, tidy
+from irontree.flows.lifecycle.living import held_for_good, tidy
 from irontree.store.locks import FileLock
 
 

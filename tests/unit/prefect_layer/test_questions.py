@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
-from irontree.flows.forms import make_form
-from irontree.flows.questions import Question
+from irontree.flows.gate.forms import make_form
+from irontree.flows.gate.questions import Question
 
 
 @pytest.mark.parametrize("choices", [("accept", "send back", "skip"), ("stop",)])

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from irontree.flows.server_state import Address, ServerState
+from irontree.flows.local.server_state import Address, ServerState
 
 HERE = Address(port=4280, pid=1)
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from irontree.app import App
 from irontree.domain.state import TaskState
-from irontree.flows import runs
-from irontree.flows.names import deployment, issue_key, issue_tag, loop_key, tags
-from irontree.flows.runs import Run
-from irontree.flows.waiting import wait_for
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.names import deployment, issue_key, issue_tag, loop_key, tags
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.waiting import wait_for
 from irontree.services.loop import read_loop
 from irontree.services.world import read_world
 

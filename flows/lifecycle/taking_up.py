@@ -10,11 +10,11 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, Refused
-from irontree.flows import runs
-from irontree.flows.names import issue_key, issue_tag, loop_key
-from irontree.flows.questions import open_question
-from irontree.flows.runs import Run
-from irontree.flows.starting import start_issue, start_loop
+from irontree.flows.gate.questions import open_question
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.names import issue_key, issue_tag, loop_key
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.starting import start_issue, start_loop
 from irontree.services.loop import read_loop
 from irontree.services.recovery import catch_up
 from irontree.services.steps import Question, next_step, question_of_loop

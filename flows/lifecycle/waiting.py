@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import UUID
 
-from irontree.flows import runs
-from irontree.flows.runs import Run
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.runs import Run
 
 Found = TypeVar("Found")
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from prefect.runtime import flow_run
 
 from irontree.app import App
-from irontree.flows.lifeline import end_with_runner
+from irontree.flows.local.lifeline import end_with_runner
 from irontree.ports import Lock
 from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free

@@ -1,6 +1,6 @@
 """What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
 
-Importing this module imports Prefect: adopt the settings first (`irontree.flows.settings.adopt`).
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.local.settings.adopt`).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Final, Self
 from irontree.app import App
 from irontree.domain.state import Phase
 from irontree.errors import Busy, ServerUnavailable
-from irontree.flows import questions, runs
-from irontree.flows.deployments import deployments_of
-from irontree.flows.living import tidy
-from irontree.flows.names import issue_key
-from irontree.flows.questions import Question as Asked
-from irontree.flows.runs import Run
-from irontree.flows.server_state import ServerState
-from irontree.flows.serving import Serving
-from irontree.flows.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up
+from irontree.flows.gate import questions
+from irontree.flows.gate.questions import Question as Asked
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.living import tidy
+from irontree.flows.lifecycle.names import issue_key
+from irontree.flows.lifecycle.runs import Run
+from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up
+from irontree.flows.local.deployments import deployments_of
+from irontree.flows.local.server_state import ServerState
+from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
 from irontree.services.overview import SERVING
 from irontree.services.run import recover

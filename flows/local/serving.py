@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from irontree.errors import ServerUnavailable
-from irontree.flows import background
-from irontree.flows.lifeline import FINISH
+from irontree.flows.local import background
+from irontree.flows.local.lifeline import FINISH
 
 LIMIT = 2
 """Flow processes per repository: the loop, and the issue it waits for."""
@@ -56,7 +56,7 @@ class Serving:
         self._log = home / f"serving-{deployments[0].name}.log"
         self._log_start = background.size(self._log)
         self._program = background.start(
-            "irontree.flows.runner",
+            "irontree.flows.local.runner",
             [str(os.getpid())],
             environment={**environment, FINISH: str(self._finish)},
             home=home,

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Self
 
 from irontree.errors import ServerUnavailable
-from irontree.flows import background
-from irontree.flows.server_state import Address, ServerState
-from irontree.flows.settings import strip
+from irontree.flows.local import background
+from irontree.flows.local.server_state import Address, ServerState
+from irontree.flows.local.settings import strip
 
 LINGER = 60.0
 LOOK_EVERY = 0.05
@@ -99,7 +99,7 @@ class LocalServer:
 
     def _launch(self) -> None:
         self._program = background.start(
-            "irontree.flows.server",
+            "irontree.flows.local.server",
             ["--serve", "--home", str(self._state.home), "--linger", str(self._linger)],
             environment=self._environment,
             home=self._state.home,

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from irontree.errors import ServerUnavailable
-from irontree.flows import background
-from irontree.flows.settings import local_environment
+from irontree.flows.local import background
+from irontree.flows.local.settings import local_environment
 
 NO_SERVER = "http://127.0.0.1:9/api"
 """An address for settings that need one where nothing is asked."""

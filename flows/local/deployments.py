@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.flows.serving import Served
+from irontree.flows.local.serving import Served
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""

@@ -1,4 +1,4 @@
-"""The process that serves a repository's deployments: a Prefect runner. `irontree.flows.serving` starts it."""
+"""The process that serves a repository's deployments: a Prefect runner. `irontree.flows.local.serving` starts it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
 from prefect.schedules import Cron
 
-from irontree.flows.lifeline import RUNNER, end_with
+from irontree.flows.local.lifeline import RUNNER, end_with
 
 QUERY_SECONDS = 1.0
 

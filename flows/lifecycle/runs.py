@@ -35,7 +35,7 @@ from prefect.settings import get_current_settings
 from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.settings import LOOPBACK
+from irontree.flows.local.settings import LOOPBACK
 
 PATIENCE = 5.0
 """Seconds."""

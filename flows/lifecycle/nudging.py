@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable
-from irontree.flows.server_state import ServerState
-from irontree.flows.settings import (
+from irontree.flows.local.server_state import ServerState
+from irontree.flows.local.settings import (
     adopt,
     chosen_api_url,
     configured_environment,
@@ -42,7 +42,7 @@ def close_overtaken(app: App) -> None:
     if environment is None:
         return
     adopt(environment, state_folder())
-    from irontree.flows.taking_up import wake_overtaken  # noqa: PLC0415  (the settings above come first)
+    from irontree.flows.lifecycle.taking_up import wake_overtaken  # noqa: PLC0415  (the settings above come first)
 
     with suppress(ServerUnavailable):
         wake_overtaken(app)
@@ -58,8 +58,8 @@ def _environment(app: App) -> Mapping[str, str] | None:
 
 
 def _start_again(app: App, issue_number: int) -> str | None:
-    from irontree.flows.runs import url_for  # noqa: PLC0415  (the settings above come first)
-    from irontree.flows.taking_up import take_up, wake  # noqa: PLC0415
+    from irontree.flows.lifecycle.runs import url_for  # noqa: PLC0415  (the settings above come first)
+    from irontree.flows.lifecycle.taking_up import take_up, wake  # noqa: PLC0415
 
     state = read_world(app).state(issue_number)
     woken = wake(app, issue_number)

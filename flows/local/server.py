@@ -1,6 +1,6 @@
 """The private Prefect server's own process (`--serve`), and the building of its database template (`--build-template`).
 
-The other side, which starts it and finds it, is `irontree.flows.local_server`.
+The other side, which starts it and finds it, is `irontree.flows.local.local_server`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irontree.errors import IrontreeError, ServerUnavailable
-from irontree.flows import server_database
-from irontree.flows.server_state import Address, ServerState
-from irontree.flows.settings import local_environment, state_folder
+from irontree.flows.local import server_database
+from irontree.flows.local.server_state import Address, ServerState
+from irontree.flows.local.settings import local_environment, state_folder
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,7 +28,7 @@ PORTS = 200
 
 def main(arguments: list[str]) -> int:
     """Run the command line; returns the exit code: 0 also when another process is the server already."""
-    parser = argparse.ArgumentParser(prog="python -m irontree.flows.server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m irontree.flows.local.server", description=__doc__)
     parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
     parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
     action = parser.add_mutually_exclusive_group(required=True)
@@ -84,7 +84,7 @@ def _queued_writers() -> AbstractContextManager[object]:
     from prefect.server.database.dependencies import temporary_database_config  # noqa: PLC0415  (as below)
     from prefect.settings import get_current_settings  # noqa: PLC0415
 
-    from irontree.flows.queued_writers import QueuedWriters  # noqa: PLC0415
+    from irontree.flows.local.queued_writers import QueuedWriters  # noqa: PLC0415
 
     url = get_current_settings().server.database.connection_url
     return temporary_database_config(QueuedWriters(connection_url=url.get_secret_value() if url else ""))

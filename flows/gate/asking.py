@@ -12,8 +12,8 @@ from prefect.input import RunInput
 from irontree.app import App
 from irontree.domain.halt import Choice, choices
 from irontree.errors import AnswerRefused, in_words
-from irontree.flows.forms import NEEDS, make_form
-from irontree.flows.gate import ask, forget_answer, given
+from irontree.flows.gate.forms import NEEDS, make_form
+from irontree.flows.gate.suspension import ask, forget_answer, given
 from irontree.services.answers import Answer, validate
 from irontree.services.forms import question_text
 from irontree.services.steps import Question

@@ -1,0 +1,1 @@
+"""Prefect on this machine: its private server, the process that serves a repository, and their settings."""
