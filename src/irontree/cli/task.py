@@ -18,6 +18,7 @@ from irontree.cli.keyboard import forget_keys
 from irontree.cli.parser import UsageError
 from irontree.cli.text import printable
 from irontree.domain.graph import Graph
+from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.errors import ApprovalRefused, NotEligible
 from irontree.services import loop as loops
 from irontree.services.approve import Choices, Proposal, approve, propose, require_revision
@@ -58,10 +59,21 @@ def run(context: Context) -> int:
     _require_fit(options)
     prepared = prepare(options.answer)
     app = context.open()
-    if options.intent[0] == "resume":
-        return _resume(context, app, options.intent[1:], prepared)
+    match resolve_intent(" ".join(options.intent), lambda path: (context.folder / path).is_file()):
+        case ResumeLoop() as intent:
+            return _resume(context, app, intent, prepared)
+        case Document() as intent:
+            return _take_in(context, app, context.folder / intent.path, prepared)
+        case Unclear() as intent:
+            raise NotEligible(intent.reason, remedy=intent.remedy)
+        case AdoptIssue() | Issues() | OpenIssues():
+            raise NotEligible("existing issues cannot be taken over yet", remedy=Unclear("").remedy)
+
+
+def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:
+    options = context.options
     choices = Choices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
-    proposal = propose(app, _document(context, options.intent), loop_mode=not options.stepwise, choices=choices)
+    proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices)
     if options.plan:
         return _show_plan(context, app, proposal)
     refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
@@ -91,27 +103,17 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
 
-def _resume(context: Context, app: App, words: Sequence[str], prepared: Sequence[Prepared]) -> int:
-    """`resume LOOP_ID [continue | skip TASK_KEY | cancel]` (protocol, Halt Semantics)."""
-    if not words:
-        raise NotEligible("which loop?", remedy="`irontree loops` lists them: irontree task resume LOOP_ID")
-    loop_id, action = words[0], list(words[1:]) or ["continue"]
-    loop = loops.require_open(loops.read_loop(app, loop_id))
-    if action == ["cancel"]:
-        return _cancel(context, app, loop_id)
+def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
+    """Go on with a halted loop, with all of it or without one task, or end it (protocol, Halt Semantics)."""
+    loop = loops.require_open(loops.read_loop(app, intent.loop_id))
+    if intent.action == "cancel":
+        return _cancel(context, app, loop.id)
     refuse_unknown(prepared, _numbers(app, loop.keys))
     with local_server(app, detach=context.options.detach) as server:
-        match action:
-            case ["skip", task_key]:
-                skipped = loops.skip(app, loop_id, task_key, app.origin.actor)
-                context.console.write(f"Skipped: {', '.join(skipped)}\n")
-            case ["continue"]:
-                pass
-            case _:
-                raise NotEligible(
-                    f"“{' '.join(action)}” is no way to resume", remedy="continue, skip TASK_KEY, or cancel"
-                )
-        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop_id)
+        if intent.task_key:
+            skipped = loops.skip(app, loop.id, intent.task_key, app.origin.actor)
+            context.console.write(f"Skipped: {', '.join(skipped)}\n")
+        return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:
@@ -121,17 +123,6 @@ def _cancel(context: Context, app: App, loop_id: str) -> int:
     close_overtaken(app)
     context.console.write(f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n")
     return OK
-
-
-def _document(context: Context, words: Sequence[str]) -> Path:
-    path = context.folder / words[0]
-    if len(words) > 1 or path.suffix.lower() not in (".md", ".markdown"):
-        raise NotEligible(
-            f"Cannot infer intent from “{' '.join(words)}”.", remedy="give the path of a Markdown document: SPEC.md"
-        )
-    if not path.is_file():
-        raise NotEligible(f"{path} is not a file", remedy="`irontree example > SPEC.md` writes one to start from")
-    return path
 
 
 def ask_for_approval(

@@ -15,9 +15,10 @@ Action = Literal["continue", "skip", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Nothing that could be acted on; `reason` says it to the person who wrote it."""
+    """Nothing that could be acted on; `reason` and `remedy` are for the person who wrote it."""
 
     reason: str
+    remedy: str = "give the path of a Markdown document: SPEC.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ _FIRST_ZH: Final = re.compile(rf"前\s*([0-9]+|[一二两三四五六七八九�
 _ALL: Final = re.compile(r"all(?:\s+open)?(?:\s+adopted)?(?:\s+issues?)?", re.IGNORECASE)
 _ALL_ZH: Final = re.compile(rf"(?:所有|全部){_ISSUE_WORDS}", re.IGNORECASE)
 _DIGITS: Final = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)} | {"两": 2}
+_EXAMPLE: Final = "`irontree example > SPEC.md` writes one to start from"
 _DOCUMENT_SUFFIXES: Final = (".md", ".markdown")
 
 
@@ -89,7 +91,8 @@ def resolve_intent(words: str, is_file: Callable[[str], bool]) -> Intent:
         if found := resolve(text):
             return found
     if text.lower().endswith(_DOCUMENT_SUFFIXES):
-        return Document(text) if is_file(text) else Unclear(f"there is no file {text}")
+        path = words.strip()
+        return Document(path) if is_file(path) else Unclear(f"there is no file {path}", _EXAMPLE)
     return _issues(text) or _first(text) or _all(text) or Unclear(f"Cannot infer intent from “{text}”.")
 
 
@@ -100,7 +103,7 @@ def _empty(text: str) -> Intent | None:
 def _resume(text: str) -> Intent | None:
     match text.split():
         case ["resume"]:
-            return Unclear("Which loop is to be resumed?")
+            return Unclear("Which loop is to be resumed?", "`irontree loops` lists them: irontree task resume LOOP_ID")
         case ["resume", loop_id] | ["resume", loop_id, "continue"]:
             return ResumeLoop(loop_id)
         case ["resume", loop_id, "skip", task_key]:
@@ -108,7 +111,7 @@ def _resume(text: str) -> Intent | None:
         case ["resume", loop_id, "cancel"]:
             return ResumeLoop(loop_id, "cancel")
         case ["resume", _, *action]:
-            return Unclear(f"“{' '.join(action)}” is no way to resume: continue, skip TASK_KEY, or cancel.")
+            return Unclear(f"“{' '.join(action)}” is no way to resume.", "continue, skip TASK_KEY, or cancel")
         case _:
             return None
 

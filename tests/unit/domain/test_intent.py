@@ -64,10 +64,12 @@ def test_each_form_is_understood(words, intent):
 def test_a_markdown_file_that_exists_is_a_document():
     assert resolve("docs/My spec.md", "docs/My spec.md") == Document("docs/My spec.md")
     assert resolve("SPEC.MD", "SPEC.MD") == Document("SPEC.MD")
+    assert resolve("my  spec.md", "my  spec.md") == Document("my  spec.md")
 
 
 def test_a_markdown_file_that_does_not_exist_is_named():
-    assert resolve("SPEC.md") == Unclear("there is no file SPEC.md")
+    found = resolve("SPEC.md")
+    assert (found.reason, "irontree example" in found.remedy) == ("there is no file SPEC.md", True)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_what_could_mean_several_things_is_refused_and_quoted(words):
 
 
 def test_a_loop_to_resume_and_an_action_must_be_named():
-    assert resolve("resume") == Unclear("Which loop is to be resumed?")
+    assert resolve("resume").reason == "Which loop is to be resumed?"
     assert "“skip” is no way to resume" in resolve("resume L skip").reason
     assert resolve("adopt #1 #2") == Unclear("“#1 #2” names no single issue to adopt.")
 
