@@ -7,7 +7,7 @@ PYTEST_WORKERS ?= 2
 PYTEST_ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format demo bench lock clean
+.PHONY: help setup test check format demo soak bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ format: $(STAMP) ## put the formatting right
 
 demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
+
+soak: $(STAMP) ## every kill point, not only the first of each kind (20 minutes)
+	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/integration/crash
 
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build

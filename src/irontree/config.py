@@ -133,7 +133,7 @@ class Workspace(Section):
     pristine: Flag = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
     kind: Literal["clone", "none"] = Field(
         default="clone",
-        description="`none` works in the user's checkout, for repositories that cannot be cloned: a weaker promise.",
+        description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -91,6 +92,7 @@ def test_threads_of_one_process_keep_each_other_out(locks):
     def work(lock) -> None:
         with lock.hold("a thread", wait_seconds=LONG):
             inside.append(1)
+            time.sleep(0.01)  # long enough for another one to come in, if it could
             most.append(len(inside))
             inside.pop()
 
