@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from irontree.app import App
-from irontree.errors import ApprovalRefused
+from irontree.errors import ApprovalRefused, Busy, in_words
 from irontree.flows.gate.forms import make_form
-from irontree.flows.gate.suspension import ask
+from irontree.flows.gate.suspension import ask, forget_answer
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.starting import start_loop
@@ -34,35 +36,44 @@ async def intake(repository: str, document: str) -> State[None]:
 
     A plan that was approved with exactly this content is continued without asking (ruling R6).
     """
-    app = open_here(repository, channel="form")
-    with living(app):
+    app = await asyncio.to_thread(open_here, repository, channel="form")
+    async with living(app):
         proposal = await asyncio.to_thread(propose, app, _document(app, document))
         if proposal.approved:
             return await asyncio.to_thread(_start, app, proposal, proposal.approved.approval.by)
-        approved = await _approval(app, proposal)
-        if approved is None:
-            return Completed(name="Declined", message=f"revision {proposal.revision} was not approved")
-        approver, choices = approved
-        return await asyncio.to_thread(_start, app, replace(proposal, choices=choices), approver)
+        return await _ask(app, proposal)
 
 
-async def _approval(app: App, proposal: Proposal) -> tuple[str, Choices] | None:
-    """Who approved, and how; None if the person declined. A revision that does not fit is asked for again."""
+async def _ask(app: App, proposal: Proposal) -> State[None]:
+    """Have the document approved or declined; what cannot be done as approved is asked again, with the reason.
+
+    The approval is stored with the form until it is in the log: a run that is cut off before finds it again.
+    """
     text = await asyncio.to_thread(approval_text, app, proposal, loop_mode=True, answer="answer in this form")
     ways = {APPROVE: Choices()}
     ways |= {f"{APPROVE}; {words}": choices for words, choices in ways_to_approve(proposal).items()}
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
     # A configuration that is edited while the form is open makes it another question.
     key = f"intake-{proposal.revision}-{proposal.policy.digest[:8]}"
-    refusal, asking = "", 1
+    refusal = ""
     while True:
-        given, _ = await ask(form, key=f"{key}-{asking}", description=refusal + text)
+        given, asked = await ask(form, key=key, description=f"**Not taken:** {refusal}\n\n{text}" if refusal else text)
         values = given.model_dump()
         if values["decision"] == DECLINE:
-            return None
-        if values["revision"] in (proposal.revision, proposal.name):
-            return str(values["approver"]), ways[values["decision"]]
-        refusal, asking = f"**Not taken:** type the revision you approve, `{proposal.revision}`.\n\n", asking + 1
+            return Completed(name="Declined", message=f"revision {proposal.revision} was not approved")
+        try:
+            return await asyncio.to_thread(_approve, app, proposal, values, ways[values["decision"]])
+        except (ApprovalRefused, Busy) as error:
+            refusal = in_words(error)
+        await forget_answer(asked)
+
+
+def _approve(app: App, proposal: Proposal, values: Mapping[str, Any], choices: Choices) -> State[None]:
+    if values["revision"] not in (proposal.revision, proposal.name):
+        raise ApprovalRefused(
+            f"revision {values['revision']} is not shown here", remedy=f"type what you approve, `{proposal.revision}`"
+        )
+    return _start(app, replace(proposal, choices=choices), values["approver"])
 
 
 def _start(app: App, proposal: Proposal, approver: str) -> State[None]:

@@ -13,11 +13,12 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.errors import AnswerRefused
-from irontree.flows.gate.asking import Record, ask_until_taken, take_late_answer
+from irontree.flows.gate.asking import Record, ask_until_taken, refuse_late_answers, take_late_answer
 from irontree.flows.lifecycle.ending import waits_if_refused
 from irontree.flows.lifecycle.living import living
-from irontree.flows.lifecycle.names import is_key_of_another_revision, issue_run_name, step_title
-from irontree.flows.lifecycle.starting import let_loop_go_on
+from irontree.flows.lifecycle.names import is_key_of_another_revision, is_key_of_issue, issue_run_name, step_title
+from irontree.flows.lifecycle.runs import url_for
+from irontree.flows.lifecycle.starting import let_loop_go_on, start_own_run
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, validate
 from irontree.services.steps import Idle, Question, next_step
@@ -40,8 +41,11 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
 
     Everything is read from the log each time round, so the run may start again from here at any moment.
     """
-    app = open_here(repository)
-    with living(app):
+    app = await asyncio.to_thread(open_here, repository)
+    async with living(app):
+        if handed_over := await asyncio.to_thread(_hand_over, app, number, loop_id):
+            return Completed(name="Handed over", message=handed_over)
+        await refuse_late_answers(await asyncio.to_thread(_answerable, app, number, loop_id))
         while not await asyncio.to_thread(_superseded, app, number):
             found = await asyncio.to_thread(next_step, app, number, loop_id)
             if isinstance(found, Question):
@@ -59,9 +63,29 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
 
 def _superseded(app: App, number: int) -> bool:
     """Whether the issue was approved again since this run was made: two runs must not drive one issue."""
+    return is_key_of_another_revision(_key(), app, read_world(app).state(number))
+
+
+def _hand_over(app: App, number: int, loop_id: str | None) -> str | None:
+    """Start the issue's own run if this is one that a person made by hand: a second driver. Where it is, in words."""
+    if is_key_of_issue(_key(), app, read_world(app).state(number)):
+        return None
+    own = start_own_run(app, number, loop_id)
+    return f"the run of this issue is {own.name}: {url_for(own.id)}"
+
+
+def _answerable(app: App, number: int, loop_id: str | None) -> Question | None:
+    """The question that an answer still counts for, asked or not."""
+    found = next_step(app, number, loop_id)
+    if isinstance(found, Idle):
+        return found.unasked
+    return found if isinstance(found, Question) else None
+
+
+def _key() -> str | None:
+    """The idempotency key of this run."""
     context = FlowRunContext.get()
-    key = context.flow_run.idempotency_key if context and context.flow_run else None
-    return is_key_of_another_revision(key, app, read_world(app).state(number))
+    return context.flow_run.idempotency_key if context and context.flow_run else None
 
 
 async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State[None] | None:

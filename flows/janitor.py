@@ -11,7 +11,14 @@ from prefect.states import Completed
 
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living, tidy
-from irontree.flows.lifecycle.taking_up import mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
+from irontree.flows.lifecycle.taking_up import (
+    go_on_approving,
+    mark_dead_runs,
+    put_in_order,
+    start_what_waits,
+    wake_overtaken,
+)
+from irontree.services.loop import read_loops
 from irontree.tasks.stages import open_here
 
 
@@ -19,13 +26,17 @@ from irontree.tasks.stages import open_here
 @fails_if_refused
 async def janitor(repository: str) -> State[None]:
     """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
-    app = open_here(repository)
-    with living(app):
+    app = await asyncio.to_thread(open_here, repository)
+    async with living(app):
         await asyncio.to_thread(tidy, app)
+        _, unreadable = await asyncio.to_thread(read_loops, app)
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
         await asyncio.to_thread(put_in_order, app, "janitor")
+        approving = await asyncio.to_thread(go_on_approving, app)
         going = await asyncio.to_thread(start_what_waits, app)
         closed = await asyncio.to_thread(wake_overtaken, app)
-    for line in (*dead, *going, *(f"{run.name}: its question is asked no more" for run in closed)):
+    for line in unreadable:
+        get_run_logger().warning(line)
+    for line in (*dead, *approving, *going, *(f"{run.name}: its question is asked no more" for run in closed)):
         get_run_logger().info(line)
     return Completed(message=f"{len(dead)} dead runs, {len(going)} open loops")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from uuid import UUID
 
 from prefect import flow
@@ -13,15 +14,16 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.decide import Halt, Step
 from irontree.domain.halt import RULE, halt_of
+from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, in_words
-from irontree.flows.gate.asking import ask_until_taken
+from irontree.flows.gate.asking import ask_until_taken, refuse_late_answers
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.ending import waits_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.starting import start_issue
-from irontree.flows.lifecycle.taking_up import ENDED, have_asking, put_in_order
+from irontree.flows.lifecycle.taking_up import have_asking, put_in_order
 from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services import loop as loops
@@ -45,8 +47,9 @@ async def loop(repository: str, loop_id: str) -> State[None]:
 
     At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions.
     """
-    app = open_here(repository)
-    with living(app):
+    app = await asyncio.to_thread(open_here, repository)
+    async with living(app):
+        late = await refuse_late_answers(await asyncio.to_thread(question_of_loop, app, loop_id))
         while True:
             question = await asyncio.to_thread(question_of_loop, app, loop_id)
             if question:
@@ -54,7 +57,7 @@ async def loop(repository: str, loop_id: str) -> State[None]:
             try:
                 ending = await _drive_with_lease(app, loop_id)
             except Busy as error:
-                return Completed(name="Busy", message=in_words(error))
+                return Completed(name="Busy", message=". ".join(filter(None, (in_words(error), late))))
             if ending:
                 return ending
 
@@ -85,13 +88,14 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
             return
         loops.halt(app, loop_id, Halt("blocked", detail=f"the run of the loop {CANCELLED}"))
         for run in runs.taken_up(client, app.repository.id):
-            if "number" in run.parameters and run.parameters["loop_id"] == loop_id:
+            if "number" in run.parameters and run.parameters.get("loop_id") == loop_id:
                 runs.cancel(client, run.id)
 
 
 async def _drive(app: App, loop_id: str) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
-    idle_ends, progress = 0, None
+    idle_ends: Counter[str] = Counter()
+    progress = None
     while True:
         if (status := (await asyncio.to_thread(loops.read_loop, app, loop_id)).entity.status) in ENDED:
             return Completed(name=status.title())
@@ -100,11 +104,15 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
         if isinstance(decision, Halt):
             return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():
+            await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
         await asyncio.to_thread(loops.resume, app, loop_id)
         stopped_short = await _drive_issue(app, loop_id, decision)
-        idle_ends = idle_ends + 1 if stopped_short else 0
-        if stopped_short and idle_ends >= ENDS_WITHOUT_PROGRESS:
+        if stopped_short is None:
+            idle_ends.clear()
+            continue
+        idle_ends[decision.task_key] += 1
+        if idle_ends[decision.task_key] >= ENDS_WITHOUT_PROGRESS:
             said = stopped_short.message or stopped_short.state_name
             stuck = Halt("protocol_gap", detail=f"the run of {decision.task_key} keeps ending without progress: {said}")
             return await asyncio.to_thread(_halt, app, loop_id, stuck)

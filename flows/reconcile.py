@@ -20,8 +20,8 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 @fails_if_refused
 async def reconcile(repository: str) -> State[None]:
     """Record gaps and closings from outside, deliver what is due, make the briefs again."""
-    app = open_here(repository)
-    with living(app):
+    app = await asyncio.to_thread(open_here, repository)
+    async with living(app):
         found = await asyncio.to_thread(_compare, app)
     for line in (*found.problems, *found.undelivered):
         get_run_logger().warning(line)

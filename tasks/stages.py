@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from prefect import get_run_logger, task
@@ -49,8 +50,10 @@ async def run_stage(repository: str, step: Step, loop_id: str | None) -> State[N
 @task(name="verify", cache_policy=NO_CACHE, persist_result=False)
 async def verify_stage(repository: str, step: Step, loop_id: str | None) -> State[None]:
     """The repository's own checks at the task's commit, and its publication."""
+    app = await asyncio.to_thread(open_here, repository)
+    before = await asyncio.to_thread(_known, app, step.task_key)
     taken = await _take(repository, step, loop_id)
-    await publish_report(open_here(repository), step.task_key)
+    await publish_report(app, step.task_key, after=before)
     return taken
 
 

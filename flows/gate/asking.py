@@ -13,8 +13,8 @@ from irontree.app import App
 from irontree.domain.halt import Choice, choices
 from irontree.errors import AnswerRefused, in_words
 from irontree.flows.gate.forms import NEEDS, make_form
-from irontree.flows.gate.suspension import ask, forget_answer, given
-from irontree.services.answers import Answer, validate
+from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
+from irontree.services.answers import Answer
 from irontree.services.forms import question_text
 from irontree.services.steps import Question
 
@@ -24,8 +24,8 @@ Record = Callable[[Answer], Awaitable[None]]
 async def ask_until_taken(app: App, question: Question, record: Record) -> None:
     """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
 
-    An answer that *record* refuses (AnswerRefused) is forgotten, and the question asked again with the reason: a
-    later replay, in another state of the log, must not take what the person was told is not taken.
+    With one that *record* refuses (AnswerRefused) the question is asked again with the reason. Taken or not, an answer
+    is forgotten: a later replay, in another state of the log, must not take it, nor call a taken one late.
     """
     refusal = ""
     while True:
@@ -34,10 +34,26 @@ async def ask_until_taken(app: App, question: Question, record: Record) -> None:
             await record(answer)
         except AnswerRefused as error:
             refusal = in_words(error)
+            get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
         else:
-            return await _forget_if_about_loop(question, answer, key)
-        get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
+            refusal = ""
         await forget_answer(key)
+        if not refusal:
+            return
+
+
+async def refuse_late_answers(question: Question | None) -> str:
+    """Say of answers that are stored for another question than the open one that they were not taken; in the log too.
+
+    Somebody submitted the form of this run, and somebody else answered elsewhere before the run had started again.
+    """
+    said = [
+        f"The answer of {late.get('approver')} (“{late.get('decision')}”) was not taken: its question is open no more"
+        for late in await forget_answers_but_to(question.key if question else None)
+    ]
+    for line in said:
+        get_run_logger().warning(line)
+    return ". ".join(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +76,11 @@ async def take_late_answer(question: Question, record: Record) -> Late | None:
     try:
         await record(answer)
     except AnswerRefused as error:
-        await forget_answer(key)
-        return Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
-    return Late(True)
-
-
-async def _forget_if_about_loop(question: Question, answer: Answer, key: str) -> None:
-    """To skip or to stop says nothing of the issue: the same question, asked in another loop, is still open."""
-    if validate(question, answer).loop_only:
-        await forget_answer(key)
+        late = Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
+    else:
+        late = Late(True)
+    await forget_answer(key)
+    return late
 
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient, get_client
@@ -60,9 +60,24 @@ async def _look_up(form: type[Form], key: str) -> tuple[Form | None, str]:
 
 
 async def forget_answer(key: str) -> None:
-    """Remove the answer stored under *key*, the one that `ask` returned: it was refused, and no replay may take it."""
+    """Remove the answer stored under *key*, the one that `ask` returned: no replay may take it (again)."""
     async with get_client() as client:
         await client.delete_flow_run_input(_run_id(), f"suspended-{key}-response")
+
+
+async def forget_answers_but_to(key: str | None) -> tuple[Mapping[str, Any], ...]:
+    """Remove what is stored in this run as an answer to another question than *key*; those answers, as given."""
+    run_id = _run_id()
+    async with get_client() as client:
+        rows = await client.filter_flow_run_input(run_id, "suspended-", ALL, set())
+        others = [row for row in rows if row.key.endswith("-response") and not _is_about(row, key)]
+        for row in others:
+            await client.delete_flow_run_input(run_id, row.key)
+    return tuple(row.decoded_value for row in others)
+
+
+def _is_about(row: FlowRunInput, key: str | None) -> bool:
+    return key is not None and row.key.startswith(f"suspended-{key}-")
 
 
 def _run_id() -> UUID:

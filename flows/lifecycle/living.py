@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 
 from prefect.runtime import flow_run
 
 from irontree.app import App
+from irontree.errors import Busy
 from irontree.flows.local.lifeline import end_with_runner
 from irontree.ports import Lock
 from irontree.store.layout import Layout
@@ -17,31 +19,45 @@ from irontree.store.locks import remove_if_free
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """How Prefect names runs; other files there are held by who serves the repository, and stay."""
-WAIT_FOR_OTHER_PROCESS = 900.0
+LOOK_EVERY = 0.2
 """Seconds."""
 
 
-@contextmanager
-def living(app: App) -> Iterator[None]:
+@asynccontextmanager
+async def living(app: App) -> AsyncIterator[None]:
     """Hold this flow run's lock for the block, and end with the runner that started the process.
 
-    A run whose state somebody changed by hand is started beside the process that it still has: the second waits.
+    A run whose state somebody changed by hand is started beside the process that it still has: the second waits as
+    long as that lives. Were it to end before, it would end the run of the first.
     """
     end_with_runner()
     lock = app.alive(str(flow_run.get_id()))
-    with held_for_good(lock, f"flow run {flow_run.get_name()}", wait_seconds=WAIT_FOR_OTHER_PROCESS):
+    async with held_for_good(lock, f"flow run {flow_run.get_name()}"):
         yield
 
 
-@contextmanager
-def held_for_good(lock: Lock, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
-    """Hold *lock* for the block, and be seen to: its file may be tidied away between our opening and our locking it."""
+@asynccontextmanager
+async def held_for_good(lock: Lock, what: str) -> AsyncIterator[None]:
+    """Hold *lock* for the block, and be seen to: its file may be tidied away between our opening and our locking it.
+
+    Waits while another process has it, and leaves the event loop to others.
+    """
     while True:
-        with lock.hold(what, wait_seconds=wait_seconds):
-            holder = lock.holder()
-            if holder and holder.pid == os.getpid():
+        with ExitStack() as held:
+            if _is_held(held, lock, what):
                 yield
                 return
+        await asyncio.sleep(LOOK_EVERY)
+
+
+def _is_held(held: ExitStack, lock: Lock, what: str) -> bool:
+    """Whether *held* has the lock now, in the file that others look at."""
+    try:
+        held.enter_context(lock.hold(what))
+    except Busy:
+        return False
+    holder = lock.holder()
+    return holder is not None and holder.pid == os.getpid()
 
 
 def tidy(app: App) -> int:

@@ -35,10 +35,14 @@ def issue_key(app: App, state: TaskState) -> str:
     return f"{app.repository.id}:issue-{state.issue_number}:{state.approved_revision}"
 
 
+def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
+    """Whether *key* is that of a run of this issue, of whatever revision; one that was made by hand has none."""
+    return key is not None and key.startswith(issue_key(app, state).removesuffix(state.approved_revision))
+
+
 def is_key_of_another_revision(key: str | None, app: App, state: TaskState) -> bool:
     """Whether *key* is that of this issue's run, but before it was approved again."""
-    mine = issue_key(app, state)
-    return key is not None and key != mine and key.startswith(mine.removesuffix(state.approved_revision))
+    return is_key_of_issue(key, app, state) and key != issue_key(app, state)
 
 
 def loop_key(app: App, loop_id: str, sequence: int) -> str:

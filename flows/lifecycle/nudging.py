@@ -19,7 +19,7 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
-from irontree.services.loop import read_loop
+from irontree.services.loop import read_loops
 from irontree.services.world import read_world
 
 
@@ -63,9 +63,8 @@ def _start_again(app: App, issue_number: int) -> str | None:
 
     state = read_world(app).state(issue_number)
     woken = wake(app, issue_number)
-    for loop_id in app.loops.ids():
-        entity = read_loop(app, loop_id).entity
-        if entity.status == "halted" and entity.halt_at_task_key == state.task_key:
-            run = take_up(app, loop_id)
-            return f"loop {loop_id} goes on: {url_for(run.id)}" if run else None
+    for loop in read_loops(app)[0]:
+        if loop.entity.status == "halted" and loop.entity.halt_at_task_key == state.task_key:
+            run = take_up(app, loop.id)
+            return f"loop {loop.id} goes on: {url_for(run.id)}" if run else None
     return f"its run goes on: {url_for(woken[0].id)}" if woken else None

@@ -87,6 +87,11 @@ def connect() -> Iterator[SyncPrefectClient]:
             f"The Prefect server at {_api_url()} cannot be reached: {error!r}.",
             remedy="See whether it runs. What is recorded in .mino/ goes on when it does.",
         ) from error
+    except ObjectNotFound as error:
+        raise ServerUnavailable(
+            f"The Prefect server at {_api_url()} does not know a run that it knew a moment ago.",
+            remedy="Try again: a run that was deleted there is made anew.",
+        ) from error
     except PrefectHTTPStatusError as error:
         if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise ServerUnavailable(
@@ -146,6 +151,15 @@ def ensure_run(
     return reschedule(client, run.id) if run.state and run.state.is_final() else _run(run)
 
 
+def is_served(client: SyncPrefectClient, deployment: str) -> bool:
+    """Whether the server knows *deployment* (`flow/name`)."""
+    try:
+        client.read_deployment_by_name(deployment)
+    except ObjectNotFound:
+        return False
+    return True
+
+
 def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
     try:
         return client.read_deployment_by_name(deployment).id
@@ -175,8 +189,11 @@ def cancel(client: SyncPrefectClient, run_id: UUID) -> Run:
 
 
 def state(client: SyncPrefectClient, run_id: UUID) -> Run:
-    """The run as it is now."""
-    return _run(client.read_flow_run(run_id))
+    """The run as it is now; one that somebody deleted meanwhile counts as crashed: it did not come to its end."""
+    try:
+        return _run(client.read_flow_run(run_id))
+    except ObjectNotFound:
+        return Run(run_id, "", "CRASHED", "Deleted", "it was deleted in Prefect", {}, None)
 
 
 def find_run(client: SyncPrefectClient, key: str) -> Run | None:
@@ -190,6 +207,11 @@ def find_run(client: SyncPrefectClient, key: str) -> Run | None:
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
     """Runs of the deployments named *workspace_id* that a process has taken up and not brought to an end."""
     return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
+
+
+def crashed(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
+    """Runs of the deployments named *workspace_id* whose process died."""
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)))
 
 
 def suspended(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple[Run, ...]:

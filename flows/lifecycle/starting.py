@@ -6,12 +6,13 @@ import asyncio
 from contextlib import suppress
 
 from irontree.app import App
+from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import deployment, issue_key, issue_tag, loop_key, tags
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.waiting import wait_for
-from irontree.services.loop import read_loop
+from irontree.services.loop import read_loop, read_loops, replacement
 from irontree.services.world import read_world
 
 LOOP_STARTS_WITHIN = 30.0
@@ -34,6 +35,14 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
         )
 
 
+def start_own_run(app: App, number: int, loop_id: str | None) -> Run:
+    """Have the issue's own run, for one that was made by hand: in the loop that it names, or that has the issue."""
+    state = read_world(app).state(number)
+    open_loops = (found for found in reversed(read_loops(app)[0]) if found.entity.status in OPEN)
+    driven_by = next((found.id for found in open_loops if state.task_key in found.keys), None)
+    return start_issue(app, state, loop_id or driven_by)
+
+
 def start_loop(app: App, loop_id: str) -> Run:
     """Have a run that drives this stretch of the loop; the same one for whoever asks twice."""
     loop = read_loop(app, loop_id)
@@ -52,7 +61,12 @@ async def let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
 
     Waits until that run has the lease and says so, or ends without.
     """
-    if loop_id is None or not await asyncio.to_thread(_halted_at, app, loop_id, number):
+    if loop_id is None:
+        return False
+    following = await asyncio.to_thread(replacement, app, loop_id)
+    if following and following.sequence == 1:  # the answer was an approval of other tasks: nobody drives these yet
+        await asyncio.to_thread(start_loop, app, following.id)
+    if not await asyncio.to_thread(_halted_at, app, loop_id, number):
         return False
     run = await asyncio.to_thread(start_loop, app, loop_id)
     # With two halted loops answered at once, each issue's run would keep the slot that the other's loop needs.

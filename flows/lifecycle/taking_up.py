@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, Refused
+from irontree.errors import Busy, LogDamaged, Refused
 from irontree.flows.gate.questions import open_question
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import issue_key, issue_tag, loop_key
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.starting import start_issue, start_loop
-from irontree.services.loop import read_loop
+from irontree.services.loop import read_loop, read_loops
 from irontree.services.recovery import catch_up
 from irontree.services.steps import Question, next_step, question_of_loop
 from irontree.services.world import read_world
 
-ENDED = ("completed", "cancelled")
 STARTING = timedelta(seconds=120)
 SOMEBODY_STARTS: Final = {"PENDING": STARTING, "RUNNING": STARTING, "CANCELLING": STARTING}
 """How long a run may be in a state without the lock of its process: one that was just started has not taken it yet."""
@@ -59,8 +59,21 @@ def start_what_waits(app: App) -> tuple[str, ...]:
 
     Where a person cancelled the run that would do it, that holds until a person resumes the loop.
     """
-    found = ((loop_id, take_up(app, loop_id)) for loop_id in app.loops.ids() if not _was_cancelled(app, loop_id))
+    loop_ids = [loop.id for loop in read_loops(app)[0]]  # one that cannot be read keeps no other from going on (R13)
+    found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
     return tuple(f"loop {loop_id}: {run.name} is {run.state_name}" for loop_id, run in found if run)
+
+
+def go_on_approving(app: App) -> tuple[str, ...]:
+    """Start the approvals of documents again whose process died; one line each.
+
+    No log tells of them before they are approved: only the run knows its document, and the answer to its form.
+    """
+    with runs.connect() as client:
+        died = [run for run in runs.crashed(client, app.repository.id) if "document" in run.parameters]
+        for run in died:
+            runs.reschedule(client, run.id)
+    return tuple(f"{run.name}: starts again" for run in died)
 
 
 def _was_cancelled(app: App, loop_id: str) -> bool:
@@ -91,6 +104,8 @@ def take_up(app: App, loop_id: str) -> Run | None:
         if isinstance(found, Question):
             return have_asking(app, state, found)
         wake(app, state.issue_number)
+    elif (asks := question_of_loop(app, loop_id)) and (run := newest_run(app, loop_id)):
+        return _have_asked(app, run, asks)
     if app.lease.holder() is not None:
         return newest_run(app, loop_id)
     return start_loop(app, loop_id)
@@ -119,12 +134,13 @@ def wake_overtaken(app: App) -> tuple[Run, ...]:
 
 def _is_asked(app: App, run: Run, key: str) -> bool:
     """Whether the log asks what this run shows; the approval of a document is asked for by its run alone."""
-    if "document" in run.parameters:
+    given = run.parameters
+    if "document" in given:
         return True
-    number, loop_id = run.parameters.get("number"), run.parameters["loop_id"]
+    number = given.get("number")
     try:
-        found = next_step(app, number, loop_id) if number else question_of_loop(app, loop_id)
-    except Refused:
+        found = next_step(app, number, given.get("loop_id")) if number else question_of_loop(app, given["loop_id"])
+    except (Refused, LogDamaged):
         return False
     return isinstance(found, Question) and key.startswith(found.key)
 
@@ -138,12 +154,19 @@ def newest_run(app: App, loop_id: str) -> Run | None:
 
 
 def have_asking(app: App, state: TaskState, question: Question) -> Run:
-    """Have the issue's run ask this question.
+    """Have the issue's run ask this question."""
+    return _have_asked(app, start_issue(app, state, question.loop_id), question)
 
-    One that is suspended with an earlier one starts again, and so does one whose process died before it had stored
-    its form.
+
+def _have_asked(app: App, run: Run, question: Question) -> Run:
+    """Have this run ask the question, and no other: each would be answered for itself.
+
+    One that is suspended with an earlier one starts again, and so does one that ended, or whose process died before
+    it had stored its form.
     """
-    run = start_issue(app, state, question.loop_id)
+    if run.final:
+        with runs.connect() as client:
+            return runs.reschedule(client, run.id)
     if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
         return run
     with runs.connect() as client:

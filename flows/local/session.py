@@ -13,13 +13,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
-from irontree.domain.state import Phase
 from irontree.errors import Busy, ServerUnavailable
 from irontree.flows.gate import questions
 from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.living import tidy
-from irontree.flows.lifecycle.names import issue_key
+from irontree.flows.lifecycle.names import deployment, issue_key
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up
 from irontree.flows.local.deployments import deployments_of
@@ -27,12 +26,15 @@ from irontree.flows.local.server_state import ServerState
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
 from irontree.services.overview import SERVING
-from irontree.services.run import recover
+from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question
 from irontree.services.world import read_world
 
 REST_SECONDS: Final = 15.0
 FREE_SECONDS: Final = 2.0
+DRIVER_SECONDS: Final = 10.0
+OTHERS_SECONDS: Final = 60.0
+"""The terminal that serves may have just begun to: on a busy machine that takes a while."""
 LOOK_EVERY: Final = 0.2
 
 
@@ -69,9 +71,14 @@ class Session:
         self._held.close()
 
     def wait_ready(self) -> None:
-        """Wait until our runs would be taken up; raises ServerUnavailable."""
+        """Wait until our runs would be taken up, by us or the terminal that serves; raises ServerUnavailable."""
         if self._serving:
             self._serving.wait_ready()
+            return
+        deadline = time.monotonic() + OTHERS_SECONDS
+        with runs.connect() as client:
+            while not runs.is_served(client, deployment("loop", self._app)) and time.monotonic() < deadline:
+                time.sleep(LOOK_EVERY)
 
     def set_going(self, loop_id: str) -> Run | None:
         """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
@@ -149,11 +156,16 @@ class Session:
             time.sleep(LOOK_EVERY)
 
     def stop(self) -> None:
-        """End all flow processes now, and settle by evidence what they left (ruling R11)."""
+        """End all flow processes now, and settle by evidence what they left (rulings R11, R13).
+
+        Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
+        """
         if not self._serving:
             return
         self._serving.stop()
-        settle(self._app)
+        with self._app.driver.hold("stopped, recover", wait_seconds=DRIVER_SECONDS):
+            settle_leftovers(self._app)
+        self._app.repository.back_up()
 
     def _mark_dead(self) -> None:
         """We hold the lock of who serves; only workers of a configured server may be starting a run beside us."""
@@ -169,12 +181,3 @@ class Session:
             while not self.at_rest() and time.monotonic() < deadline:
                 time.sleep(LOOK_EVERY)
                 self._mark_dead()
-
-
-def settle(app: App) -> tuple[int, ...]:
-    """Record of every attempt that was cut off what became of it; the issues concerned."""
-    running = [state for state in read_world(app).states.values() if state.phase is Phase.RUNNING]
-    for state in running:
-        with app.driver.hold(f"issue-{state.issue_number}, recover", wait_seconds=10):
-            recover(app, state.issue_number)
-    return tuple(state.issue_number for state in running)

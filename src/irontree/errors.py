@@ -79,11 +79,12 @@ class EnvironmentRefused(IrontreeError):
 
 
 class GitFailed(EnvironmentRefused):
-    """A git command ended with an error; *output* is what git said."""
+    """A git command ended with an error; *output* is what git said, *killed* whether a signal ended it."""
 
-    def __init__(self, message: str, *, output: str = "", remedy: str | None = None) -> None:
+    def __init__(self, message: str, *, output: str = "", remedy: str | None = None, killed: bool = False) -> None:
         super().__init__(message, remedy=remedy)
         self.output = output
+        self.killed = killed
 
 
 class NotARepository(EnvironmentRefused):

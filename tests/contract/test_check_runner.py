@@ -17,7 +17,9 @@ def shell():
 
 
 def scripted():
-    return ScriptedCheckRunner(lambda command, _workspace: int(command.removeprefix("exit ")))
+    return ScriptedCheckRunner(
+        lambda command, _workspace: None if command == "sleep 60" else int(command.removeprefix("exit "))
+    )
 
 
 @pytest.fixture(params=[shell, scripted])
@@ -25,8 +27,10 @@ def runner(request):
     return request.param()
 
 
-def run(runner, command, workspace, cancel=NEVER):
-    return runner.run("unit", command, workspace=workspace, seconds=60, variables={}, cancel=cancel, progress=Heard())
+def run(runner, command, workspace, cancel=NEVER, seconds=60):
+    return runner.run(
+        "unit", command, workspace=workspace, seconds=seconds, variables={}, cancel=cancel, progress=Heard()
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 7])
@@ -42,6 +46,12 @@ def test_asked_to_stop_it_has_not_passed(runner, tmp_path):
     result = run(runner, "exit 0", tmp_path, stop)
     assert result.ended == "cancelled"
     assert not result.passed
+
+
+def test_a_check_that_runs_out_of_time_has_not_passed(runner, tmp_path):
+    result = run(runner, "sleep 60", tmp_path, seconds=1)
+    assert (result.ended, result.passed) == ("timeout", False)
+    assert result.exit_code != 0
 
 
 def test_the_digest_is_64_hex(runner, tmp_path):

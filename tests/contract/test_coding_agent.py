@@ -10,17 +10,29 @@ import pytest
 from irontree.agents import open_agent
 from irontree.agents.scripted import ScriptedAgent, idles, writes
 from irontree.domain.plan import AgentSpec
-from irontree.ports import AgentTask
+from irontree.ports import AgentResult, AgentTask
 from tests.support.processes import NEVER, Heard, children
 
-WRITE = "from pathlib import Path; Path('made.txt').write_text('made'); print('made it')"
+WRITE = "from pathlib import Path; Path('made.txt').write_text('made'); print('made it', flush=True)"
 
 
 class CommandKit:
     """The adapter `command`, with programs that do what the suite needs."""
 
-    def _agent(self, script: str, environment):
-        return open_agent(AgentSpec(command=(sys.executable, "-c", script)), children(), environment)
+    def _agent(self, script: str, environment, **limits: int):
+        return open_agent(AgentSpec(command=(sys.executable, "-c", script), **limits), children(), environment)
+
+    def failing(self, environment):
+        return self._agent(f"{WRITE}; raise SystemExit(3)", environment)
+
+    def endless(self, environment):
+        return self._agent(f"{WRITE}; import time; time.sleep(60)", environment, wall_seconds=2)
+
+    def silent(self, environment):
+        return self._agent(f"{WRITE}; import time; time.sleep(60)", environment, stall_seconds=2)
+
+    def missing(self, environment):
+        return open_agent(AgentSpec(command=("there-is-no-such-agent",)), children(), environment)
 
     def writing(self, environment):
         return self._agent(WRITE, environment)
@@ -37,6 +49,25 @@ class ScriptedKit:
 
     def idle(self, environment):
         return ScriptedAgent(idles)
+
+    def failing(self, environment):
+        return self._ending("exited", 3)
+
+    def endless(self, environment):
+        return self._ending("timeout")
+
+    def silent(self, environment):
+        return self._ending("stalled")
+
+    def missing(self, environment):
+        return ScriptedAgent(lambda _: AgentResult("not_started", None, 0.0, "no such agent"))
+
+    def _ending(self, ended, exit_code=None):
+        def step(task):
+            writes("made.txt", "made")(task)
+            return AgentResult(ended, exit_code, 1.0, "made it")
+
+        return ScriptedAgent(step)
 
 
 @pytest.fixture(params=[CommandKit, ScriptedKit], ids=["command", "scripted"])
@@ -67,6 +98,20 @@ def test_it_changes_the_workspace_and_nothing_else(kit, task, tmp_path):
 def test_an_attempt_that_changes_nothing_is_no_error(kit, task):
     result = kit.idle({}).attempt(task, cancel=NEVER, progress=Heard())
     assert (result.ended, result.exit_code) == ("exited", 0)
+    assert list(task.workspace.iterdir()) == []
+
+
+@pytest.mark.parametrize(("way", "ended"), [("failing", "exited"), ("endless", "timeout"), ("silent", "stalled")])
+def test_however_it_ends_badly_it_says_how_and_what_it_made_is_there(kit, task, way, ended):
+    result = getattr(kit, way)({}).attempt(task, cancel=NEVER, progress=Heard())
+    assert (result.ended, result.exit_code == 3, result.exit_code != 0) == (ended, way == "failing", True)
+    assert "made it" in result.output_tail
+    assert (task.workspace / "made.txt").read_text() == "made"
+
+
+def test_an_agent_that_cannot_be_started_is_a_result_and_no_error(kit, task):
+    result = kit.missing({}).attempt(task, cancel=NEVER, progress=Heard())
+    assert (result.ended, result.exit_code) == ("not_started", None)
     assert list(task.workspace.iterdir()) == []
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from irontree.domain.loop import TRANSITIONS_KEPT, Transition
 from irontree.domain.loop_events import LOOP_EVENTS, LoopBudgetExtended, LoopCancelled, LoopCompleted, LoopResumed
-from irontree.errors import SequenceConflict
-from irontree.store.layout import create
+from irontree.errors import LogDamaged, SequenceConflict
+from irontree.store.layout import Layout, create
 from irontree.store.loops import FileLoopLog
 from irontree.store.memory import MemoryLoopLog
 from tests.support.store import LOOP_ID, StillClock, entity, loop_halted, loop_started
@@ -81,6 +81,35 @@ def test_the_entity_is_read_back_equal_and_replaced_as_a_whole(loops):
     second = entity(status="completed", completed_at="2026-04-22T16:00:00Z", budget_used=9)
     loops.write_entity(second)
     assert loops.read_entity(LOOP_ID) == second
+
+
+def test_an_entity_that_cannot_be_read_is_damage_and_its_events_are_read_all_the_same(loops, tmp_path):
+    """The events win over it (R17)."""
+    loops.append(loop_started(), expected_sequence=0)
+    loops.write_entity(entity())
+    if isinstance(loops, MemoryLoopLog):
+        loops.entities[LOOP_ID] = b"status: [\n"
+    else:
+        Layout(tmp_path).loop(LOOP_ID).write_bytes(b"status: [\n")
+    with pytest.raises(LogDamaged):
+        loops.read_entity(LOOP_ID)
+    with pytest.raises(LogDamaged):
+        loops.change_entity(LOOP_ID, lambda now: now)
+    assert [record.event for record in loops.read(LOOP_ID).records] == [loop_started()]
+
+
+def test_an_entity_without_events_is_listed_and_has_an_empty_stream(loops):
+    loops.write_entity(entity())
+    assert loops.ids() == (LOOP_ID,)
+    assert (loops.read(LOOP_ID).records, loops.read(LOOP_ID).problems) == ((), ())
+    assert loops.read_entity(LOOP_ID) == entity()
+
+
+def test_events_without_an_entity_are_listed_and_read(loops):
+    loops.append(loop_started(), expected_sequence=0)
+    assert loops.ids() == (LOOP_ID,)
+    assert loops.read_entity(LOOP_ID) is None
+    assert len(loops.read(LOOP_ID).records) == 1
 
 
 def test_the_entity_keeps_the_last_transitions_only(loops):

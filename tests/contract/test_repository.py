@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from irontree.errors import GitFailed
-from irontree.ports import Committed, Moved, Published, Repository
+from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
+from irontree.ports import CommitRefused, Committed, Moved, Published, Repository
 from tests.support.memory_project import make_memory_project
 from tests.support.repositories import PLAIN, make_project, write
 
@@ -70,6 +70,62 @@ def test_a_merge_of_what_moved_can_be_published(project, repository, policy):
     assert project.parents(merged) == (sha, tip)
 
 
+def test_a_mode_that_is_not_there_yet_is_refused_and_nothing_moves(project, repository, policy):
+    sha = project.work()
+    with pytest.raises(ConfigRefused, match="pull_request"):
+        repository.publish(sha, policy.model_copy(update={"mode": "pull_request"}))
+    assert repository.base(policy) != sha
+
+
+def test_a_branch_of_the_user_that_went_its_own_way_is_left_there_and_somebody_is_told(project, repository):
+    sha, mine = project.work(), project.commit_here("mine.txt", "mine\n")
+    published = repository.publish(sha, project.target)
+    assert published.sha == repository.base(project.target) == sha
+    assert "your own main could not follow" in published.warning
+    assert project.tip() == mine
+
+
+def test_unsaved_work_of_the_user_is_never_overwritten(project, repository, policy):
+    sha, before = project.work(**{"app.py": "print('ours')\n"}), project.tip()
+    write(project.root, **{"app.py": "print('mine')\n"})
+    if policy.remote:
+        assert "could not follow" in repository.publish(sha, policy).warning
+    else:
+        with pytest.raises(PublicationRefused) as refused:
+            repository.publish(sha, policy)
+        assert refused.value.reason == "checkout-not-clean"
+    assert (project.root / "app.py").read_text() == "print('mine')\n"
+    assert project.tip() == before
+
+
+def test_a_remote_that_does_not_answer_is_no_refusal_and_nothing_moves(project, repository):
+    sha, before = project.work(), project.tip()
+    project.take_remote_away()
+    for ask in (lambda: repository.base(project.target), lambda: repository.publish(sha, project.target)):
+        with pytest.raises(RemoteUnavailable):
+            ask()
+    assert project.tip() == before
+
+
+def test_a_remote_that_refuses_is_one_and_nothing_moves(project, repository):
+    sha, before = project.work(), project.tip()
+    project.protect_remote()
+    with pytest.raises(PublicationRefused, match="protected branch"):
+        repository.publish(sha, project.target)
+    assert repository.base(project.target) == project.tip() == before
+
+
+def test_a_commit_that_a_hook_refuses_is_told_with_its_words_and_can_be_made_later(project, repository):
+    workspace, base = repository.workspace("run", PLAIN), project.tip()
+    workspace.prepare(base)
+    write(workspace.path, **{"work.txt": "done\n"})
+    project.refuse_commits("too long a line")
+    refused = workspace.commit("[run] #1: work", base=base)
+    assert isinstance(refused, CommitRefused)
+    assert "too long a line" in refused.output
+    assert (workspace.path / "work.txt").read_text() == "done\n"
+
+
 def test_a_commit_is_kept_under_a_ref_and_keeping_it_again_is_nothing(project, repository):
     sha = project.work()
     assert repository.read_ref(REF) is None
@@ -111,6 +167,11 @@ def test_it_tells_which_commits_it_lacks_and_which_no_ref_keeps(project, reposit
     assert repository.unreferenced(()) == frozenset()
     repository.keep(sha, REF)
     assert repository.unreferenced((base, sha)) == frozenset()
+    assert (repository.contains(sha, base), repository.contains(base, sha), repository.contains(gone, base)) == (
+        True,
+        False,
+        False,
+    )
 
 
 def test_a_commit_is_found_by_its_token_and_only_by_it(project, repository):

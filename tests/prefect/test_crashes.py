@@ -153,7 +153,7 @@ def test_the_run_of_the_loop_is_cancelled_in_the_browser(held, session, witness,
     terminal, loop_id = session
     runs.cancel(client, newest_run(held.toy.app, loop_id).id)
     witness.wait_until_all_are_gone()
-    assert follower(held.toy.app, terminal, loop_id).follow() == "stopped"
+    assert follower(held.toy.app, terminal, loop_id).follow() == "called off"
     terminal.come_to_rest()
     assert held.toy.loop(loop_id).entity.halt_reason == "blocked"
     assert held.toy.events() == ["task_published", "run_started", "run_interrupted"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from prefect.states import Crashed
 
 from irontree.flows.intake import intake
-from irontree.flows.lifecycle.taking_up import newest_run
+from irontree.flows.lifecycle.taking_up import go_on_approving, newest_run
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy
 
@@ -64,6 +65,33 @@ def test_another_revision_is_asked_for_again_and_the_right_one_starts_the_loop(t
     again = start(toy)
     assert toy.drive(again, intake).name == "Approved"
     assert toy.app.loops.ids() == (loop_id,)
+
+
+def test_an_approval_that_was_given_before_the_process_died_is_taken_when_the_janitor_starts_it_again(
+    toy, asking, client
+):
+    toy.answer(asking, APPROVE, revision=toy.revision())
+    client.set_flow_run_state(asking, Crashed(), force=True)
+    assert go_on_approving(toy.app) == ("intake SPEC.md: starts again",)
+    assert go_on_approving(toy.app) == ()
+    assert toy.drive(asking, intake).name == "Approved"
+    assert toy.events() == ["task_published"]
+
+
+def test_an_approval_that_a_loop_at_work_keeps_from_being_taken_is_asked_for_again_with_the_reason(toy):
+    loop_id = toy.authorise()
+    spec = toy.root / "SPEC.md"
+    spec.write_text(f"{FRIENDLY}\n## Farewell\n\n- [ ] it says goodbye (manual)\n")
+    run_id = start(toy)
+    assert toy.drive(run_id, intake).name == "Suspended"
+    approve = toy.asked(run_id).choices[0]
+    toy.answer(run_id, approve, revision=toy.revision())
+    with toy.app.lease.hold(loop_id):
+        assert toy.drive(run_id, intake).name == "Suspended"
+    assert f"**Not taken:** loop {loop_id} is at work" in toy.asked(run_id).description
+    assert len(toy.app.plans.revisions()) == 1
+    toy.answer(run_id, approve, revision=toy.revision())
+    assert toy.drive(run_id, intake).name == "Approved"
 
 
 def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(toy, asking):

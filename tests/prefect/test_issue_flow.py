@@ -190,13 +190,15 @@ def test_an_answer_from_the_command_line_wakes_the_run_which_does_not_ask_again(
     assert toy.events()[-2:] == ["checkup_accept_recorded", "checkup_done"]
 
 
-def test_a_form_that_was_filled_in_before_another_answer_was_recorded_decides_nothing_any_more(halted):
+def test_a_form_that_was_filled_in_before_another_answer_was_recorded_decides_nothing_and_its_run_says_so(halted):
     toy, run_id = halted
     toy.answer(run_id, ACCEPT)
     answered_on_the_command_line(toy, "send-back", "eve", note="longer")
     assert toy.drive(run_id).name == "Suspended"
     assert toy.events()[-3:] == ["run_started", "run_completed", "verify_pending_acceptance"]
     assert toy.events().count("checkup_accept_recorded") == 0
+    late = f"The answer of Ada (“{ACCEPT}”) was not taken: its question is open no more"
+    assert [text for level, text in logs(toy.client, run_id) if level > logging.INFO] == [late]
 
 
 def test_a_changed_document_is_approved_in_the_form_by_its_revision_and_a_run_of_its_own_goes_on(tmp_path, client):

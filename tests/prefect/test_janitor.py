@@ -86,6 +86,34 @@ def test_the_janitor_removes_the_lock_files_of_runs_that_have_ended(toy):
     assert own.state == "COMPLETED"
 
 
+def test_a_loop_that_cannot_be_read_is_told_and_keeps_no_other_from_going_on(toy):
+    """R13"""
+    loop_id, damaged = toy.authorise(), "2026-04-22-1432-a3f8b2"
+    folder = toy.root / ".mino" / "loops"
+    (folder / f"{damaged}.yml").write_text("no: loop\n")
+    assert damaged in toy.app.loops.ids()
+    assert [line.split(":")[0] for line in start_what_waits(toy.app)] == [f"loop {loop_id}"]
+    ended, lines = upkeep(toy, janitor)
+    assert ended.name == "Completed"
+    assert any(level == logging.WARNING and damaged in text for level, text in lines)
+
+
+def test_a_run_of_an_issue_that_somebody_made_by_hand_hands_over_to_the_issues_own(toy, client):
+    """...in the loop that drives the issue, whether the person named it or not."""
+    loop_id = toy.authorise()
+    by_hand = client.create_flow_run_from_deployment(
+        client.read_deployment_by_name(f"issue/{toy.id}").id, parameters={"repository": str(toy.root), "number": 1}
+    )
+    ended = toy.drive(by_hand.id)
+    [own] = [run for run in toy.runs_of(1) if run.id != by_hand.id]
+    assert (ended.name, ended.message) == (
+        "Handed over",
+        f"the run of this issue is {own.name}: {runs.url_for(own.id)}",
+    )
+    assert (own.state, own.parameters["loop_id"]) == ("SCHEDULED", loop_id)
+    assert toy.events() == ["task_published"]
+
+
 def test_reconcile_says_what_is_wrong_and_what_waits_for_somebody(toy):
     toy.publish()
     toy.app.forge().edit_issue(1, state="closed")

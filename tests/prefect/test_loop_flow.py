@@ -6,12 +6,13 @@ import logging
 from typing import Any
 
 import pytest
+from prefect.states import Crashed
 
 from irontree.domain.decide import Halt
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.flows.loop import loop
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.loop import cancel, extend, halt, skip, spend
 from irontree.services.reconcile import reconcile
 from irontree.services.steps import Question, next_step, question_of_loop
@@ -81,6 +82,34 @@ def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_ge
     assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
 
 
+def test_a_question_of_the_loop_is_asked_by_one_run_whoever_takes_the_loop_up(project, client):
+    """Two forms of one question would take two decisions, and the log only the first."""
+    toy, loop_id = project(GREETING, "loop:\n  max_transitions: 1\n")
+    asking = take_up(toy.app, loop_id)
+    spend(toy.app, loop_id, "greeting", "run")
+    halt(toy.app, loop_id, Halt("loop_budget_exhausted"))
+    assert toy.drive(asking.id, loop).name == "Suspended"
+    assert take_up(toy.app, loop_id).id == asking.id
+    assert [line.endswith("is Suspended") for line in start_what_waits(toy.app)] == [True]
+    client.set_flow_run_state(asking.id, Crashed(), force=True)
+    assert take_up(toy.app, loop_id).id == asking.id
+    assert [run.state_name for run in toy.all_runs()] == ["Rescheduled"]
+
+
+def test_an_answer_to_a_loops_question_that_came_second_is_told_where_its_run_ends(project):
+    toy, loop_id = project(GREETING, "loop:\n  max_transitions: 1\n")
+    asking = take_up(toy.app, loop_id)
+    spend(toy.app, loop_id, "greeting", "run")
+    halt(toy.app, loop_id, Halt("loop_budget_exhausted"))
+    toy.drive(asking.id, loop)
+    toy.answer(asking.id, STOP)
+    answer_loop(toy.app, loop_id, Answer("extend", "eve", count=5))
+    with toy.app.lease.hold(loop_id):
+        ended = toy.drive(asking.id, loop)
+    assert ended.name == "Busy"
+    assert ended.message.endswith(f"The answer of Ada (“{STOP}”) was not taken: its question is open no more")
+
+
 def test_a_loop_that_got_its_transitions_before_a_crash_does_not_ask_for_them_again(project):
     toy, loop_id = project(GREETING, "loop:\n  max_transitions: 1\n")
     spend(toy.app, loop_id, "greeting", "run")
@@ -103,15 +132,13 @@ def test_a_skipped_task_takes_those_that_need_it_along_and_the_rest_reaches_the_
     assert toy.suspended() == []
 
 
-def test_a_loop_with_nothing_left_to_do_asks_once_and_can_be_stopped(project):
+def test_a_loop_with_nothing_left_to_do_ends_without_another_question(project):
     toy, loop_id = project(FRIENDLY)
     with served(toy):
         toy.go(loop_id)
         toy.answer(toy.runs_of(1)[0].id, SKIP)
-        asking = toy.rest(loop_id)
-        assert asking.state_name == "Suspended"
-        toy.answer(asking.id, STOP)
-        assert toy.rest(loop_id).state_name == "Cancelled"
+        toy.rest(loop_id)
+    assert toy.suspended() == []
     assert toy.loop(loop_id).entity.status == "cancelled"
 
 

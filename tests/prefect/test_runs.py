@@ -105,6 +105,16 @@ def test_a_suspended_run_is_cancelled_at_once(client, workspace_id):
     assert runs.cancel(client, run.id).state == "CANCELLED"
 
 
+def test_a_run_that_somebody_deleted_has_not_come_to_its_end_and_cannot_be_started(client, ensure):
+    run = ensure("one")
+    client.delete_flow_run(run.id)
+    gone = runs.state(client, run.id)
+    assert (gone.final, gone.state, gone.message) == (True, "CRASHED", "it was deleted in Prefect")
+    with pytest.raises(ServerUnavailable, match="does not know a run"), runs.connect() as connected:
+        runs.reschedule(connected, run.id)
+    assert ensure("one").id != run.id
+
+
 def test_the_page_of_a_run_is_the_one_with_the_resume_button(api_url):
     run_id = uuid.uuid4()
     assert runs.url_for(run_id) == f"{api_url.removesuffix('/api')}/runs/flow-run/{run_id}"

@@ -169,3 +169,12 @@ def test_the_second_ctrl_c_kills_the_agent_keeps_its_work_and_gives_the_attempt_
     assert working.said.splitlines()[-1].startswith("Go on with: irontree task resume ")
     assert runs.taken_up(client, held.id) == ()
     assert faults(held.app) == []
+
+
+def test_the_second_ctrl_c_ends_as_interrupted_also_where_the_log_cannot_tell_what_became_of_the_attempt(held, working):
+    (held.root / ".mino" / "events" / "issue-1" / "0003-nonsense.yml").write_text("not an event\n")
+    working.interrupt()
+    working.wait_until_it_says("Finishing the present step")
+    working.interrupt()
+    assert working.end() == 130
+    assert held.events() == ["task_published", "run_started"]

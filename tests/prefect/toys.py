@@ -185,9 +185,8 @@ class Toy:
     # --- looking at it ---------------------------------------------------------------------------------
 
     def asked(self, run_id: UUID) -> Question:
-        found = questions.open_question(self.client, run_id)
-        assert found, f"nothing is asked: {runs.state(self.client, run_id)}"
-        return found
+        """What the run asks; its form is stored a moment after the run is suspended."""
+        return wait_until(lambda: questions.open_question(self.client, run_id), patience=10)
 
     def state(self, number: int = 1) -> TaskState:
         return read_world(self.app).state(number)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy
+from irontree.errors import PublicationRefused, RemoteUnavailable
 from irontree.ports import Committed
 from irontree.repository.memory import MemoryRepository
 from tests.support.repositories import PLAIN, write
@@ -42,6 +43,15 @@ class MemoryProject:
 
     def commit_here(self, path: str, text: str) -> str:
         return self.repository.commit_here({path: text.encode()})
+
+    def take_remote_away(self) -> None:
+        self.repository.failures += [RemoteUnavailable("nobody listens")] * 2
+
+    def protect_remote(self) -> None:
+        self.repository.failures.append(PublicationRefused("protected branch hook declined", reason="refused"))
+
+    def refuse_commits(self, words: str) -> None:
+        self.repository.hook = lambda _: words
 
     def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
         return self.repository.push_from_elsewhere({path: text.encode()})

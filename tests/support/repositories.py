@@ -102,6 +102,18 @@ class Project:
         done = subprocess.run(["git", "show", f"{sha}:{path}"], cwd=self.root, capture_output=True, check=True)
         return done.stdout.decode()
 
+    def take_remote_away(self) -> None:
+        """Nobody listens where it was."""
+        git(self.root, "remote", "set-url", "origin", "git://127.0.0.1:1/remote.git")
+
+    def protect_remote(self) -> None:
+        """It takes nothing from now on."""
+        hook(self.remote / "hooks", "pre-receive", "echo 'protected branch hook declined'; exit 1")
+
+    def refuse_commits(self, words: str) -> None:
+        """The user's hook refuses with these words."""
+        hook(self.root / ".git" / "hooks", "pre-commit", f"echo '{words}'; exit 1")
+
     def push_from_elsewhere(self, path: str = "elsewhere.txt", text: str = "theirs\n") -> str:
         """Somebody else publishes; the new tip of the remote's main."""
         other = self.root.parent / "other"

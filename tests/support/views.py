@@ -198,7 +198,6 @@ def form(text: str, reason: str) -> FormView:
         warnings=(text,),
         failure=failure(text),
         report_path=".mino/reports/issue-7/report.md",
-        not_before=NOW,
         revision="1a2b3c4d",
         before=(text,),
         diff=text,

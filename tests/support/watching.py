@@ -48,3 +48,17 @@ def dying(side: Side, times: int = 1) -> Tell:
             raise Killed
 
     return tell
+
+
+def dying_at(side: Side, call: int) -> Tell:
+    """Die on this side of that call (from 1) alone."""
+    left = call
+
+    def tell(_: str, now: Side) -> None:
+        nonlocal left
+        left -= now == side
+        if left == 0:
+            left = -1
+            raise Killed
+
+    return tell

@@ -324,8 +324,8 @@ def _drive_to_the_end(app: App, loop_id: str, answers: Answers) -> Halt:
         if decision.reason == "goal_reached":
             loops.complete(app, loop_id)
             return decision
-        loops.halt(app, loop_id, decision)
-        if not _answered(app, loop_id, decision, answers):
+        ended = loops.halt(app, loop_id, decision).entity.status == "cancelled"
+        if ended or not _answered(app, loop_id, decision, answers):
             return decision
 
 

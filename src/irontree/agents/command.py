@@ -20,6 +20,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from os.path import samestat
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,6 +35,7 @@ SUMMARY_FILE = "summary.txt"
 RESULT_FILE = "result.json"
 TAIL_LINES = 20
 SUMMARY_CHARACTERS = 500
+SUMMARY_BYTES = 64 * 1024
 # Shorter values are as likely words as secrets.
 SECRET_BYTES = 8
 _HIDDEN = b"***"
@@ -56,6 +58,7 @@ class CommandAgent:
         Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
         """
         task.transcript.mkdir(parents=True, exist_ok=True)
+        place = task.transcript.lstat()
         prompt_file = task.transcript / PROMPT_FILE
         prompt_file.write_text(task.prompt, encoding="utf-8")
         with (task.transcript / OUTPUT_FILE).open("wb") as log:
@@ -69,7 +72,9 @@ class CommandAgent:
             )
         result = self._observed(done, task)
         text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False)
-        (task.transcript / RESULT_FILE).write_text(f"{text}\n", encoding="utf-8")
+        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
+            if samestat(task.transcript.lstat(), place):
+                _write_anew(task.transcript / RESULT_FILE, f"{text}\n")
         return result
 
     def _variables(self, task: AgentTask, prompt_file: Path) -> dict[str, str]:
@@ -104,12 +109,13 @@ class CommandAgent:
 
     def _observed(self, done: Completed, task: AgentTask) -> AgentResult:
         output = self._without_secrets(done.output.encode()).decode()
+        summary = self._without_secrets(_last_words(task.transcript / SUMMARY_FILE)).decode("utf-8", "replace")
         return AgentResult(
             ended=done.ended,
             exit_code=done.exit_code,
             seconds=round(done.seconds, 3),
             output_tail="\n".join(output.splitlines()[-TAIL_LINES:]),
-            summary=_summary(task.transcript / SUMMARY_FILE),
+            summary=summary.strip()[:SUMMARY_CHARACTERS] or None,
         )
 
 
@@ -127,7 +133,17 @@ def _filled(command: tuple[str, ...], task: AgentTask, prompt_file: Path) -> lis
     return words
 
 
-def _summary(path: Path) -> str | None:
+def _last_words(path: Path) -> bytes:
+    """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
     with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace").strip()[:SUMMARY_CHARACTERS] or None
-    return None
+        if path.is_file():
+            with path.open("rb") as file:
+                return file.read(SUMMARY_BYTES)
+    return b""
+
+
+def _write_anew(path: Path, text: str) -> None:
+    """Write a file of ours, never through a link that somebody left there."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)

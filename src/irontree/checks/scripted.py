@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from irontree.domain.results import CheckResult
 from irontree.ports import Cancellation, Progress
 
-Judge = Callable[[str, Path], int]
+Judge = Callable[[str, Path], int | None]
+"""The exit code of a command in a workspace; None: it ran out of time."""
 
 
 class ScriptedCheckRunner:
@@ -32,21 +34,27 @@ class ScriptedCheckRunner:
         progress: Progress,
     ) -> CheckResult:
         """End at once with the exit code that the judge gives, unless asked to stop."""
-        stopped = cancel.is_set()
-        if not stopped:
-            self.commands.append(command)
-            progress.note(f"scripted check {name}")
-        output = "" if stopped else f"{name}\n"
-        return CheckResult(
-            name=name,
-            command=command,
-            ended="cancelled" if stopped else "exited",
-            exit_code=None if stopped else self._judge(command, workspace),
-            seconds=0.0,
-            output=output,
-            output_digest=hashlib.sha256(output.encode()).hexdigest(),
-        )
+        if cancel.is_set():
+            return _result(name, command, "cancelled", None, "")
+        self.commands.append(command)
+        progress.note(f"scripted check {name}")
+        code = self._judge(command, workspace)
+        return _result(name, command, "timeout" if code is None else "exited", code, f"{name}\n")
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:  # noqa: ARG002
         """Return the warnings it was made with."""
         return self._warnings
+
+
+def _result(
+    name: str, command: str, ended: Literal["exited", "timeout", "cancelled"], exit_code: int | None, output: str
+) -> CheckResult:
+    return CheckResult(
+        name=name,
+        command=command,
+        ended=ended,
+        exit_code=exit_code,
+        seconds=0.0,
+        output=output,
+        output_digest=hashlib.sha256(output.encode()).hexdigest(),
+    )

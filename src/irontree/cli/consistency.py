@@ -14,7 +14,7 @@ from irontree.cli.questions import asked_about, open_loops, open_questions, ques
 from irontree.domain.state import TaskState
 from irontree.services import reconcile as service
 from irontree.services.approve import changed_since_approval
-from irontree.services.audit import RESTORE, Finding, stream_findings
+from irontree.services.audit import RESTORE, Finding, lost_findings, stream_findings
 from irontree.services.loop import read_loops
 from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
 from irontree.services.steps import follow_up
@@ -33,6 +33,7 @@ def check(context: Context) -> int:
 
 def findings(app: App, world: World) -> Iterator[Finding]:
     """Unreadable files, gaps, illegal events, issues without a plan, effects not delivered."""
+    yield from lost_findings(app)
     yield from (Finding(problem.path, problem.what, RESTORE) for problem in world.problems)
     for number, replay in sorted(world.replays.items()):
         where = f"issue-{number}"

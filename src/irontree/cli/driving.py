@@ -17,7 +17,7 @@ from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
-from irontree.errors import ConfigRefused
+from irontree.errors import ConfigRefused, IrontreeError, in_words
 from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.settings import (
     adopt,
@@ -26,7 +26,7 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
-from irontree.services.loop import read_loop
+from irontree.services.loop import read_loop, replacement
 from irontree.services.overview import overview
 from irontree.services.world import World
 
@@ -41,6 +41,7 @@ _HOW_TO_GO_ON: Final = {
     "halted": "A question is open: answer it with --answer as shown above, or at a terminal",
     "left": "The question stays open; to be asked again",
     "stopped": "Go on with",
+    "called off": "Its run was cancelled in Prefect. Go on with",
     "viewed": "Look on again with",
 }
 """What is said before `irontree task resume`, by how the following ended."""
@@ -111,8 +112,13 @@ class Drive:
         while True:
             with Session(self.app, environment=environment, home=self.server.home) as session:
                 status = self._follow(session, loop_id, shown, began)
-                if status not in ("stopped", "shot"):
+                following = replacement(self.app, loop_id) if status == "cancelled" else None
+                if status not in ("stopped", "shot") and not following:
                     session.come_to_rest()
+            if following:
+                self._say(f"\nLoop {following.id} goes on in its place: other tasks were approved.\n")
+                loop_id, shown = following.id, Shown(shown.streams, 0)
+                continue
             if status != "shot":
                 return self._ending(loop_id, status)
             began, self.shoot = time.monotonic(), None
@@ -128,7 +134,7 @@ class Drive:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
     def _follow(self, session: Session, loop_id: str, shown: Shown, began: float) -> str:
-        """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, or `shot`."""
+        """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, `called off`, or `shot`."""
         from irontree.cli.following import Follower
 
         screen = self._screen()
@@ -147,7 +153,10 @@ class Drive:
             self._say("The other terminal goes on with it.")
             return "viewed"
         self._say("Stopping now; what the agent has done is kept.")
-        session.stop()
+        try:
+            session.stop()
+        except IrontreeError as error:  # the next command settles it
+            self._say(in_words(error))
         return "stopped"
 
     def _screen(self) -> PlainScreen | RichScreen:
@@ -171,7 +180,7 @@ class Drive:
             self._say(f"Loop {loop_id} cancelled.")
             return REFUSED
         self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
-        return REFUSED if status == "halted" else INTERRUPTED
+        return REFUSED if status in ("halted", "called off") else INTERRUPTED
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.lifecycle.runs import url_for

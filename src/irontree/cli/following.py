@@ -10,6 +10,7 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
+from irontree.domain.loop import ENDED
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
@@ -98,8 +99,8 @@ class Follower:
     def follow(self) -> str:
         """Until the loop has ended, or waits for somebody who is not here; its status then.
 
-        It is `stopped` by Ctrl-C, or `left` by Ctrl-C at a question, which stays open. The first Ctrl-C of who serves
-        the flows lets them finish their step; another, or a viewer's, passes.
+        It is `stopped` by Ctrl-C, `left` by Ctrl-C at a question, which stays open, or `called off` in the browser.
+        The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
         """
         self._look_after_at = time.monotonic() + self.look_after_every
         while True:
@@ -120,14 +121,14 @@ class Follower:
         if self.shoot and self.shoot(read_world(self.app)):
             return "shot"
         status = read_loop(self.app, self.loop_id).entity.status
-        if status in ("completed", "cancelled"):
+        if status in ENDED:
             return status
         if not self._stopping and not self._answer_what_is_asked():
             return "left" if self._left else "halted"
         if time.monotonic() < self._look_after_at:
             return None
         self._look_after_at = time.monotonic() + self.look_after_every
-        return "stopped" if self._has_stopped() else None
+        return self._look_after()
 
     def catch_up(self) -> None:
         """Say what is new in the log, in the order in which it was recorded."""
@@ -225,35 +226,35 @@ class Follower:
                 return self.prepared.pop(index).by(self.person, question)
         return None
 
-    def _has_stopped(self) -> bool:
-        """Whether nothing drives the loop any more, as somebody wanted; sees to it that it goes on if nobody did.
+    def _look_after(self) -> str | None:
+        """How it ended if nothing drives the loop any more, as somebody wanted; else sees to it that it goes on.
 
         Raises ServerUnavailable where that would not help.
         """
         if not self.session.alive():
             raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
         if self._stopping:
-            return self.session.at_rest()
+            return "stopped" if self.session.at_rest() else None
         run = self.session.run_of_loop(self.loop_id)
         if run and run.cancelled:
-            return True
+            return "called off"
         running = read_loop(self.app, self.loop_id).entity.status == "running"
         if running and run and run.final:
-            return self._has_ended(run)
+            return self._look_after_end(run)
         if run is None or not running:
             self.session.set_going(self.loop_id)
-        return False
+        return None
 
-    def _has_ended(self, run: Run) -> bool:
+    def _look_after_end(self, run: Run) -> str | None:
         """The same of a loop whose run came to an end before its time."""
         if run.state_name == "Stopped":
-            return True
+            return "stopped"
         self._crashes += 1
         if run.state != "CRASHED" or self._crashes > CRASHES:
             raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
         self.screen.say("The loop's process died; starting it again.")
         self.session.set_going(self.loop_id)
-        return False
+        return None
 
     def _go_on_hint(self) -> str:
         return f"go on with: irontree task resume {self.loop_id}"

@@ -8,6 +8,7 @@ from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
+from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
 from irontree.services.loop import Loop, read_loops
@@ -22,7 +23,7 @@ def open_loops(app: App) -> tuple[Loop, ...]:
 
 def still_open(loops: Sequence[Loop]) -> tuple[Loop, ...]:
     """Those of *loops* that have not ended."""
-    return tuple(loop for loop in loops if loop.entity.status in ("running", "halted"))
+    return tuple(loop for loop in loops if loop.entity.status in OPEN)
 
 
 def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:

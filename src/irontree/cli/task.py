@@ -21,10 +21,9 @@ from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.errors import ApprovalRefused, NotEligible
 from irontree.services import loop as loops
-from irontree.services.approve import Choices, Proposal, approve, propose, require_revision
+from irontree.services.approve import Choices, Proposal, propose, require_revision
 from irontree.services.forms import approval_text
-from irontree.services.intake import authorise
-from irontree.services.publish import publish
+from irontree.services.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
 
 YES = frozenset({"y", "yes"})
@@ -112,6 +111,7 @@ def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[P
     with local_server(app, detach=context.options.detach) as server:
         if intent.task_key:
             skipped = loops.skip(app, loop.id, intent.task_key, app.origin.actor)
+            app.repository.back_up()
             context.console.write(f"Skipped: {', '.join(skipped)}\n")
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
@@ -120,6 +120,7 @@ def _cancel(context: Context, app: App, loop_id: str) -> int:
     from irontree.flows.lifecycle.nudging import close_overtaken  # it imports Prefect, and only if a server runs
 
     loops.cancel(app, loop_id, app.origin.actor)
+    app.repository.back_up()
     close_overtaken(app)
     context.console.write(f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n")
     return OK
@@ -170,9 +171,7 @@ def _line(prompt: str) -> str:
 
 def _publish_only(context: Context, app: App, proposal: Proposal) -> int:
     with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
-        plan = approve(app, proposal, proposal.revision, app.origin.actor, loop_mode=False)
-        published = publish(app, plan)
-        app.repository.back_up()
+        published = authorise_stepwise(app, proposal, proposal.revision, app.origin.actor)
     for node, number, status in published:
         context.console.write(f"#{number}  {status:8} {node.title}\n")
     ready = [n for node, n, _ in published if not node.depends_on and node.executability == "executable"]

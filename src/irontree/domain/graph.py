@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,10 +52,6 @@ class Graph:
         """The node's own parts, in document order."""
         return self._children.get(key, _NONE)
 
-    def descendants(self, key: str) -> tuple[str, ...]:
-        """All parts of the node, at any depth, in graph order."""
-        return self._sorted(_reach(self.children(key), self.children))
-
     def parent(self, key: str) -> str | None:
         """The composite that the node is part of; None if it has none, or none in this graph."""
         parent = self.nodes[key].parent
@@ -69,11 +65,6 @@ class Graph:
             found[outer] = None
             outer = self.parent(outer)
         return tuple(found)
-
-    def dependents(self, key: str) -> tuple[str, ...]:
-        """All nodes that name *key* as a dependency, directly or through each other, in graph order."""
-        direct = self._dependents.get(key, _NONE)
-        return self._sorted(_reach(direct, lambda other: self._dependents.get(other, _NONE)))
 
     def outside(self, key: str) -> tuple[str, ...]:
         """The node's dependencies that are not in this graph."""
@@ -209,14 +200,3 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     for group, key in pairs:
         groups.setdefault(group, []).append(key)
     return {group: tuple(keys) for group, keys in groups.items()}
-
-
-def _reach(start: Iterable[str], onward: Callable[[str], Iterable[str]]) -> set[str]:
-    found: set[str] = set()
-    queue = list(start)
-    while queue:
-        key = queue.pop()
-        if key not in found:
-            found.add(key)
-            queue += onward(key)
-    return found

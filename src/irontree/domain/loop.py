@@ -11,6 +11,9 @@ from irontree.domain.loop_events import LoopCancelled, LoopEvent
 from irontree.domain.values import HaltReason, LoopId, TaskKey, Value
 
 LoopStatus = Literal["running", "halted", "completed", "cancelled"]
+OPEN: Final = ("running", "halted")
+ENDED: Final = ("completed", "cancelled")
+"""Nothing follows on these; what is open may go on."""
 MIN_BUDGET = 50
 BUDGET_PER_TASK = 10
 TRANSITIONS_KEPT = 200

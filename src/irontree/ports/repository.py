@@ -65,7 +65,10 @@ class Workspace(Protocol):
         ...
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
-        """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change."""
+        """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change.
+
+        Raises EnvironmentRefused if the workspace was removed, or git fails.
+        """
         ...
 
     def salvage(self, base: str, ref: str) -> str | None:
@@ -132,6 +135,10 @@ class Repository(Protocol):
         """Paths that differ between two commits."""
         ...
 
+    def contains(self, tip: str, sha: str) -> bool:
+        """Whether *tip* has *sha* in its history; False if either is not here."""
+        ...
+
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas* that are no commits here."""
         ...
@@ -142,6 +149,10 @@ class Repository(Protocol):
 
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run (ruling R13)."""
+        ...
+
+    def lost_files(self) -> tuple[str, ...]:
+        """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
         ...
 
     def back_up(self) -> None:

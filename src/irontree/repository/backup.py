@@ -9,10 +9,11 @@ from pathlib import Path
 
 from irontree.errors import GitFailed
 from irontree.repository.git import DURABLY, Git
+from irontree.repository.workspace import STATE_FOLDER
 
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops")
-_STATE = ".mino"
+_NEVER_DELETED = ("plans", "events", "loops")
 _AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
 # The history of the log is the program's, and must not depend on who happens to be set up as committer.
 _AUTHOR = {
@@ -24,7 +25,7 @@ _AUTHOR = {
 
 def back_up(git: Git, folder: Path) -> None:
     """Commit the state as it is now, if it changed; *folder* is for our own index and its lock."""
-    if not any((git.folder / _STATE / name).is_dir() for name in KEPT):
+    if not any((git.folder / STATE_FOLDER / name).is_dir() for name in KEPT):
         return
     with _alone(folder / "log.lock"):
         index = folder / "log.index"
@@ -40,9 +41,9 @@ def back_up(git: Git, folder: Path) -> None:
 def _write_tree(git: Git, index: Path) -> str:
     variables = {"GIT_INDEX_FILE": str(index)}
     # `run.lock` comes and goes with our own git children.
-    others = sorted({"run.lock", *(path.name for path in (git.folder / _STATE).iterdir())}.difference(KEPT))
-    spared = (f":(exclude,top,literal){_STATE}/{name}" for name in others)
-    half_written = f":(exclude,top,glob){_STATE}/**/.*"
+    others = sorted({"run.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(KEPT))
+    spared = (f":(exclude,top,literal){STATE_FOLDER}/{name}" for name in others)
+    half_written = f":(exclude,top,glob){STATE_FOLDER}/**/.*"
     git.change(
         *DURABLY,
         *_AS_THEY_ARE,
@@ -50,7 +51,7 @@ def _write_tree(git: Git, index: Path) -> str:
         "--force",
         "--all",
         "--",
-        f":(top){_STATE}",
+        f":(top){STATE_FOLDER}",
         half_written,
         *spared,
         variables=variables,
@@ -75,3 +76,22 @@ def _alone(path: Path) -> Iterator[None]:
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def lost(git: Git) -> tuple[str, ...]:
+    """Files that the backup ever held and that are gone, archived streams excepted: nothing of ours deletes them."""
+    options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
+    answer = git.ask("log", *options, LOG_REF, "--", *(f":(top){STATE_FOLDER}/{name}" for name in _NEVER_DELETED))
+    # `loops/active.lock` comes and goes.
+    known = {path for path in answer.stdout.decode("utf-8", "surrogateescape").split("\0") if path.endswith(".yml")}
+    return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
+
+
+def _is_there(root: Path, path: str) -> bool:
+    if (root / path).exists():
+        return True
+    _, kind, stream, *rest = Path(path).parts
+    archive = root / STATE_FOLDER / "archive"
+    return kind == "events" and any(
+        (folder / "events" / rest[-1]).exists() for folder in archive.glob(f"{stream}-rev-*") if rest
+    )

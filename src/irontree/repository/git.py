@@ -89,7 +89,7 @@ class Git:
         """What a reading command prints. Raises GitFailed on any exit code but 0."""
         answer = self.ask(*words)
         if answer.exit_code != 0:
-            raise self._failed(words, answer.stderr.decode("utf-8", "replace"))
+            raise self._failed(words, answer.stderr.decode("utf-8", "replace"), killed=answer.exit_code < 0)
         return answer.stdout.decode("utf-8", "surrogateescape")
 
     def find(self, *words: str) -> str | None:
@@ -136,13 +136,13 @@ class Git:
         """What a changing command prints, stripped. Raises GitFailed on any exit code but 0."""
         done = self.run(*words, stdin=stdin, cancel=cancel, variables=variables)
         if not done.ok:
-            raise self._failed(words, said(done))
+            raise self._failed(words, said(done), killed=(done.exit_code or 0) < 0)
         return done.output.strip()
 
-    def _failed(self, words: tuple[str, ...], output: str) -> GitFailed:
+    def _failed(self, words: tuple[str, ...], output: str, *, killed: bool = False) -> GitFailed:
         command = next(word for word in words if not word.startswith("-") and "=" not in word)
-        message = output.strip() or "no output"
-        return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output)
+        message = output.strip() or ("a signal ended it" if killed else "no output")
+        return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output, killed=killed)
 
 
 def said(done: Completed) -> str:

@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-from irontree.errors import GitFailed, IrontreeError
+from irontree.errors import ConfigRefused, GitFailed, IrontreeError, PublicationRefused
 from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Moved, Published, Workspace
+from irontree.repository.backup import KEPT, LOG_REF
+from irontree.repository.workspace import STATE_FOLDER
 
 Files = Mapping[str, bytes]
 Hook = Callable[[Files], str | None]
 """Looks at what is to be committed; what it says refuses the commit."""
-
-STATE_FOLDER = ".mino"
-LOG_REF = "refs/irontree/log"
-KEPT = ("plans", "events", "archive", "loops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +155,25 @@ class MemoryRepository:
         return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Move the target to *sha* if that is ahead of it, and the user's branch after it."""
+        """Move the target to *sha* if that is ahead of it, and the user's branch after it if that is possible.
+
+        Raises ConfigRefused for another mode than `direct`, PublicationRefused for a checkout that is in the way.
+        """
+        if policy.mode != "direct":
+            raise ConfigRefused(f"publish.mode {policy.mode} is not supported yet", remedy="set publish.mode to direct")
         self.before_push(sha)
         self._talk(policy)
         tip = self._tip(policy)
-        if sha in self.history(tip):
-            return Published(sha)
-        if tip not in self.history(sha):
+        if tip not in self.history(sha) and sha not in self.history(tip):
             return Moved(tip)
-        if policy.remote:
+        if policy.remote and sha not in self.history(tip):
             self.remote[policy.target_branch] = sha
-        if self.refs[_head(policy.target_branch)] in self.history(sha):
-            self._move(policy.target_branch, sha)
-        return Published(sha)
+        followed = self._follows(policy.target_branch, sha)
+        if not followed and policy.remote is None:
+            raise PublicationRefused(
+                f"your checkout of {policy.target_branch} is in the way", reason="checkout-not-clean"
+            )
+        return Published(sha, None if followed else f"your own {policy.target_branch} could not follow")
 
     def diff(self, base: str, sha: str) -> str:
         """Unified diffs of the files that differ."""
@@ -179,6 +183,10 @@ class MemoryRepository:
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
         return _changed(self.commits[base].files, self.commits[sha].files)
+
+    def contains(self, tip: str, sha: str) -> bool:
+        """Whether *tip* has *sha* in its history; False if either is not here."""
+        return tip in self.commits and sha in self.history(tip)
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those that are no commits here."""
@@ -206,6 +214,15 @@ class MemoryRepository:
         if files and (last is None or self.commits[last].files != files):
             self.refs[LOG_REF] = self.add(Commit(files, (last,) if last else (), "The state of the log"))
 
+    def lost_files(self) -> tuple[str, ...]:
+        """Paths that the log's backup held and that are gone."""
+        known = (
+            {path for sha in self.history(self.refs[LOG_REF]) for path in self.commits[sha].files}
+            if (LOG_REF in self.refs)
+            else set()
+        )
+        return tuple(sorted(path for path in known if not (self.root / path).exists()))
+
     def history(self, sha: str) -> Iterator[str]:
         """The commit and all that it stands on, nearest first."""
         return _history(sha, self.commits)
@@ -221,6 +238,18 @@ class MemoryRepository:
         self.refs[_head(branch)] = sha
         spared = {name: data for name, data in read_files(self.root).items() if not self._tracked(name)}
         write_files(self.root, {**spared, **self.commits[sha].files})
+
+    def _follows(self, branch: str, sha: str) -> bool:
+        """Whether the user's branch has *sha* by now: moved ahead, unless it or unsaved work is in the way."""
+        current = self.refs[_head(branch)]
+        if sha in self.history(current):
+            return True
+        found, old = read_files(self.root), self.commits[current].files
+        unsaved = any(found.get(path) != old.get(path) for path in _changed(old, self.commits[sha].files))
+        if unsaved or current not in self.history(sha):
+            return False
+        self._move(branch, sha)
+        return True
 
     def _tracked(self, path: str) -> bool:
         return any(path in commit.files for commit in self.commits.values())

@@ -56,13 +56,22 @@ def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
 
 def _publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
     done = _push(git, sha, policy)
-    if is_behind(done.output):
-        found = fetched_tip(git, policy)
-        if found is not None and not is_ancestor(git, sha, found):
+    if not done.ok or is_behind(done.output):
+        found = _tip_after_failure(git, policy)
+        landed = found is not None and is_ancestor(git, sha, found)
+        if not landed and found is not None and is_behind(done.output):
             return Moved(found)
-    elif not done.ok:
-        raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
+        if not landed:
+            raise remote_failure(f"cannot push to {policy.target_branch} on {policy.remote}", said(done))
     return Published(sha, _follow(git, sha, policy))
+
+
+def _tip_after_failure(git: Git, policy: PublishPolicy) -> str | None:
+    """What the remote has now: a push may have arrived although its answer did not."""
+    try:
+        return fetched_tip(git, policy)
+    except (RemoteUnavailable, PublicationRefused):
+        return None  # what the push said is the better reason
 
 
 def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:

@@ -160,6 +160,10 @@ class GitRepository:
         """Answers that were given: two commits differ by the same files for ever."""
         return {}
 
+    def contains(self, tip: str, sha: str) -> bool:
+        """Whether *tip* has *sha* in its history; False if either is not here."""
+        return history.is_ancestor(self.git, sha, tip)
+
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas* that are no commits here."""
         return frozenset(shas) - history.present(self.git, shas)
@@ -171,6 +175,10 @@ class GitRepository:
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
         backup.back_up(self.git, self._cache())
+
+    def lost_files(self) -> tuple[str, ...]:
+        """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
+        return backup.lost(self.git)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
         self.keep(sha, ref, source=source)

@@ -71,6 +71,7 @@ class GitWorkspace:
         Commits that the agent made are folded in. A hook that reformats and refuses gets a second try with what
         it changed. What hooks leave beside the commit, and changes under `.mino/`, are dropped and reported.
         """
+        self._require_contents()
         self._restore()
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         if not self._stage():
@@ -118,6 +119,14 @@ class GitWorkspace:
     def _prepared_for(self) -> Path:
         """Holds the base that the files belong to; missing while the workspace is being prepared."""
         return self.path.parent / f"{self.name}.base"
+
+    def _require_contents(self) -> None:
+        """Who removed the whole workspace has not removed the files from the project: that is nobody's change."""
+        if not self.path.is_dir() or not any(self.path.iterdir()):
+            raise EnvironmentRefused(
+                f"the workspace {self.path} was removed while it was worked in",
+                remedy="look at what the agent did (its transcript is under .mino/reports); to go on tries again",
+            )
 
     def _restore(self) -> Settings:
         settings = self.settings()

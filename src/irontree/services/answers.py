@@ -12,9 +12,10 @@ from irontree.domain.halt import Choice, choices, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services import checkup, loop
-from irontree.services.approve import approve_again
 from irontree.services.checkup import Decider
+from irontree.services.intake import approve_again
 from irontree.services.preflight import STALE_LOCK
+from irontree.services.publication import OVERTAKEN
 from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question, follow_up, question_about, question_of_loop
 from irontree.services.world import read_world
@@ -36,7 +37,7 @@ class Answer:
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:
-    """Record the answer to the question this issue asks. The caller holds the driver lock.
+    """Record the answer to the question this issue asks, and back the log up. The caller holds the driver lock.
 
     Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
     what it needs does not fit (wrong); nothing is written then.
@@ -47,15 +48,17 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         choice = validate(question, answer)
         if choice.loop_only:
             _leave(app, question, choice, answer)
-            return state
-        settle_leftovers(app)
-        after = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
-    follow_up(app, after)
-    return after
+        else:
+            settle_leftovers(app)
+            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
+    if not choice.loop_only:
+        follow_up(app, state)
+    app.repository.back_up()
+    return state
 
 
 def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
-    """Record the answer to a question that the loop itself asks, and that it goes on or was stopped.
+    """Record the answer to a question that the loop itself asks, that it goes on or was stopped, and back the log up.
 
     Raises AnswerRefused as `answer_issue` does.
     """
@@ -68,10 +71,11 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
         choice = validate(question, answer)
         if choice.name == "stop":
             loop.cancel(app, loop_id, answer.by)
-            return
-        if choice.name == "extend":
-            loop.extend(app, loop_id, answer.count or 0, answer.by)
-        loop.resume(app, loop_id)
+        else:
+            if choice.name == "extend":
+                loop.extend(app, loop_id, answer.count or 0, answer.by)
+            loop.resume(app, loop_id)
+    app.repository.back_up()
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -156,13 +160,13 @@ def _verify_again(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _go_on(app: App, number: int, answer: Answer) -> TaskState:
-    """After a merge conflict, going on means doing the work again on top of the target."""
+    """Where the work does not fit the target any more, going on means doing it again on top of that."""
     state = read_world(app).state(number)
     if state.problem:
         raise AnswerRefused(f"issue-{number}: {state.problem}", remedy="repair .mino/events, then answer again")
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
-    if state.blocking_check != "merge-conflict":
+    if state.blocking_check not in OVERTAKEN:
         return checkup.unblock(app, number, "resume", _decider(answer))
     spent = state.attempt_count > state.max_retry_count
     return checkup.unblock(app, number, "retry", _decider(answer), extra_attempts=1 if spent else 0)

@@ -15,7 +15,7 @@ from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import ApprovalRefused, ConfigRefused, RequirementsRefused
-from irontree.services.publish import is_changed, publish
+from irontree.services.publish import is_changed
 from irontree.services.record import record, snapshot
 from irontree.services.world import World, read_world
 
@@ -137,6 +137,11 @@ def kept(proposal: Proposal) -> tuple[PlanNode, ...]:
     return tuple(n for n in proposal.removed if proposal.choices.keep_removed or n.task_key in before)
 
 
+def planned(proposal: Proposal) -> tuple[PlanNode, ...]:
+    """The tasks that an approval puts into the plan."""
+    return proposal.approved.nodes if proposal.approved else (*proposal.requirements.nodes, *kept(proposal))
+
+
 def _in_force(app: App, spec_path: str) -> Plan | None:
     """The plan of that document that was approved last; an earlier one counts for nothing any more."""
     plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()))
@@ -152,13 +157,12 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
     _require_document(proposal, revision)
     if proposal.approved:
         return proposal.approved
-    stay = kept(proposal)
     plan = Plan(
         spec_revision=proposal.revision,
         spec_path=proposal.spec_path,
         source=proposal.requirements.source,
-        nodes=(*proposal.requirements.nodes, *stay),
-        kept=tuple(node.task_key for node in stay),
+        nodes=planned(proposal),
+        kept=tuple(node.task_key for node in kept(proposal)),
         reopened=_reopened(proposal),
         policy=proposal.policy,
         loop_mode=loop_mode,
@@ -225,43 +229,23 @@ def _refused(proposal: Proposal, found: str) -> ApprovalRefused:
     return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {proposal.name}")
 
 
-def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
-    """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
-
-    An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
-    document is cancelled, and its state stays what it is.
-    """
-    plan = _plan_now(app, issue_number)
-    proposal = propose_again(app, plan)
-    require_revision(proposal, revision)
-    publish(app, approve(app, proposal, revision, by, loop_mode=plan.loop_mode))
-    world = read_world(app)
-    now = world.state(issue_number)
-    waits = now.phase in (Phase.STALE, Phase.ADOPTED) and now.task_key not in world.cancelled
-    return _go_on(app, now, by) if waits else now
-
-
-def _plan_now(app: App, issue_number: int) -> Plan:
-    """The plan in force for that issue; raises NotEligible where it was cancelled or no plan lists it."""
-    world = read_world(app)
-    state = world.state(issue_number)
-    world.require_wanted(state)
-    return world.plan(state)
-
-
 def approve_reverted(app: App) -> tuple[int, ...]:
     """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
     return release_approved(app, by="irontree", channel="reverted")
 
 
 def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
-    """Let every task go on that waits for an approval it has by now; the issues it did so for."""
+    """Let every task go on that waits for an approval it has by now; the issues it did so for.
+
+    Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
+    """
     world = read_world(app)
     stale = [state for state in world.states.values() if state.phase is Phase.STALE and state.task_key in world.plans]
     wanted = [state for state in stale if not state.problem and state.task_key not in world.cancelled]
-    back = [state for state in wanted if not changed_since_approval(app, world, state)]
+    same = [state for state in wanted if not is_changed(app, world.node(state), state)]
+    back = [state for state in same if not changed_since_approval(app, world, state)]
     for state in back:
-        _go_on(app, state, by, channel)
+        go_on(app, state, by, channel)
     return tuple(state.issue_number for state in back)
 
 
@@ -296,7 +280,8 @@ def _difference(plan: Plan, approved: PlanNode, now: Mapping[str, PlanNode]) -> 
     return None
 
 
-def _go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
+def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
+    """Record the approval that this task waited for; it is again what it was before."""
     restored = snapshot(state.before or state)
     return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)
 

@@ -44,6 +44,7 @@ def audit(app: App) -> tuple[Finding, ...]:
     return tuple(
         chain(
             (found for revision, plan in plans for found in _plan_findings(revision, plan)),
+            lost_findings(app),
             (_unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
             (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
             (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
@@ -51,6 +52,13 @@ def audit(app: App) -> tuple[Finding, ...]:
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
         )
     )
+
+
+def lost_findings(app: App) -> Iterator[Finding]:
+    """Files of the log that were there when it was backed up: the end of a stream shows its loss nowhere else."""
+    for path in app.repository.lost_files():
+        commit = f"git log -1 --diff-filter=AM --format=%H refs/irontree/log -- {path}"
+        yield Finding(path, "it was in the log's backup and is gone", f'git show "$({commit})":{path} > {path}')
 
 
 def stream_findings(where: str, stream: Stream) -> Iterator[Finding]:

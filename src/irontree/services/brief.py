@@ -7,6 +7,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import commands_for, coverage
+from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.deliver import close_on_done
 from irontree.services.history import failure_of, last_of, time_of
@@ -71,7 +72,10 @@ def _child(world: World, key: str) -> ChildView:
 
 
 def _manual_close(app: App, world: World, state: TaskState) -> str | None:
-    if not state.done or close_on_done(app, world.nodes.get(state.task_key)) == "auto":
+    try:
+        if not state.done or close_on_done(app, world.nodes.get(state.task_key)) == "auto":
+            return None
+    except ConfigRefused:  # somebody is editing it; the next brief says it
         return None
     return f"close issue #{state.issue_number} once you have looked at it"
 

@@ -18,7 +18,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
 from irontree.services.preflight import require_sound
-from irontree.services.publication import Landed, Never, NotNow, RedAtMerge
+from irontree.services.publication import OVERTAKEN, Landed, Never, NotNow, RedAtMerge
 from irontree.services.record import record, snapshot
 from irontree.services.verify import Subject, check, failed, not_publishable, publish
 from irontree.services.world import World, read_world
@@ -65,7 +65,9 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
         case RedAtMerge(target_alone_red=True):
             branch = subject.plan.policy.publish.target_branch
             return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")
-        case RedAtMerge() | Never(check="merge-conflict"):
+        case RedAtMerge():
+            return not_publishable(app, subject, outcome)
+        case Never() if outcome.check in OVERTAKEN:
             return not_publishable(app, subject, outcome)
         case Never():
             return _still_pending(app, state, decider, outcome.reason, outcome.remedy)
@@ -152,7 +154,7 @@ def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
         return _work_keys("verify", "verify", code_ref)
     if resolution == "retry":
         # After a conflict the next attempt starts afresh on the target's tip: it keeps no commit of its own.
-        return _work_keys("run", "verify", None if state.blocking_check == "merge-conflict" else code_ref)
+        return _work_keys("run", "verify", None if state.blocking_check in OVERTAKEN else code_ref)
     back = state.before or state
     return snapshot(back) | {"approval_state": back.approval_state}
 

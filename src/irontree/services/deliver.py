@@ -1,6 +1,7 @@
 """Bring the forge to what the log says: labels, comments, closing (ruling R9). Never stops the work.
 
-The cursor moves after each effect, so a crash repeats at most a look; what failed is tried again next time.
+The cursor moves behind the effects, so a crash repeats them, and they are made to be: an effect that is there is
+left alone. What failed is tried again next time.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from irontree.domain.evolve import evolve, replay
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
-from irontree.errors import IllegalTransition, RemoteFailed
+from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
 from irontree.ports import DeliveryCursor, Label, Stream
 from irontree.services.comment import comment_for
 from irontree.services.world import read_world
@@ -30,14 +31,17 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
         return cursor
     reached, failure = _post_comments(app, stream, cursor.sequence)
     unsure = cursor.sequence == 0 or bool(cursor.failures)
-    effects = (
-        lambda: _set_labels(app, state, ensure=unsure),
-        lambda: _close(app, state),
-        lambda: _reopen(app, state, stream),
+    opened_at = _opened_again_at(stream)
+    not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > cursor.sequence else None
+    if not_opened:
+        reached = min(reached, opened_at - 1)
+    outcomes = (
+        failure,
+        not_opened,
+        _attempt(lambda: _set_labels(app, state, ensure=unsure)),
+        _attempt(lambda: _close(app, state)),
     )
-    failures = [failure] if failure else []
-    failures += [message for effect in effects if (message := _attempt(effect))]
-    now = DeliveryCursor(reached, tuple(failures))
+    now = DeliveryCursor(reached, tuple(message for message in outcomes if message))
     app.deliveries.save(issue_number, now)
     return now
 
@@ -98,13 +102,22 @@ def _close(app: App, state: TaskState) -> None:
         app.forge().edit_issue(state.issue_number, state="closed")
 
 
-def _reopen(app: App, state: TaskState, stream: Stream) -> None:
-    """Open an issue again that was closed outside, once a person said that its work goes on."""
-    event = stream.records[-1].event
-    if not isinstance(event, CheckupUnblocked):
-        return
-    cleared = (record.event for record in stream.records if record.event.sequence == event.cleared_sequence)
-    if any(isinstance(before, ExternalCloseDetected) for before in cleared):
+def _opened_again_at(stream: Stream) -> int:
+    """The sequence at which a person let work go on behind the newest closing from outside; 0 if none did.
+
+    The cursor stays before it until the issue is open: once it is behind, a closing is a person's new word.
+    """
+    events = [record.event for record in stream.records]
+    closed = max((event.sequence for event in events if isinstance(event, ExternalCloseDetected)), default=None)
+    if closed is None:
+        return 0
+    went_on = (event.sequence for event in events if isinstance(event, CheckupUnblocked) and event.sequence > closed)
+    return next(went_on, 0)
+
+
+def _reopen(app: App, state: TaskState) -> None:
+    """Open an issue again that was closed outside; not one that is done by now."""
+    if not state.done:
         app.forge().edit_issue(state.issue_number, state="open")
 
 
@@ -114,9 +127,9 @@ def close_on_done(app: App, node: PlanNode | None) -> Literal["auto", "manual"]:
 
 
 def _attempt(effect: Callable[[], None]) -> str | None:
-    """Do it; what the forge said if it would not."""
+    """Do it; what stood in the way. The configuration names the forge, and a person may be editing it (R9)."""
     try:
         effect()
-    except RemoteFailed as error:
+    except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
         return error.message
     return None

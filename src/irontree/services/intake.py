@@ -1,12 +1,23 @@
-"""Approval, publication and authorisation of the loop in one go, safe to repeat after a crash at any point."""
+"""A person's word for a document puts it into force, whole, and safe to repeat after a crash at any point (R7, R17)."""
 
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.services.approve import Proposal, approve, release_approved
-from irontree.services.loop import Loop, loop_for, require_at_rest
-from irontree.services.publish import publish
+from irontree.domain.plan import Plan
+from irontree.domain.state import Phase, TaskState
+from irontree.services.approve import (
+    Proposal,
+    approve,
+    go_on,
+    planned,
+    propose_again,
+    release_approved,
+    require_revision,
+)
+from irontree.services.loop import Loop, loop_for, replace_open, require_at_rest
+from irontree.services.publish import Published, publish
 from irontree.services.recovery import settle_leftovers
+from irontree.services.world import read_world
 
 
 def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
@@ -15,11 +26,65 @@ def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, and Busy while
     a loop over other tasks of the document is at work.
     """
-    require_at_rest(app, proposal.spec_path, [node.task_key for node in proposal.requirements.nodes])
+    _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by)
-    settle_leftovers(app)
-    publish(app, plan)
-    release_approved(app, by)
+    _put_in_force(app, plan, by)
     loop = loop_for(app, plan, proposal.spec_path)
     app.repository.back_up()
     return loop
+
+
+def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Published:
+    """Write the plan and publish its nodes; no loop goes on over other tasks.
+
+    The caller holds the driver lock. Raises ApprovalRefused as `authorise` does, and Busy while any loop of the
+    document is at work: none of it would be approved for a loop any more.
+    """
+    require_at_rest(app, proposal.spec_path, ())
+    plan = approve(app, proposal, revision, by, loop_mode=False)
+    published = _put_in_force(app, plan, by)
+    app.repository.back_up()
+    return published
+
+
+def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
+    """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
+
+    An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
+    document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.
+    Raises as `authorise` does.
+    """
+    plan = _plan_now(app, issue_number)
+    proposal = propose_again(app, plan)
+    require_revision(proposal, revision)
+    _require_at_rest(app, proposal)
+    plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
+    _put_in_force(app, plan, by)
+    world = read_world(app)
+    now = world.state(issue_number)
+    waits = now.phase in (Phase.STALE, Phase.ADOPTED) and now.task_key not in world.cancelled
+    return go_on(app, now, by) if waits else now
+
+
+def _require_at_rest(app: App, proposal: Proposal) -> None:
+    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
+
+
+def _put_in_force(app: App, plan: Plan, by: str) -> Published:
+    """Make its issues, once nothing is at work on them, and let what waited for it go on.
+
+    The loop first: a plan that is not published whole is taken up again (`catch_up`), in the loop that has all of it.
+    """
+    settle_leftovers(app)
+    replace_open(app, plan)
+    published = publish(app, plan)
+    release_approved(app, by)
+    return published
+
+
+def _plan_now(app: App, issue_number: int) -> Plan:
+    """The plan in force for that issue; raises NotEligible where it was cancelled or no plan lists it."""
+    world = read_world(app)
+    state = world.state(issue_number)
+    world.require_wanted(state)
+    return world.plan(state)

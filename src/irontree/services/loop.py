@@ -15,7 +15,7 @@ from irontree.domain.decide import Decision, Halt, Scope, decide
 from irontree.domain.graph import Graph
 from irontree.domain.ids import intent_hash
 from irontree.domain.ids import loop_id as new_loop_id
-from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, Transition
+from irontree.domain.loop import ENDED, OPEN, TRANSITIONS_KEPT, LoopEntity, Transition
 from irontree.domain.loop_events import (
     LoopBudgetExtended,
     LoopCancelled,
@@ -29,7 +29,7 @@ from irontree.domain.plan import Plan
 from irontree.errors import Busy, LogDamaged, NotEligible
 from irontree.services.world import World, read_world
 
-OPEN: Final = ("running", "halted")
+NOTHING_LEFT: Final = "every task in scope was skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +76,20 @@ def loop_for(app: App, plan: Plan, intent: str) -> Loop:
     """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
 
     One that has completed all of them counts as well: asking twice is no new work. An open loop that the same
-    document had over other tasks is cancelled first: what was approved last is what runs.
+    document had over other tasks is cancelled: what was approved last is what runs.
     """
     keys = tuple(node.task_key for node in plan.nodes)
     world = read_world(app)
     finished = all(key in world.states and world.states[key].done for key in keys)
     fitting = (*OPEN, "completed") if finished else OPEN
-    known = read_loops(app)[0]
-    for replaced in known:
-        if _is_replaced(replaced, plan.spec_path, keys):
-            cancel(app, replaced.id, plan.approval.by, reason=f"revision {plan.spec_revision} has other tasks")
-    for found in reversed(known):
-        if found.entity.status in fitting and set(found.entity.task_keys) == set(keys):
-            return found
+    known = (found for found in reversed(read_loops(app)[0]) if found.entity.status in fitting)
+    found = next((found for found in known if set(found.entity.task_keys) == set(keys)), None)
+    loop = found or _new_loop(app, plan, intent, keys)
+    _cancel_replaced(app, plan)  # last: as long as one of them is open, an approval that is cut short can be finished
+    return loop
+
+
+def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...]) -> Loop:
     entity = LoopEntity(
         loop_id=new_loop_id(app.clock.now(), secrets.token_hex(3)),
         created_at=app.stamp(),
@@ -99,6 +100,37 @@ def loop_for(app: App, plan: Plan, intent: str) -> Loop:
         budget_max_transitions=plan.budget_max_transitions,
     )
     return start(app, entity, intent_hash(intent))
+
+
+def _cancel_replaced(app: App, plan: Plan) -> None:
+    """Cancel the open loops that the document of *plan* had over other tasks."""
+    keys = [node.task_key for node in plan.nodes]
+    for found in read_loops(app)[0]:
+        if _is_replaced(found, plan.spec_path, keys):
+            cancel(app, found.id, plan.approval.by, reason=f"revision {plan.spec_revision} has other tasks")
+
+
+def replace_open(app: App, plan: Plan) -> None:
+    """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
+
+    Only cancels that one if the approval did not name Loop Mode (ruling R17).
+    """
+    if plan.loop_mode and open_loop_of(app, plan.spec_path):
+        loop_for(app, plan, plan.spec_path)
+    else:
+        _cancel_replaced(app, plan)
+
+
+def open_loop_of(app: App, spec_path: str) -> Loop | None:
+    """The newest open loop over that document."""
+    of_document = (found for found in reversed(read_loops(app)[0]) if found.entity.resolved_query == spec_path)
+    return next((found for found in of_document if found.entity.status in OPEN), None)
+
+
+def replacement(app: App, loop_id: str) -> Loop | None:
+    """The open loop that an approval of other tasks put in the place of this one, which it cancelled."""
+    entity = read_loop(app, loop_id).entity
+    return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
 
 
 def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
@@ -182,8 +214,10 @@ def settle(app: App, loop_id: str, outcome: str) -> None:
 
 
 def halt(app: App, loop_id: str, reason: Halt) -> Loop:
-    """Record that the loop stopped for a person; nothing if it has halted already."""
+    """Record that the loop stopped for a person; nothing if it has halted already. One without tasks is cancelled."""
     loop = read_loop(app, loop_id)
+    if not loop.keys and loop.entity.status in OPEN:  # a skip was cut short behind its last task
+        return cancel(app, loop_id, app.origin.actor, reason=NOTHING_LEFT)
     if loop.entity.status != "running":
         return loop
     used = loop.entity.budget_used
@@ -227,6 +261,7 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
     """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order.
 
     The task itself comes last: cut short, the question about it is still open, and the same answer ends the work.
+    A loop that has nothing left then is cancelled.
     """
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
@@ -235,6 +270,8 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
     for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
         loop = _record(app, loop, event, {"by": by})
+    if not loop.keys:
+        cancel(app, loop_id, by, reason=NOTHING_LEFT)
     return cancelled
 
 
@@ -255,7 +292,7 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
 
 def require_open(loop: Loop) -> Loop:
     """The loop itself; raises NotEligible if it has ended."""
-    if loop.entity.status in ("completed", "cancelled"):
+    if loop.entity.status in ENDED:
         raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy="start a new one: `irontree task SPEC.md`")
     return loop
 

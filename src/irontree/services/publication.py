@@ -18,6 +18,8 @@ from irontree.services.refs import merge_message, merge_ref
 T = TypeVar("T")
 
 ROUNDS: Final = 3
+OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten"})
+"""Blocking checks behind which the work is done again, on top of the target as it is by then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
 
 
@@ -71,6 +73,8 @@ def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, 
             return Never(error.reason, error.message, error.remedy or "")
         if isinstance(landed, Published):
             return Landed(landed.sha, report, landed.warning)
+        if state.base_sha and not app.repository.contains(landed.tip, state.base_sha):
+            return _rewritten(plan, state.base_sha)
         merged = _merge(app, plan, state, report.anchor, landed.tip)
         if merged is None:
             return _conflict(plan, landed.tip)
@@ -131,6 +135,16 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
     if merged:
         app.repository.keep(merged, ref, source=workspace)
     return merged
+
+
+def _rewritten(plan: Plan, base: str) -> Never:
+    """To merge would bring back what somebody took out of the history."""
+    branch = plan.policy.publish.target_branch
+    return Never(
+        "target-rewritten",
+        f"the history of {branch} was rewritten: {base[:12]}, where this work began, is not in it any more",
+        f"go on to let the agent redo it on top of {branch} as it is now",
+    )
 
 
 def _conflict(plan: Plan, tip: str) -> Never:

@@ -18,15 +18,18 @@ from irontree.services.issue_text import issue_body, key_marker
 from irontree.services.record import record
 from irontree.services.world import World, read_world
 
-Status = Literal["created", "found", "kept", "renewed"]
+Status = Literal["created", "found", "kept", "renewed", "unreadable"]
+Published = tuple[tuple[PlanNode, int, Status], ...]
+"""The nodes of a plan in publication order, each with its issue and what became of it."""
 
 
-def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
+def publish(app: App, plan: Plan) -> Published:
     """Make an issue and a stream for each node that has none, in dependency order; what became of each.
 
     Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
     its key. A task whose own text changed and that is not done begins a fresh stream; the issue of one that the
-    document no longer has is closed. The caller holds the driver lock.
+    document no longer has is closed. One whose log cannot be read is left alone, and somebody is told (R13). The
+    caller holds the driver lock.
     """
     published: list[tuple[PlanNode, int, Status]] = []
     world, previous = read_world(app), _previous(app, plan)
@@ -44,10 +47,25 @@ def publish(app: App, plan: Plan) -> tuple[tuple[PlanNode, int, Status], ...]:
         deliver(app, number)
         published.append((node, number, status))
     world = read_world(app)
-    for _, number, _ in published:
-        write_brief(app, world, world.state(number))
+    for node, _, _ in published:
+        if node.task_key in world.states:
+            write_brief(app, world, world.states[node.task_key])
     _close_cancelled(app, world)
     return tuple(published)
+
+
+def cut_short(app: App, world: World) -> tuple[Plan, ...]:
+    """The plans in force of which a task has no issue yet, or still has the stream of an earlier text (ruling R6)."""
+    unfinished = (
+        plan
+        for key, plan in world.plans.items()
+        if key not in world.cancelled and _is_due(app, plan, world.nodes[key], world.states.get(key))
+    )
+    return tuple({plan.spec_revision: plan for plan in unfinished}.values())
+
+
+def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bool:
+    return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
 
 
 def publication_order(plan: Plan | Requirements) -> tuple[PlanNode, ...]:
@@ -68,12 +86,21 @@ def publication_order(plan: Plan | Requirements) -> tuple[PlanNode, ...]:
 
 def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
     found, body = _own_issue(app, node), issue_body(app, plan, node, numbers)
-    if found and (found.title, found.body) != (node.title, body):
-        app.forge().edit_issue(found.number, title=node.title, body=body)
+    if found and app.log.read(found.number).highest_sequence:
+        return _left_alone(app, found.number, "its first event cannot be read")
+    if found and _is_lost(app, found.number):
+        return _left_alone(app, found.number, "its events were there and are gone (`irontree audit` names them)")
+    if found and (found.title, found.body, found.state) != (node.title, body, "open"):
+        app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
     issue = found or app.forge().create_issue(node.title, body, _type_labels(node))
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
+
+
+def _is_lost(app: App, number: int) -> bool:
+    """Whether the issue had a stream once: begun anew, it would be worked on and published a second time."""
+    return any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
 
 
 def _own_issue(app: App, node: PlanNode) -> Issue | None:
@@ -111,10 +138,13 @@ def _renewed_from(app: App, number: int) -> dict[str, str]:
 
 
 def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
-    """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7)."""
-    if state.done:
-        return node.task_key in plan.reopened and state.approved_revision != plan.spec_revision
-    return is_changed(app, node, state)
+    """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7).
+
+    One that is being reopened when the driver dies is no longer done: the plan decides, not the phase.
+    """
+    if (state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened:
+        return state.approved_revision != plan.spec_revision
+    return not state.done and is_changed(app, node, state)
 
 
 def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
@@ -126,6 +156,8 @@ def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
 
 def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
     """End the old stream, move it away by one rename, begin a new one."""
+    if state.problem:
+        return _left_alone(app, state.issue_number, state.problem)
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
@@ -134,6 +166,15 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
     app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
     _first_event(app, plan, node, state.issue_number)
     return state.issue_number, "renewed"
+
+
+def _left_alone(app: App, number: int, problem: str) -> tuple[int, Status]:
+    folder = f".mino/events/issue-{number}"
+    app.progress.note(
+        f"warning: issue-{number} is not published anew: {problem}. Restore it, then approve again: "
+        f"git archive refs/irontree/log {folder} | tar -x"
+    )
+    return number, "unreadable"
 
 
 def _previous(app: App, plan: Plan) -> Plan | None:

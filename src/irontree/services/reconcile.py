@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, SequenceGapDetected
 from irontree.domain.evolve import Replay
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.approve import approve_reverted
 from irontree.services.brief import write_brief
@@ -87,7 +87,7 @@ _COPIED = (
 
 def _record_external_close(app: App, state: TaskState) -> bool:
     """Whether the issue was closed without our evidence; recorded once."""
-    if state.done or state.problem or state.blocking_check == CLOSED_OUTSIDE or state.phase == "running":
+    if state.done or state.problem or state.blocking_check == CLOSED_OUTSIDE or state.phase is Phase.RUNNING:
         return False
     try:
         issue = app.forge().read_issue(state.issue_number)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from irontree.app import App
 from irontree.domain.halt import halt_of
 from irontree.domain.state import Phase, TaskState
+from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.services.approve import approve_reverted
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
+from irontree.services.loop import replace_open
 from irontree.services.preflight import block
+from irontree.services.publish import cut_short, publish
 from irontree.services.run import recover
 from irontree.services.world import World, read_world
 
@@ -33,6 +36,7 @@ def catch_up(app: App) -> None:
     The caller holds the driver lock.
     """
     settle_leftovers(app)
+    _finish_publications(app)
     approve_reverted(app)
     world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
@@ -41,6 +45,22 @@ def catch_up(app: App) -> None:
         write_brief(app, world, state)
     if due:
         app.repository.back_up()
+
+
+def _finish_publications(app: App) -> None:
+    """Go on with what was approved, and cut short before all of it had issues (ruling R6); what cannot be yet, later.
+
+    Where the log or a plan cannot be read, a person comes first: a task may only seem to have no issue.
+    """
+    world = read_world(app)
+    if world.problems:
+        return
+    for plan in cut_short(app, world):
+        replace_open(app, plan)
+        try:
+            publish(app, plan)
+        except (RemoteFailed, EnvironmentRefused, ConfigRefused) as error:
+            app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:

@@ -15,6 +15,7 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import (
     ConfigRefused,
     EnvironmentRefused,
+    GitFailed,
     IrontreeError,
     NotEligible,
     PublicationRefused,
@@ -144,9 +145,11 @@ def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
     if result.ended == "not_started":
         state = _interrupted(app, attempt, "the agent could not be started")
         return block(app, state, "agent-not-started", result.output_tail or "the agent could not be started")
-    made = attempt.workspace.commit(
-        run_message(attempt.state, attempt.node.title), base=attempt.base, replaces=attempt.state.commit
-    )
+    message = run_message(attempt.state, attempt.node.title)
+    try:
+        made = attempt.workspace.commit(message, base=attempt.base, replaces=attempt.state.commit)
+    except EnvironmentRefused as error:
+        return _could_not_work(app, attempt, error)
     match made:
         case Committed() if _failed(result) and not _adds(app, attempt, made):
             return _interrupted(app, attempt, f"the agent changed nothing more and {_how_it_ended(result)}")
@@ -225,9 +228,12 @@ def _interrupted(app: App, attempt: _Attempt, reason: str) -> TaskState:
 
 
 def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError) -> TaskState:
-    """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask."""
+    """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
+
+    Nobody is asked about a git that something killed: that is tried again, a few times (ruling R12).
+    """
     state = _interrupted(app, attempt, error.message)
-    if app.cancel.is_set():
+    if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):
         return state
     return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
 

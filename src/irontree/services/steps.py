@@ -8,6 +8,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
 from irontree.domain.halt import RULE, HaltRule, halt_of
+from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services import checkup, loop, run, verify
@@ -152,7 +153,7 @@ def _left(found: loop.Loop, state: TaskState) -> str | None:
     """Why this issue is none of the loop's business any more, its questions included (ruling R17)."""
     if state.task_key in found.cancelled:
         return "skipped in this loop"
-    if found.entity.status in ("cancelled", "completed"):
+    if found.entity.status in ENDED:
         return f"its loop is {found.entity.status}"
     return None
 

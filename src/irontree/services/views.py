@@ -266,7 +266,6 @@ class FormView:
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
     report_path: str | None = None
-    not_before: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
     """What approving makes of removed tasks, and of finished ones that changed."""

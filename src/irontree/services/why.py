@@ -8,6 +8,7 @@ from typing import Final, Literal
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import choices
+from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.loop import Loop, read_loops, scope_of
@@ -68,7 +69,7 @@ def _loop_over(app: App, task_key: str) -> Loop | None:
 
 
 def _is_open(loop: Loop) -> bool:
-    return loop.entity.status in ("running", "halted")
+    return loop.entity.status in OPEN
 
 
 def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:

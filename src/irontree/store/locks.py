@@ -12,6 +12,7 @@ from pathlib import Path
 
 from irontree.errors import Busy, EnvironmentRefused
 from irontree.ports import Children, Clock, Holder
+from irontree.store.files import disk_errors
 from irontree.store.layout import STATE_FOLDER
 from irontree.store.streams import utc_text
 
@@ -60,7 +61,8 @@ class FileLock:
         with _opened(self._path) as descriptor:
             if not self._acquired(descriptor, wait_seconds):
                 raise _busy(self._path, _read_holder(descriptor))
-            _write_holder(descriptor, Holder(what, utc_text(self._clock.now()), os.getpid(), self._host))
+            with disk_errors(self._path):
+                _write_holder(descriptor, Holder(what, utc_text(self._clock.now()), os.getpid(), self._host))
             try:
                 yield
             finally:
@@ -68,10 +70,13 @@ class FileLock:
 
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free, whatever the file says."""
-        if not self._path.exists():
-            return None
-        with _opened(self._path) as descriptor:
-            return None if _try_lock(descriptor, self._path, shared=True) else _read_holder(descriptor)
+        try:
+            with _opened(self._path, os.O_RDONLY) as descriptor:
+                return None if _try_lock(descriptor, self._path, shared=True) else _read_holder(descriptor)
+        except EnvironmentRefused:
+            if self._path.exists():
+                raise
+            return None  # it was never held, or has just been removed
 
     def _acquired(self, descriptor: int, wait_seconds: float) -> bool:
         deadline = time.monotonic() + max(wait_seconds, PROBE_SECONDS)
@@ -116,12 +121,12 @@ def remove_if_free(path: Path) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _opened(path: Path, mode: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
     try:
         # The state folder itself is made by `create` alone, which also hides it from git.
         if path.parent.parent.name == STATE_FOLDER:
             path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inheritable (PEP 446)
+        descriptor = os.open(path, mode, 0o644)  # not inheritable (PEP 446)
     except FileNotFoundError as error:
         raise EnvironmentRefused(f"{path}: no .mino folder there", remedy="run `irontree init` first") from error
     except OSError as error:

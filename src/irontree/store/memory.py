@@ -117,13 +117,13 @@ class MemoryEventLog:
 
 
 class MemoryLoopLog:
-    """The port `LoopLog` in two dictionaries."""
+    """The port `LoopLog` in two dictionaries; `entities` are the files' bytes, for a test to damage."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._writing = threading.Lock()
         self._streams: dict[str, MemoryFiles] = {}
-        self._entities: dict[str, bytes] = {}
+        self.entities: dict[str, bytes] = {}
 
     def files(self, loop_id: str) -> MemoryFiles:
         """The stream's files, for a test to look at or to damage."""
@@ -131,7 +131,7 @@ class MemoryLoopLog:
 
     def ids(self) -> tuple[str, ...]:
         """Ids of loops with events or an entity, oldest first."""
-        return tuple(sorted({loop_id for loop_id, stream in self._streams.items() if stream.files} | {*self._entities}))
+        return tuple(sorted({loop_id for loop_id, stream in self._streams.items() if stream.files} | {*self.entities}))
 
     def read(self, loop_id: str) -> LoopStream:
         """All events of the loop; unreadable files become problems."""
@@ -147,12 +147,12 @@ class MemoryLoopLog:
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
         """The entity; None if there is none."""
-        data = self._entities.get(loop_id)
+        data = self.entities.get(loop_id)
         return decode_value(LoopEntity, data, loop_id, limit=LOOP_EVENT_BYTES, remedy="") if data else None
 
     def write_entity(self, entity: LoopEntity) -> None:
         """Store the entity, with its last transitions only."""
-        self._entities[entity.loop_id] = encode_entity(entity)
+        self.entities[entity.loop_id] = encode_entity(entity)
 
     def change_entity(self, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
         """Read, change and store the entity; KeyError if there is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -155,6 +156,28 @@ def test_audit_proves_a_log_and_names_what_was_changed_in_it(shell):
     changed = shell("audit", "--json")
     assert (changed.code, changed.data["ok"]) == (1, False)
     assert {finding["where"] for finding in changed.data["findings"]} == {"issue-1"}
+
+
+def test_audit_and_check_name_what_is_lost_from_the_end_of_a_stream_and_how_to_get_it_back(shell):
+    shell("run", "1")
+    last = max((shell.root / ".mino/events/issue-1").iterdir())
+    content = last.read_text()
+    last.unlink()
+    for words in (("audit",), ("checkup", "check")):
+        [finding] = shell(*words, "--json").data["findings"]
+        assert (finding["where"], "is gone" in finding["what"]) == (str(last.relative_to(shell.root)), True)
+    subprocess.run(finding["remedy"], shell=True, cwd=shell.root, check=True)
+    assert last.read_text() == content
+    assert shell("audit").code == 0
+
+
+def test_a_task_whose_events_were_lost_is_not_begun_a_second_time(shell):
+    shell("run", "1")
+    shutil.rmtree(shell.root / ".mino/events/issue-1")
+    revision = shell("task", "SPEC.md", "--plan", "--json").data["spec_revision"]
+    said = shell("task", "SPEC.md", "--stepwise", "--approve", revision)
+    assert "its events were there and are gone" in said.out + said.err
+    assert not (shell.root / ".mino/events/issue-1").exists()
 
 
 def test_a_graph_of_nothing_is_refused_with_what_to_do(bare_shell):

@@ -224,6 +224,14 @@ def test_a_loop_is_cancelled_for_good(shell, loop_id):
         assert (refused.code, f"Loop {loop_id} is cancelled" in refused.err) == (1, True)
 
 
+def test_what_a_command_said_of_a_loop_is_in_the_backup(shell, loop_id):
+    """R13"""
+    assert shell("task", "resume", loop_id, "cancel").code == 0
+    words = ["git", "ls-tree", "-r", "--name-only", "refs/irontree/log", f".mino/loops/{loop_id}/events/"]
+    kept = subprocess.run(words, cwd=shell.root, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert kept[-1].endswith("0002-loop-cancelled.yml")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -18,10 +18,12 @@ from typing import Any
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.services.answers import Answer
-from irontree.services.approve import propose
+from irontree.services.approve import Choices, propose
 from irontree.services.intake import authorise
+from irontree.services.loop import Loop, read_loops
 from irontree.services.steps import Question
 from irontree.services.world import read_world
+from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.repositories import commit, git
 from tests.support.watching import Side, Watched
 from tests.support.world import accepts, drive, sends_back
@@ -51,6 +53,7 @@ class Job:
     root: str
     kill: tuple[int, Side] | None = None
     others: bool = False
+    life: Life = "begin"
 
 
 class Reaper:
@@ -107,15 +110,50 @@ def person(app: App) -> Any:
     return answer
 
 
+def begin(app: App) -> Loop:
+    """The loop over the document, approved and published."""
+    return approve_as_it_is(app, Choices())
+
+
+def approve_as_it_is(app: App, choices: Choices) -> Loop:
+    proposal = propose(app, app.repository.root / "SPEC.md", choices=choices)
+    with app.driver.hold("publish"):
+        return authorise(app, proposal, proposal.revision, "ada")
+
+
+def change(app: App) -> Loop:
+    """The loop over the changed document, finished work reopened; the document is changed once more by then."""
+    document = app.repository.root / "SPEC.md"
+    known = [found for found in read_loops(app)[0] if "extra" in found.entity.task_keys]
+    if not known:
+        document.write_text(CHANGED)
+        known = [approve_as_it_is(app, Choices(reopen_done=True))]
+    document.write_text(CHANGED_AGAIN)
+    return known[-1]
+
+
+def changed_mind(app: App) -> Any:
+    """Opens again what was closed, and approves what the document says by then."""
+
+    def answer(question: Question) -> Answer | None:
+        if question.rule.reason == "blocked":
+            return Answer("go-on", "ada")
+        assert question.rule.reason == "reapproval_required", question
+        return Answer("approve", "ada", revision=propose(app, app.repository.root / "SPEC.md").name)
+
+    return answer
+
+
+LIVES = {"begin": (begin, person), "change": (change, changed_mind)}
+
+
 def live(job: Job) -> list[str]:
     """Everything from the document to the goal; the effects, in order."""
     root = Path(job.root)
     reaper = Reaper(job.kill, lambda: job.others and push_from_elsewhere(root.parent))
     app = watched(open_app(root, origin=Origin("ada", "command")), reaper)
-    proposal = propose(app, root / "SPEC.md")
-    with app.driver.hold("publish"):
-        loop = authorise(app, proposal, proposal.revision, "ada")
-    halt = drive(app, loop.id, person(app))
+    start, somebody = LIVES[job.life]
+    halt = drive(app, start(app).id, somebody(app))
     assert halt.reason == "goal_reached", halt
     return reaper.effects
 
@@ -132,7 +170,8 @@ def push_from_elsewhere(place: Path) -> None:
 def jobs() -> Iterator[Job]:
     for line in sys.stdin:
         values = json.loads(line)
-        yield Job(values["root"], tuple(values["kill"]) if values["kill"] else None, values["others"])
+        kill = tuple(values["kill"]) if values["kill"] else None
+        yield Job(values["root"], kill, values["others"], values["life"])
 
 
 def serve() -> None:

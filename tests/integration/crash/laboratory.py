@@ -11,21 +11,27 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.chain import digest_chain
+from irontree.domain.decide import Aggregate, Finalize, Run, Verify
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.processes import MARK
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
 from irontree.services.loop import read_loops
+from irontree.services.reconcile import reconcile
+from irontree.services.steps import perform
 from irontree.services.world import read_world
 from tests.support.repositories import git
 from tests.support.watching import Side
 
+Life = Literal["begin", "change"]
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = """\
 # Toy
@@ -55,6 +61,36 @@ greeting) [ $IRONTREE_ATTEMPT = 1 ] && echo bye > greet.txt || echo hello > gree
 *) echo attempt $IRONTREE_ATTEMPT > ${IRONTREE_TASK_KEY##*-}.txt ;;
 esac
 """
+BEFORE = """\
+# Toy
+
+## Parts
+
+### Part one
+
+- [ ] one exists `$ test -f one.txt`
+
+## Two
+
+Depends on: Parts
+
+- [ ] two exists `$ test -f two.txt`
+"""
+"""What was approved before somebody changed their mind: Part one is done, Two was closed outside."""
+CHANGED = (
+    BEFORE.replace("one exists", "one is there")
+    + """
+## Extra
+
+Depends on: Two
+
+- [ ] extra exists `$ test -f extra.txt`
+"""
+)
+"""What is approved then: finished work begins again, and there is a task that the open loop does not have."""
+CHANGED_AGAIN = CHANGED.replace("extra exists", "extra is there")
+"""What the loop meets on its way, and what is approved in the form."""
+APPENDING = "echo attempt $IRONTREE_ATTEMPT >> ${IRONTREE_TASK_KEY##*-}.txt"
 GIVEN_BACK = "run_interrupted"
 
 
@@ -69,14 +105,19 @@ class Ended:
 
 @dataclass
 class Laboratory:
-    """The project is always at `place`: it knows its own path."""
+    """The project is always at `place`: it knows its own path. *life* is what its driver lives through."""
 
     folder: Path
+    life: Life = "begin"
     server: subprocess.Popen[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True)
-        lay_out(self.place)
+        if self.life == "begin":
+            lay_out(self.place)
+        else:
+            lay_out(self.place, APPENDING, BEFORE)
+            work_before(self.open())
         self.place.rename(self.template)
         words = [sys.executable, "-m", "tests.integration.crash.driver"]
         self.server = subprocess.Popen(
@@ -107,7 +148,8 @@ class Laboratory:
         """One life of the driver, from what is there now; killed at that effect."""
         assert self.server.stdin
         assert self.server.stdout
-        print(json.dumps({"root": str(self.root), "kill": kill, "others": others}), file=self.server.stdin, flush=True)
+        job = {"root": str(self.root), "kill": kill, "others": others, "life": self.life}
+        print(json.dumps(job), file=self.server.stdin, flush=True)
         answer = json.loads(self.server.stdout.readline())
         effects = tuple(json.loads(answer["said"])) if answer["code"] == 0 else ()
         return Ended(answer["code"], effects, answer["said"])
@@ -120,12 +162,24 @@ class Laboratory:
 
 
 @contextmanager
-def laboratory(folder: Path) -> Iterator[Laboratory]:
-    made = Laboratory(folder)
+def laboratory(folder: Path, life: Life = "begin") -> Iterator[Laboratory]:
+    made = Laboratory(folder, life)
     try:
         yield made
     finally:
         made.close()
+
+
+def work_before(app: App) -> None:
+    """Finish Part one and what it is part of, and have Two closed outside while its loop is open."""
+    proposal = propose(app, app.repository.root / "SPEC.md")
+    authorise(app, proposal, proposal.revision, "ada")
+    for step in (Run("parts-part-one"), Verify("parts-part-one"), Finalize("parts-part-one")):
+        perform(app, step)
+    for step in (Aggregate("parts"), Finalize("parts")):
+        perform(app, step)
+    app.forge().edit_issue(read_world(app).states["two"].issue_number, state="closed")
+    reconcile(app)
 
 
 def lay_out(place: Path, agent: str = AGENT, spec: str = SPEC, settings: str = "") -> Path:
@@ -154,13 +208,14 @@ def outcome(app: App) -> Mapping[str, Any]:
     """Everything by which a disturbed run must be like an undisturbed one."""
     world = read_world(app)
     loops, problems = read_loops(app)
-    remote = app.repository.root.parent / "remote.git"
+    remote, archive = app.repository.root.parent / "remote.git", app.repository.root / ".mino" / "archive"
     return {
         "problems": (*world.problems, *problems),
         "states": {key: _essence(app, state) for key, state in world.states.items()},
         "events": {key: _events(app, state.issue_number) for key, state in world.states.items()},
+        "archives": sorted(str(path.relative_to(archive)) for path in archive.rglob("*.yml")),
         "plan": [app.plans.load(revision).nodes for revision in app.plans.revisions()],
-        "loops": [(loop.entity.status, _loop_events(app, loop.id)) for loop in loops],
+        "loops": sorted((loop.entity.status, _loop_events(app, loop.id)) for loop in loops),
         "commits": sorted(git(remote, "log", "--format=%s", "main").splitlines()),
         "content": git(remote, "ls-tree", "-r", "--name-only", "main").splitlines(),
         "user": git(app.repository.root, "status", "--porcelain"),
@@ -192,7 +247,7 @@ def leftover_processes(place: Path) -> list[str]:
 
 
 def budget_used(app: App) -> int:
-    return read_loops(app)[0][0].entity.budget_used
+    return sum(found.entity.budget_used for found in read_loops(app)[0])
 
 
 def _is_ours(process: psutil.Process, place: Path) -> bool:

@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from tests.integration.crash.laboratory import Laboratory, budget_used, faults, outcome
+from tests.integration.crash.laboratory import Laboratory, budget_used, faults, laboratory, outcome
 from tests.support.watching import Side
 
 EVERYTHING = os.environ.get("SOAK") == "all"
 BATCHES = 8
 OUTSIDE = ("forge.create_issue", "forge.post_comment", "repository.publish", "workspace.commit", "agent", "checks")
+
+
+LOGGED = ("plans", "log", "loops", "deliveries", "forge")
+"""The ports whose effects make the difference when minds are changed; the others are tried from the beginning."""
 
 
 @dataclass(frozen=True)
@@ -103,3 +107,32 @@ def test_killed_at_any_effect_and_started_again_it_ends_the_same(lab, alone, bat
 def test_killed_while_it_merges_what_others_published_it_ends_the_same(lab, among_others):
     assert among_others.outcome["commits"].count("from elsewhere") == 1
     assert not tried(lab, among_others, points_of_the_merge(among_others.effects))
+
+
+# --- finished work reopened, a loop replaced, a closed issue opened, a text approved in mid-loop (R7, R13, R17) -------
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory) -> Iterator[Laboratory]:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("change")
+        patch.setenv("XDG_CACHE_HOME", str(folder / "place" / "cache"))
+        with laboratory(folder, "change") as made:
+            yield made
+
+
+@pytest.fixture(scope="module")
+def minds_changed(changing) -> Undisturbed:
+    return observe(changing, others=False)
+
+
+@pytest.mark.timeout(3600 if EVERYTHING else 300)
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_killed_while_minds_are_changed_it_ends_the_same(changing, minds_changed, batch):
+    assert minds_changed.outcome["archives"], "streams ended and began again"
+    chosen = [
+        (number, side)
+        for number, side in points(minds_changed.effects)
+        if EVERYTHING or (side == "after" and minds_changed.effects[number - 1].startswith(LOGGED))
+    ]
+    assert not tried(changing, minds_changed, chosen[batch::BATCHES])

@@ -110,3 +110,25 @@ def test_two_at_the_same_time_lose_nothing(project, state):
     for thread in threads:
         thread.join()
     assert {f".mino/events/issue-{n}/0001-task-published.yml" for n in range(2, 6)} <= backed_up(project)
+
+
+def test_what_was_ever_held_and_is_gone_is_named_even_after_further_backups(project, state):
+    put(project, "loops/one.yml")
+    put(project, "loops/active.lock")
+    put(project, "events/issue-1/0002-run-started.yml")
+    assert project.repository.lost_files() == ()
+    project.repository.back_up()
+    (state / "loops" / "one.yml").unlink()
+    (state / "loops" / "active.lock").unlink()
+    (state / "events" / "issue-1" / "0002-run-started.yml").unlink()
+    project.repository.back_up()
+    assert project.repository.lost_files() == (".mino/events/issue-1/0002-run-started.yml", ".mino/loops/one.yml")
+
+
+def test_a_stream_that_was_archived_is_not_lost(project, state):
+    project.repository.back_up()
+    (state / "archive" / "issue-1-rev-aaaaaaaa").mkdir(exist_ok=True)
+    (state / "events" / "issue-1").rename(state / "archive" / "issue-1-rev-aaaaaaaa" / "events")
+    put(project, "events/issue-1/0001-task-re-adopted.yml")
+    project.repository.back_up()
+    assert project.repository.lost_files() == ()

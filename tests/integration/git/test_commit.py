@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from irontree.errors import EnvironmentRefused
 from irontree.ports import CommitRefused, Committed
 from tests.support.repositories import commit, git, head, hook, write
 
@@ -39,6 +40,13 @@ def attempt(project) -> Attempt:
 @pytest.fixture
 def hooks(project):
     return project.root / ".git" / "hooks"
+
+
+@pytest.mark.parametrize("again", ["", 'mkdir "$OLDPWD"'])
+def test_a_workspace_that_was_removed_is_no_removal_of_the_project(attempt, again):
+    attempt.shell(f'cd / && rm -rf "$OLDPWD"; {again}')
+    with pytest.raises(EnvironmentRefused, match="was removed"):
+        attempt.commit()
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,13 @@ def test_a_remote_that_refuses_for_good_is_not_asked_again(project, says, reason
     assert head(project.root, "main") == head(project.remote, "main") == before
 
 
+def test_a_push_that_arrived_although_its_answer_did_not_is_published(project):
+    hook(project.remote / "hooks", "post-receive", "kill -9 $PPID")
+    sha = project.work()
+    assert publish(project, sha) == Published(sha)
+    assert head(project.remote, "main") == head(project.root, "main") == sha
+
+
 def test_the_users_own_hook_may_refuse(project):
     hook(project.root / ".git" / "hooks", "pre-push", "echo not on a Friday; exit 1")
     with pytest.raises(PublicationRefused, match="not on a Friday") as refused:

@@ -63,6 +63,28 @@ def test_placeholders_in_the_command_are_filled_and_other_braces_are_left_alone(
     assert lines == ["core-model/2/7", str(task.transcript / "prompt.md"), '{"json": {}}']
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        'cd "$(dirname "$IRONTREE_PROMPT_FILE")" && mkdir result.json',
+        'cd "$(dirname "$IRONTREE_PROMPT_FILE")" && ln -s "$IRONTREE_WORKSPACE/theirs" result.json',
+        'folder=$(dirname "$IRONTREE_PROMPT_FILE"); rm -r "$folder" && ln -s "$IRONTREE_WORKSPACE" "$folder"',
+        'rm -r "$(dirname "$IRONTREE_PROMPT_FILE")"',
+        'mkfifo "$IRONTREE_SUMMARY_FILE"',
+    ],
+)
+def test_what_it_puts_in_the_place_of_our_files_is_neither_written_through_nor_waited_for(task, script):
+    assert shell(task, script).exit_code == 0
+    assert not (task.workspace / "theirs").exists()
+    assert not (task.workspace / "result.json").exists()
+
+
+def test_a_summary_has_no_secrets_either(task):
+    told = 'echo "my key is $MODEL_KEY" > "$IRONTREE_SUMMARY_FILE"'
+    result = shell(task, told, variables={"MODEL_KEY": "sk-123456789"}, environment=("MODEL_KEY",))
+    assert result.summary == "my key is ***"
+
+
 def test_the_environment_is_scrubbed_but_for_the_names_the_plan_allows(task):
     secrets = {
         "MODEL_KEY": "sk-123456789",

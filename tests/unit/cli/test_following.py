@@ -275,11 +275,11 @@ def test_a_loop_whose_process_keeps_dying_is_left_to_somebody_who_looks_why(foll
     assert refusal.value.remedy == f"go on with: irontree task resume {follower.loop_id}"
 
 
-@pytest.mark.parametrize("ended", [run("CANCELLED"), run("COMPLETED", "Stopped")])
-def test_a_loop_that_somebody_ended_in_the_browser_or_at_the_other_terminal_has_stopped(follow, ended):
+@pytest.mark.parametrize(("ended", "how"), [(run("CANCELLED"), "called off"), (run("COMPLETED", "Stopped"), "stopped")])
+def test_a_loop_that_somebody_ended_in_the_browser_or_at_the_other_terminal_is_told_apart(follow, ended, how):
     follower = follow(driven=False)
     follower.session.loop_run = ended
-    assert follower.follow() == "stopped"
+    assert follower.follow() == how
 
 
 def test_a_loop_that_failed_is_told_with_its_reason(follow):

@@ -99,6 +99,10 @@ def test_the_order_has_every_node_once_even_with_cycles(nodes):
     assert sorted(Graph.of(nodes).order) == sorted(made.task_key for made in nodes)
 
 
+def parts_of(graph: Graph, key: str) -> set[str]:
+    return {part for child in graph.children(key) for part in (child, *parts_of(graph, child))}
+
+
 @given(plans().filter(lambda nodes: not is_cyclic(nodes)))
 def test_a_node_is_ordered_behind_its_parent_its_dependencies_and_all_their_parts(nodes):
     graph = Graph.of(nodes)
@@ -107,7 +111,7 @@ def test_a_node_is_ordered_behind_its_parent_its_dependencies_and_all_their_part
         if made.parent:
             assert place[made.parent] < place[made.task_key]
         for needed in made.depends_on:
-            assert all(place[part] < place[made.task_key] for part in (needed, *graph.descendants(needed)))
+            assert all(place[part] < place[made.task_key] for part in (needed, *parts_of(graph, needed)))
 
 
 @given(st.data(), plans(acyclic=False))
@@ -131,14 +135,11 @@ def test_relatives_are_told_in_order(shop):
     assert shop.children("page") == ()
     assert shop.ancestors("log-in") == ("accounts",)
     assert shop.ancestors("accounts") == ()
-    assert shop.dependents("sign-up") == ("log-in",)
-    assert shop.dependents("accounts") == ("reports", "weekly", "mail")
 
 
-def test_descendants_and_ancestors_reach_all_levels():
+def test_ancestors_reach_all_levels():
     nodes = [node("a", line=1), node("b", parent="a", line=2), node("c", parent="b", line=3)]
     graph = Graph.of(nodes)
-    assert graph.descendants("a") == ("b", "c")
     assert graph.ancestors("c") == ("b", "a")
 
 
@@ -232,13 +233,12 @@ RING = [node(f"t{i}", f"t{(i + 1) % SIZE}", line=i + 1) for i in range(SIZE)]
 def test_a_chain_of_ten_thousand_needs_no_deep_stack():
     graph = Graph.of(CHAIN)
     assert graph.order[-1] == f"t{SIZE - 1}"
-    assert len(graph.dependents("t0")) == SIZE - 1
     assert len(graph.cascade("t0")) == SIZE
 
 
 def test_ten_thousand_levels_need_no_deep_stack():
     graph = Graph.of(NEST)
-    assert len(graph.descendants("t0")) == len(graph.ancestors(f"t{SIZE - 1}")) == SIZE - 1
+    assert len(graph.ancestors(f"t{SIZE - 1}")) == SIZE - 1
     assert len(graph.cascade(f"t{SIZE - 1}")) == SIZE
 
 

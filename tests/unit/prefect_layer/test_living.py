@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -67,9 +68,30 @@ def test_a_process_whose_file_is_tidied_away_while_it_takes_the_lock_takes_it_ag
         def holder(self):
             return self.lock.holder()
 
-    with held_for_good(TidiedAway(), "flow run"):
-        assert project.lock(run_id).holder().what == "flow run"
+    async def process() -> None:
+        async with held_for_good(TidiedAway(), "flow run"):
+            assert project.lock(run_id).holder().what == "flow run"
+
+    asyncio.run(process())
     assert project.lock(run_id).holder() is None
+
+
+def test_a_second_process_of_a_run_waits_for_the_first_and_lets_others_work_meanwhile(project):
+    async def process() -> None:
+        lock, order = project.lock(str(uuid4())), []
+
+        async def second() -> None:
+            async with held_for_good(lock, "second"):
+                order.append("second")
+
+        async with held_for_good(lock, "first"):
+            waiting = asyncio.create_task(second())
+            await asyncio.wait([waiting], timeout=0.3)
+            order.append("first")
+        await waiting
+        assert order == ["first", "second"]
+
+    asyncio.run(process())
 
 
 def test_without_any_run_there_is_nothing_to_tidy(project):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
@@ -14,6 +15,7 @@ from irontree.services.answers import Answer, answer_issue, answer_loop, validat
 from irontree.services.run import run
 from irontree.services.steps import next_step, question_about
 from irontree.services.verify import verify
+from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
 
 
@@ -32,6 +34,41 @@ def question(scene: Scene, reason: str = "pending_acceptance"):
 def test_an_answer_to_the_open_question_is_recorded_and_delivered(pending):
     assert answer_issue(pending.app, 1, accepts()).last_event == "checkup_accept_recorded"
     assert pending.labels() >= {"stage:done"}
+
+
+@pytest.mark.parametrize(
+    ("given", "newest"),
+    [
+        (accepts(), ("checkup_accept_recorded", "loop_halted")),
+        (Answer("skip", "ada"), ("verify_pending_acceptance", "loop_cancelled")),
+    ],
+)
+def test_the_log_is_backed_up_behind_an_answer(scene, given, newest):
+    """R13: a form may be the last that anybody does for days."""
+    loop, backed_up = scene.start(MANUAL_TASK), []
+    scene.drive(loop)
+
+    def tell(_, side):
+        if side == "before":
+            backed_up.append((scene.events()[-1], scene.loop_events(loop)[-1]))
+
+    scene.repository = Watched(scene.repository, ["back_up"], tell)
+    answer_issue(scene.app, 1, given, loop.id)
+    assert backed_up == [newest]
+
+
+def test_the_log_is_backed_up_behind_an_answer_to_the_loop_itself(scene):
+    scene.preferences = Preferences(loop_budget=1)
+    loop, backed_up = scene.start(ONE_TASK), []
+    assert scene.drive(loop).reason == "loop_budget_exhausted"
+
+    def tell(_, side):
+        if side == "before":
+            backed_up.append(scene.loop_events(loop)[-1])
+
+    scene.repository = Watched(scene.repository, ["back_up"], tell)
+    answer_loop(scene.app, loop.id, Answer("stop", "ada"))
+    assert backed_up == ["loop_cancelled"]
 
 
 def test_an_early_answer_is_refused(scene):

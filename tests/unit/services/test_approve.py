@@ -8,12 +8,11 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
-from irontree.errors import ApprovalRefused, NotEligible, RequirementsRefused
+from irontree.errors import AnswerRefused, ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.approve import (
     Choices,
     approve,
-    approve_again,
     approve_reverted,
     propose,
     propose_again,
@@ -21,7 +20,8 @@ from irontree.services.approve import (
     ways_to_approve,
 )
 from irontree.services.forms import approval_text, question_text
-from irontree.services.intake import authorise
+from irontree.services.intake import approve_again, authorise, authorise_stepwise
+from irontree.services.loop import Loop, replacement
 from irontree.services.overview import overview
 from irontree.services.publish import publish
 from irontree.services.reconcile import reconcile
@@ -29,6 +29,7 @@ from irontree.services.recovery import catch_up
 from irontree.services.run import run
 from irontree.services.steps import Idle, next_step, question_about
 from irontree.services.verify import verify
+from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
@@ -286,6 +287,28 @@ def test_a_reopened_task_begins_again_with_the_composite_it_is_part_of(scene):
     assert publish(scene.app, scene.plans.load(proposal.revision))[-1][2] == "kept", "reopened once"
 
 
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method"),
+    [("log", "append"), ("log", "archive"), ("deliveries", "save"), ("forge_seen", "edit_issue")],
+)
+def test_a_crash_while_finished_work_is_reopened_leaves_none_of_it_done_or_closed(scene, port, method, side, call):
+    """R7: the composite and its child begin again together, wherever it was cut off."""
+    done_and_changed(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(reopen_done=True))
+    plain = getattr(scene, port)
+    setattr(scene, port, Watched(plain, [method], dying_at(side, call)))
+    with pytest.raises(Killed):
+        authorise(scene.app, proposal, proposal.revision, "ada")
+    setattr(scene, port, plain)
+    again = propose(scene.app, scene.root / "SPEC.md")
+    authorise(scene.app, again, again.revision, "ada")
+    assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
+    assert {issue.state for issue in scene.tracker.issues.values()} == {"open"}
+    assert reconcile(scene.app).closed_outside == ()
+
+
 def test_approving_again_does_not_start_a_loop_that_nobody_named(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK), loop_mode=False)
     publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada", loop_mode=False))
@@ -305,6 +328,105 @@ def test_an_approved_document_releases_every_task_that_waited_for_it(scene):
     authorise(scene.app, proposal, proposal.revision, "bob")
     assert scene.state().phase is Phase.READY
     assert (scene.last().event.by, scene.last().event.channel) == ("bob", "command")
+
+
+def test_a_document_that_is_approved_without_a_loop_releases_what_waited_too(scene):
+    scene.publish(SPEC)
+    with_check(scene)
+    assert run(scene.app, scene.number(GREETING)).phase is Phase.STALE
+    proposal = propose(scene.app, scene.root / "SPEC.md", loop_mode=False)
+    assert {status for _, _, status in authorise_stepwise(scene.app, proposal, proposal.revision, "bob")} == {"kept"}
+    assert (scene.state().phase, scene.last().event.by) == (Phase.READY, "bob")
+
+
+def test_nothing_is_approved_without_a_loop_under_a_loop_at_work(scene):
+    loop = scene.start(ONE_TASK)
+    proposal = propose(scene.app, scene.write(CHANGED), loop_mode=False)
+    with scene.lease.hold(loop.id), pytest.raises(Busy, match="at work on SPEC"):
+        authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.plans.load(proposal.revision) is None
+
+
+def test_a_halted_loop_over_other_tasks_does_not_go_on_after_an_approval_without_one(scene):
+    loop = scene.start(ONE_TASK)
+    proposal = propose(scene.app, scene.write(WITH_CLOSE), loop_mode=False)
+    authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+    assert scene.loop_events(loop)[-1] == "loop_cancelled"
+    assert replacement(scene.app, loop.id) is None
+
+
+MORE = NESTED + "\n### Part three\n\n- [ ] three exists `$ has three.txt`\n"
+
+
+def halted_over_a_part_that_changed(scene: Scene) -> tuple[Loop, str]:
+    """A loop that waits for approval of a document with a changed part and a new one; what to approve."""
+    loop = scene.start(NESTED)
+    scene.write(MORE.replace("one exists", "one is there"))
+    assert scene.drive(loop).reason == "reapproval_required"
+    return loop, propose(scene.app, scene.root / "SPEC.md").name
+
+
+def test_a_task_that_an_answer_in_the_form_adds_is_in_the_loop_that_goes_on(scene):
+    """Else the composite would wait for ever for a child that no loop has."""
+    loop, name = halted_over_a_part_that_changed(scene)
+    answer_issue(scene.app, scene.number(ONE), Answer("approve", "ada", revision=name), loop.id)
+    assert scene.loop_events(loop)[-1] == "loop_cancelled"
+    following = replacement(scene.app, loop.id)
+    assert set(following.keys) == {PARTS, ONE, "parts-part-three"}
+    scene.agent = ScriptedAgent(does(one_txt="1"), does(three_txt="3"))
+    assert scene.drive(following).reason == "goal_reached"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(
+    ("port", "method", "call"),
+    [
+        ("plans", "save", 1),
+        *(("loops", "append", call) for call in (1, 2)),
+        ("loops", "write_entity", 1),
+        ("log", "archive", 1),
+        *(("log", "append", call) for call in (1, 2)),
+        ("forge_seen", "create_issue", 1),
+    ],
+)
+def test_an_answer_that_was_cut_short_is_finished_by_itself_or_by_the_same_answer(scene, port, method, call, side):
+    loop, name = halted_over_a_part_that_changed(scene)
+    given, plain = Answer("approve", "ada", revision=name), getattr(scene, port)
+    setattr(scene, port, Watched(plain, [method], dying_at(side, call)))
+    with pytest.raises(Killed):
+        answer_issue(scene.app, scene.number(ONE), given, loop.id)
+    setattr(scene, port, plain)
+    catch_up(scene.app)
+    if scene.state(ONE).phase is Phase.STALE:
+        answer_issue(scene.app, scene.number(ONE), given)
+    scene.agent = ScriptedAgent(does(one_txt="1"), does(three_txt="3"))
+    following = replacement(scene.app, loop.id) or loop
+    assert scene.drive(following).reason == "goal_reached"
+    assert set(following.keys) == {PARTS, ONE, "parts-part-three"}
+    assert len(scene.tracker.issues) == 3
+
+
+def test_an_answer_that_would_replace_a_loop_at_work_is_refused_and_nothing_is_written(scene):
+    loop, name = halted_over_a_part_that_changed(scene)
+    revisions = scene.plans.revisions()
+    with scene.lease.hold(loop.id), pytest.raises(AnswerRefused, match="at work on SPEC"):
+        answer_issue(scene.app, scene.number(ONE), Answer("approve", "ada", revision=name))
+    assert scene.plans.revisions() == revisions
+
+
+def test_an_answer_in_the_form_releases_every_task_that_waited_as_its_own_word(scene):
+    scene.publish(f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n")
+    with_check(scene)
+    assert [run(scene.app, number).phase for number in (1, 2)] == [Phase.STALE] * 2
+    approve_again(scene.app, 1, propose(scene.app, scene.root / "SPEC.md").name, "bob")
+    assert [(scene.last(key).event.by, scene.last(key).event.channel) for key in (GREETING, CLOSE)] == [
+        ("bob", "command")
+    ] * 2
+
+
+def test_an_answer_in_the_form_starts_no_loop_where_none_is_open(scene):
+    approve_again(scene.app, 1, stale(scene), "ada")
+    assert scene.loops.ids() == ()
 
 
 def test_text_that_returns_re_approves_itself(scene):
@@ -351,8 +473,6 @@ def test_a_changed_task_in_a_loop_halts_it_and_its_answer_goes_on(scene):
 
 def test_a_cut_off_attempt_is_settled_before_its_task_begins_again(scene):
     """R7: never during a run."""
-    from irontree.agents.scripted import ScriptedAgent
-    from tests.support.watching import Killed
 
     def dies(_):
         raise Killed

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
+from irontree.domain.decide import Finalize, Run
 from irontree.domain.events import SequenceGapDetected
 from irontree.domain.lint import status_problems
+from irontree.errors import ConfigRefused
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.checkup import Decider, accept, finalize
 from irontree.services.deliver import comment_marker, deliver
 from irontree.services.reconcile import reconcile
 from irontree.services.run import run
+from irontree.services.steps import perform
 from irontree.services.verify import verify
 from tests.support.watching import Killed, Watched, dying
-from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does, ends
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, ends
 
 
 def step(scene: Scene, action, *arguments):
@@ -253,6 +258,87 @@ def test_going_on_after_somebody_closed_it_opens_it_again(scene):
     assert scene.tracker.issues[1].state == "open"
     assert reconcile(scene.app).closed_outside == ()
     assert run(scene.app, 1).last_event == "run_completed"
+
+
+def test_an_issue_that_could_not_be_opened_when_the_work_went_on_is_opened_later(scene):
+    scene.publish(ONE_TASK)
+    scene.forge_seen.edit_issue(1, state="closed")
+    reconcile(scene.app)
+    scene.tracker.outage = "503"
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    step(scene, run)
+    scene.tracker.outage = None
+    deliver(scene.app, 1)
+    assert scene.tracker.issues[1].state == "open"
+    assert reconcile(scene.app).closed_outside == ()
+    assert len(scene.comments()) == len(set(scene.comments())), "nothing is posted twice"
+
+
+def test_an_issue_that_is_closed_once_more_is_asked_about_once_more(scene):
+    scene.publish(ONE_TASK)
+    scene.forge_seen.edit_issue(1, state="closed")
+    reconcile(scene.app)
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    step(scene, run)
+    scene.forge_seen.edit_issue(1, state="closed")
+    step(scene, verify)
+    assert reconcile(scene.app).closed_outside == (1,)
+    assert scene.tracker.issues[1].state == "closed"
+
+
+def test_a_finished_issue_that_could_not_be_opened_in_time_stays_closed(scene):
+    scene.publish(ONE_TASK)
+    scene.forge_seen.edit_issue(1, state="closed")
+    reconcile(scene.app)
+    scene.tracker.outage = "503"
+    answer_issue(scene.app, 1, Answer("go-on", "ada"))
+    for action in (run, verify, finalize):
+        step(scene, action)
+    scene.tracker.outage = None
+    assert deliver(scene.app, 1).failures == ()
+    assert scene.tracker.issues[1].state == "closed"
+
+
+class Edited:
+    """What the configuration gives, until somebody who edits it has it broken."""
+
+    def __init__(self, found) -> None:
+        self.broken = False
+        self._found = found
+
+    def __call__(self):
+        if self.broken:
+            raise ConfigRefused("forge.kind: nothing is called that")
+        return self._found
+
+
+def test_a_configuration_that_is_broken_in_mid_attempt_does_not_stop_the_work(scene):
+    """R9: what follows from an event never does."""
+    scene.publish(ONE_TASK)
+    forge = Edited(scene.forge_seen)
+
+    def breaks_it(task):
+        forge.broken = True
+        does(greet_txt="hello")(task)
+
+    scene.agent = ScriptedAgent(breaks_it)
+    app = replace(scene.app, forge=forge)
+    assert perform(app, Run(GREETING)).last_event == "run_completed"
+    assert "forge.kind: nothing is called that" in scene.deliveries.load(1).failures
+    forge.broken = False
+    assert deliver(app, 1).failures == ()
+
+
+def test_without_a_readable_configuration_work_is_finished_and_the_issue_is_closed_later(scene):
+    verified(scene)
+    preferences = Edited(scene.preferences)
+    preferences.broken = True
+    app = replace(scene.app, preferences=preferences)
+    assert perform(app, Finalize(GREETING)).done
+    assert scene.tracker.issues[1].state == "open"
+    preferences.broken = False
+    assert deliver(app, 1).failures == ()
+    assert scene.tracker.issues[1].state == "closed"
 
 
 # --- what a comment must not hold (R10) -----------------------------------------------------------------

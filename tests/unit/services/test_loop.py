@@ -17,7 +17,20 @@ from irontree.services.forms import question_text
 from irontree.services.intake import authorise
 from irontree.services.steps import perform, question_of_loop
 from tests.support.watching import Killed, Watched, dying
-from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
+from tests.support.world import (
+    CLOSE,
+    GREETING,
+    MANUAL_TASK,
+    ONE,
+    ONE_TASK,
+    PARTS,
+    SPEC,
+    TWO,
+    Scene,
+    accepts,
+    nobody,
+    prepared,
+)
 
 
 def read(scene: Scene, loop: loops.Loop) -> loops.Loop:
@@ -279,7 +292,7 @@ def test_a_file_that_is_lost_is_made_again_from_the_events(scene):
     loop = scene.start(SPEC)
     scene.drive(loop)
     before = scene.loops.read_entity(loop.id)
-    scene.loops._entities.clear()
+    scene.loops.entities.clear()
     found = read(scene, loop).entity
     assert found == before.model_copy(update={"transitions": (), "created_at": found.created_at})
     loops.extend(scene.app, loop.id, 3, "ada")
@@ -305,13 +318,30 @@ def test_the_issue_in_progress_comes_before_a_new_one(scene):
     assert type(loops.next_decision(scene.app, loop.id)).__name__ == "Verify"
 
 
-def test_work_that_nothing_can_start_is_a_protocol_gap(scene):
-    scene.publish(SPEC)
+def test_a_loop_that_has_nothing_left_in_scope_is_cancelled(scene):
     loop = scene.start(SPEC)
-    for key in (GREETING,):
-        loops.skip(scene.app, loop.id, key, "ada")
-    halt = scene.drive(loop)
-    assert halt == Halt("protocol_gap", detail="no task is in scope")
+    loops.skip(scene.app, loop.id, GREETING, "ada")
+    assert read(scene, loop).entity.status == "cancelled"
+    assert scene.loops.read(loop.id).records[-1].meta["reason"] == "every task in scope was skipped"
+
+
+def test_a_skip_that_was_cut_short_behind_its_last_task_ends_the_loop_all_the_same(scene):
+    loop = scene.start(MANUAL_TASK)
+    scene.drive(loop)
+    app = replace(scene.app, loops=Watched(scene.loops, ["append"], dying("after")))
+    with pytest.raises(Killed):
+        loops.skip(app, loop.id, GREETING, "ada")
+    scene.drive(loop)
+    assert scene.loop_events(loop)[-2:] == ["loop_cancelled"] * 2
+    assert read(scene, loop).cancelled == {GREETING}
+    assert question_of_loop(scene.app, loop.id) is None
+
+
+def test_skipping_the_only_task_in_a_form_ends_its_loop_instead_of_asking_on(scene):
+    loop = scene.start(MANUAL_TASK)
+    assert scene.drive(loop, prepared(Answer("skip", "ada"))).reason == "pending_acceptance"
+    assert read(scene, loop).entity.status == "cancelled"
+    assert question_of_loop(scene.app, loop.id) is None
 
 
 def test_an_outside_dependency_that_is_not_done_is_named(scene):

@@ -9,6 +9,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
+from irontree.repository.memory import Commit
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.checkup import Decider, accept
 from irontree.services.run import run
@@ -54,6 +55,22 @@ def test_a_moved_target_is_merged_checked_again_and_published(committed):
     assert committed.repository.commits[tip].files["other.txt"] == b"theirs"
     assert len(committed.checks.commands) == 2
     assert committed.results.load(1, tip).complete
+
+
+def test_a_target_that_was_rewritten_is_not_merged_back_and_the_work_is_done_again_on_top_of_it(committed):
+    """What somebody took out of the history must not come back through us."""
+    repository, gone = committed.repository, committed.state().base_sha
+    rewritten = repository.add(Commit({"clean.txt": b"purged"}, (), "rewritten"))
+    repository.remote["main"] = rewritten
+    state = verify(committed.app, 1)
+    assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", "target-rewritten")
+    assert repository.remote["main"] == rewritten
+    answer_issue(committed.app, 1, Answer("go-on", "ada"))
+    committed.agent = ScriptedAgent(does(greet_txt="hello"))
+    run(committed.app, 1)
+    verify(committed.app, 1)
+    assert gone not in repository.history(repository.remote["main"])
+    assert committed.state().phase is Phase.VERIFIED
 
 
 def test_every_commit_that_an_event_names_has_a_ref(committed):

@@ -10,9 +10,10 @@ from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.services.approve import approve, propose
 from irontree.services.issue_text import key_marker
 from irontree.services.publish import publication_order, publish
+from irontree.services.recovery import catch_up
 from irontree.services.refs import commit_ref, salvage_ref
 from irontree.services.run import run
-from tests.support.watching import Killed, Watched, dying
+from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
 
 KEYS = [GREETING, PARTS, ONE, TWO, CLOSE]
@@ -178,15 +179,7 @@ def test_a_renewed_task_is_delivered_from_its_first_event(scene):
 def test_a_crash_while_a_task_begins_again_loses_nothing(scene, port, method, call, side):
     publish(scene.app, approved(scene))
     plan = approved(scene, CHANGED)
-    left = [call]
-
-    def tell(_, now):
-        left[0] -= now == side
-        if left[0] == 0:
-            left[0] = -1
-            raise Killed
-
-    setattr(scene, port, Watched(getattr(scene, port), [method], tell))
+    setattr(scene, port, Watched(getattr(scene, port), [method], dying_at(side, call)))
     with pytest.raises(Killed):
         publish(scene.app, plan)
     publish(scene.app, plan)
@@ -225,3 +218,57 @@ def test_attempts_of_a_renewed_task_have_names_of_their_own(scene):
     assert again.run_sequence == before.run_sequence
     assert commit_ref(again) != commit_ref(before)
     assert salvage_ref(again) != salvage_ref(before)
+
+
+# --- logs that cannot be read (R13) ----------------------------------------------------------------------
+
+
+def test_a_task_whose_first_event_cannot_be_read_stops_no_other(scene):
+    publish(scene.app, approved(scene))
+    scene.log.files(3).files["0001-task-published.yml"] = b"{"
+    assert status(publish(scene.app, approved(scene, CHANGED))) == ["kept", "kept", "unreadable", "kept", "kept"]
+    assert scene.log.files(3).files["0001-task-published.yml"] == b"{", "a person restores it"
+    assert any("issue-3 is not published anew: its first event" in line for line in scene.notes.lines)
+    assert any("git archive refs/irontree/log .mino/events/issue-3 | tar -x" in line for line in scene.notes.lines)
+    assert len(scene.tracker.issues) == 5
+
+
+def test_a_task_with_a_hole_in_its_log_does_not_begin_again_before_that_is_put_right(scene):
+    publish(scene.app, approved(scene))
+    run(scene.app, 1)
+    del scene.log.files(1).files["0002-run-started.yml"]
+    changed = SPEC.replace("it says hello", "it says good day")
+    assert status(publish(scene.app, approved(scene, changed)))[0] == "unreadable"
+    assert scene.log.archived == {}
+    assert scene.state(GREETING).problem
+
+
+def test_taking_work_up_goes_on_with_a_publication_that_was_cut_short(scene):
+    """R6: it was approved."""
+    plan = approved(scene)
+    scene.forge_seen = Watched(scene.forge_seen, ["create_issue"], dying_at("before", 3))
+    with pytest.raises(Killed):
+        publish(scene.app, plan)
+    scene.tracker.outage = "503"
+    catch_up(scene.app)
+    assert any("SPEC.md is not published whole yet: 503" in line for line in scene.notes.lines)
+    scene.tracker.outage = None
+    catch_up(scene.app)
+    assert set(scene.world.states) == set(KEYS)
+
+
+def test_a_changed_text_that_was_approved_is_never_worked_on_under_the_earlier_approval(scene):
+    """The driver dies between the plan and the fresh stream, and somebody resumes."""
+    publish(scene.app, approved(scene))
+    plan = approved(scene, CHANGED)
+    catch_up(scene.app)
+    assert scene.state(ONE).approved_revision == plan.spec_revision
+
+
+def test_nothing_is_published_by_itself_while_a_log_cannot_be_read(scene):
+    """A task may only seem to have no issue."""
+    publish(scene.app, approved(scene))
+    scene.log.files(3).files["0001-task-published.yml"] = b"{"
+    before = list(scene.notes.lines)
+    catch_up(scene.app)
+    assert scene.notes.lines == before

@@ -7,9 +7,17 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
+from irontree.app import App
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
-from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, PublicationRefused, RemoteUnavailable
+from irontree.errors import (
+    ConfigRefused,
+    EnvironmentRefused,
+    GitFailed,
+    NotEligible,
+    PublicationRefused,
+    RemoteUnavailable,
+)
 from irontree.ports import Blocker
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.run import run
@@ -300,13 +308,15 @@ def test_three_transitions_that_cost_nothing_are_followed_by_a_question(ready, s
     assert ready.events().count("run_started") == 3
 
 
-def test_a_workspace_that_cannot_be_prepared_blocks_and_gives_the_attempt_back(ready):
+def with_a_workspace_that(ready: Scene, error: EnvironmentRefused) -> App:
+    """An app whose workspace cannot be prepared."""
+
     class Broken:
         def __init__(self, workspace):
             self._workspace = workspace
 
         def prepare(self, base, **_):
-            raise EnvironmentRefused("workspace.setup failed: npm ci", remedy="run it by hand")
+            raise error
 
         def __getattr__(self, name):
             return getattr(self._workspace, name)
@@ -318,9 +328,21 @@ def test_a_workspace_that_cannot_be_prepared_blocks_and_gives_the_attempt_back(r
         def __getattr__(self, name):
             return getattr(ready.repository, name)
 
-    state = run(replace(ready.app, repository=Unready()), 1)
+    return replace(ready.app, repository=Unready())
+
+
+def test_a_workspace_that_cannot_be_prepared_blocks_and_gives_the_attempt_back(ready):
+    error = EnvironmentRefused("workspace.setup failed: npm ci", remedy="run it by hand")
+    state = run(with_a_workspace_that(ready, error), 1)
     assert ready.events()[1:] == ["run_started", "run_interrupted", "checkup_preflight_blocked"]
     assert (state.blocking_check, state.attempt_count) == ("workspace-not-ready", 0)
+
+
+def test_nobody_is_asked_about_a_git_that_something_killed_until_it_happens_again_and_again(ready):
+    app = with_a_workspace_that(ready, GitFailed("git clone failed: a signal ended it", killed=True))
+    assert [run(app, 1).last_event for _ in range(3)] == ["run_interrupted"] * 3
+    assert ready.state().attempt_count == 0
+    assert run(app, 1).blocking_check == "run-interrupted"
 
 
 def test_the_agent_is_told_the_task_its_checks_and_the_attempt(ready):
