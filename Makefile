@@ -24,6 +24,7 @@ $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	@# A new Prefect database takes 10 s of migrations; this one is copied whenever a private server needs one.
 	$(BIN)/python -m irontree.flows.local.server --build-template
 	@touch $@
+	@echo "Ready. The main job on a sample: make demo. Your own repository: $(BIN)/irontree --help"
 
 check: $(STAMP) ## formatting, lint and types, without running anything
 	$(BIN)/ruff format --check .

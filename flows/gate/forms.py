@@ -34,7 +34,7 @@ def make_form(
     """
     fields: dict[str, Any] = {
         "decision": (Literal[tuple(choices)], Field(title="Decision")),
-        "approver": (str, Field(min_length=2, title="Your name", description="Goes into the record of the decision.")),
+        "approver": (str, Field(pattern=r"\S", title="Your name", description="Goes into the record of the decision.")),
         "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
     }
     fields |= {need: NEEDS[need] for need in NEEDS if need in needs}

@@ -27,6 +27,7 @@ from irontree.services.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
 
 YES = frozenset({"y", "yes"})
+NO = frozenset({"n", "no"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -156,17 +157,21 @@ def ask_for_approval(
         )
     meanwhile()
     wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
-    if _line(wanted).strip().lower() not in YES:
-        raise ApprovalRefused("not approved; nothing was written")
+    if not _says_yes(context.console, wanted):
+        raise ApprovalRefused("not approved; nothing was published")
 
 
-def _line(prompt: str) -> str:
-    """What is typed from now on; the end of the input (Ctrl-D) is an empty line."""
-    forget_keys(sys.stdin)
-    try:
-        return input(prompt)
-    except EOFError:
-        return ""
+def _says_yes(console: Console, prompt: str) -> bool:
+    """Ask until it is yes or no; the end of the input (Ctrl-D) is no. What was typed before does not count."""
+    while True:
+        forget_keys(sys.stdin)
+        try:
+            typed = input(prompt).strip()
+        except EOFError:
+            return False
+        if typed.lower() in YES | NO:
+            return typed.lower() in YES
+        console.write(f"“{printable(typed)}” is neither yes nor no.\n")
 
 
 def _publish_only(context: Context, app: App, proposal: Proposal) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import RULE
 from irontree.domain.loop_events import LoopEvent
 
 
@@ -33,7 +34,7 @@ def say_loop_event(record: Record[LoopEvent]) -> str:
         case "loop_started":
             return f"loop {event.loop_id} started"
         case "loop_halted":
-            return f"loop halted: {str(getattr(event, 'halt_reason', '')).replace('_', ' ')}"
+            return f"the loop stops here: {_said_of(str(getattr(event, 'halt_reason', '')))}"
         case "loop_completed":
             return "goal reached: everything in scope is done"
         case "loop_cancelled" if getattr(event, "task_key", None):
@@ -69,6 +70,11 @@ _ISSUE_WORDS = {
 def _why(meta: dict[str, Any]) -> str:
     reasons = meta.get("reasons") or [meta.get("reason", "")]
     return "; ".join(str(reason) for reason in reasons)
+
+
+def _said_of(reason: str) -> str:
+    title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
+    return title[0].lower() + title[1:]
 
 
 def _short(code_ref: str | None) -> str:

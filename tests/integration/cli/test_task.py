@@ -165,8 +165,8 @@ def test_all_that_is_wrong_with_a_document_is_said_at_once_with_its_lines(shell)
         assert said in refused.err
 
 
-def on_a_terminal(shell, typed: bytes, *, before: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """`irontree task --stepwise` with somebody who types that once asked, and may have typed something before."""
+def on_a_terminal(shell, *typed: bytes, before: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """`irontree task --stepwise` with somebody who types that, each once asked, and may have typed something before."""
     keyboard, terminal = os.openpty()
     os.write(keyboard, before)
     words = [sys.executable, "-m", "irontree", "-C", str(shell.root), "task", "SPEC.md", "--stepwise"]
@@ -174,9 +174,11 @@ def on_a_terminal(shell, typed: bytes, *, before: bytes = b"") -> subprocess.Com
     try:
         with subprocess.Popen(words, stdin=terminal, stdout=pipe, stderr=pipe, text=True) as process:
             shown = ""
-            while not shown.endswith("[yes/no] ") and (more := process.stdout.read(1)):
-                shown += more
-            os.write(keyboard, typed)
+            for line in typed:
+                prompts = shown.count("[yes/no] ")
+                while shown.count("[yes/no] ") == prompts and (more := process.stdout.read(1)):
+                    shown += more
+                os.write(keyboard, line)
             out, err = process.communicate(timeout=60)
     finally:
         os.close(terminal)
@@ -185,11 +187,12 @@ def on_a_terminal(shell, typed: bytes, *, before: bytes = b"") -> subprocess.Com
 
 
 @pytest.mark.usefixtures("untouched")
-@pytest.mark.parametrize("typed", [b"no\n", b"\n", b"\x04"])
+@pytest.mark.parametrize("typed", [[b"no\n"], [b"\n", b"n\n"], [b"perhaps\n", b"No\n"], [b"\x04"]])
 def test_whatever_is_typed_but_yes_writes_nothing(shell, typed):
-    refused = on_a_terminal(shell, typed)
+    """What is neither yes nor no is asked again."""
+    refused = on_a_terminal(shell, *typed)
     assert refused.returncode == 1
-    assert "not approved; nothing was written" in refused.stderr
+    assert "not approved; nothing was published" in refused.stderr
 
 
 @pytest.mark.usefixtures("untouched")

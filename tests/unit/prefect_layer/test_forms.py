@@ -20,13 +20,17 @@ def test_a_decision_and_a_name_are_enough(form):
     assert filled.model_dump() == {**ADA, "note": "", "count": 1, "revision": ""}
 
 
+def test_a_name_may_be_a_single_letter(form):
+    assert form(**{**ADA, "approver": "T"}).approver == "T"
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"decision": None},
         {"decision": "yes"},
         {"approver": ""},
-        {"approver": "A"},
+        {"approver": "  "},
         {"count": 0},
         {"count": 51},
         {"revision": "not one"},
