@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -200,19 +200,33 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
 # --- the command -------------------------------------------------------------------------------------------
 
 
-def test_the_command_is_killed_while_the_agent_works_and_typed_again(held, witness, api_url, client, undisturbed):
+def type_kill_and_type_again(held: Held, api_url: str, moment: Callable[[], object]) -> None:
+    """The command is killed at that moment, and typed again without its approval."""
     words = ["task", "SPEC.md", "--approve", held.toy.revision()]
     chosen = {"PREFECT_API_URL": api_url}
     with typed(held.toy.root, words, chosen, held.folder / "first") as command:
-        wait_until(lambda: (held.folder / "started").exists() or command.process.poll() is not None)
-        witness.wait_until_held()
+        wait_until(lambda: moment() or command.process.poll() is not None)
         processes = psutil.Process(command.process.pid).children(recursive=True)
         command.process.kill()
         command.process.wait()
     assert psutil.wait_procs(processes, timeout=60)[1] == []
-    witness.wait_until_all_are_gone()
     with typed(held.toy.root, words[:2], chosen, held.folder / "second") as again:
         assert again.end() == 0, again.said
+
+
+def test_the_command_is_killed_while_the_agent_works_and_typed_again(held, witness, api_url, undisturbed):
+    def agent_works() -> bool:
+        return (held.folder / "started").exists() and witness.wait_until_held() is None
+
+    type_kill_and_type_again(held, api_url, agent_works)
+    witness.wait_until_all_are_gone()
+    assert ends_as(held.toy, undisturbed)
+
+
+@pytest.mark.parametrize("written", ["plans", "loops"])
+def test_the_command_is_killed_while_it_publishes_and_typed_again(held, api_url, undisturbed, written):
+    held.release()
+    type_kill_and_type_again(held, api_url, lambda: list((held.toy.root / ".mino" / written).glob("*.yml")))
     assert ends_as(held.toy, undisturbed)
 
 
