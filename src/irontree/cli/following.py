@@ -146,7 +146,7 @@ class Follower:
                 continue
             name = f"#{state.issue_number} {title_of(world, state.task_key)}"
             for record in self.app.log.read(state.issue_number).records:
-                if record.event.sequence > seen:
+                if seen < record.event.sequence <= state.sequence:  # the log may have grown since the world was read
                     text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
                     lines.append((str(record.meta.get("time", "")), text))
             self.shown.streams[_stream(state)] = state.sequence
