@@ -14,7 +14,6 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.decide import Halt, Step
 from irontree.domain.halt import RULE, halt_of
-from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, in_words
 from irontree.flows.gate.asking import ask_until_taken, refuse_late_answers
@@ -28,8 +27,7 @@ from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
-from irontree.services.recovery import stop_at
-from irontree.services.steps import Question, question_about, question_of_loop
+from irontree.services.steps import Question, question_about, question_of_loop, stop_at
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_progress
 from irontree.tasks.mirror import emit
@@ -97,8 +95,9 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
     idle_ends: Counter[str] = Counter()
     progress = None
     while True:
-        if (status := (await asyncio.to_thread(loops.read_loop, app, loop_id)).entity.status) in ENDED:
-            return Completed(name=status.title())
+        now = await asyncio.to_thread(loops.read_loop, app, loop_id)
+        if not now.is_open:
+            return Completed(name=now.entity.status.title())
         progress = await show_progress(app, loop_id, progress)
         decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
         if isinstance(decision, Halt):

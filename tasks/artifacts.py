@@ -63,5 +63,5 @@ async def show_progress(app: App, loop_id: str, shown: UUID | None) -> UUID | No
 
 
 def _done(app: App, loop_id: str) -> tuple[int, int]:
-    states, keys = read_world(app).states, read_loop(app, loop_id).keys
-    return sum(key in states and states[key].done for key in keys), len(keys)
+    world, keys = read_world(app), read_loop(app, loop_id).keys
+    return sum(map(world.is_done, keys)), len(keys)

@@ -6,13 +6,12 @@ import asyncio
 from contextlib import suppress
 
 from irontree.app import App
-from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import deployment, issue_key, issue_tag, loop_key, tags
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.waiting import wait_for
-from irontree.services.loop import read_loop, read_loops, replacement
+from irontree.services.loop import loop_of, open_loops, read_loop, replacement
 from irontree.services.world import read_world
 
 LOOP_STARTS_WITHIN = 30.0
@@ -38,9 +37,7 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
 def start_own_run(app: App, number: int, loop_id: str | None) -> Run:
     """Have the issue's own run, for one that was made by hand: in the loop that it names, or that has the issue."""
     state = read_world(app).state(number)
-    open_loops = (found for found in reversed(read_loops(app)[0]) if found.entity.status in OPEN)
-    driven_by = next((found.id for found in open_loops if state.task_key in found.keys), None)
-    return start_issue(app, state, loop_id or driven_by)
+    return start_issue(app, state, loop_id or loop_of(open_loops(app), state.task_key))
 
 
 def start_loop(app: App, loop_id: str) -> Run:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, LogDamaged, Refused
 from irontree.flows.gate.questions import open_question
@@ -78,10 +77,10 @@ def go_on_approving(app: App) -> tuple[str, ...]:
 
 def _was_cancelled(app: App, loop_id: str) -> bool:
     """Whether a person cancelled the run of this loop, or that of the issue whose question it waits for."""
-    entity = read_loop(app, loop_id).entity
-    if entity.status in ENDED:
+    loop = read_loop(app, loop_id)
+    if not loop.is_open:
         return False
-    driving, state = newest_run(app, loop_id), read_world(app).states.get(entity.halt_at_task_key or "")
+    driving, state = newest_run(app, loop_id), read_world(app).states.get(loop.entity.halt_at_task_key or "")
     if state is None or not isinstance(next_step(app, state.issue_number, loop_id), Question):
         return driving is not None and driving.cancelled
     with runs.connect() as client:
@@ -95,10 +94,10 @@ def take_up(app: App, loop_id: str) -> Run | None:
     Safe to call at any time, by anybody: what is going on already is left alone. None too while another loop is at
     work here (R19).
     """
-    entity = read_loop(app, loop_id).entity
-    if entity.status in ENDED:
+    loop = read_loop(app, loop_id)
+    if not loop.is_open:
         return None
-    state = read_world(app).states.get(entity.halt_at_task_key or "")
+    state = read_world(app).states.get(loop.entity.halt_at_task_key or "")
     if state:
         found = next_step(app, state.issue_number, loop_id)
         if isinstance(found, Question):

@@ -18,7 +18,7 @@ from irontree.agents import open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.domain.plan import ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, connect
 from irontree.ports import Cancellation, Child, Forge, Progress, Renderer
@@ -112,7 +112,7 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
     A remote and a target branch that it does not name are the *approved* ones: to look at another branch in mid-work
     is no change. Raises EnvironmentRefused on a detached HEAD where no branch was approved: none could be meant.
     """
-    remote = approved.remote if approved else _default_remote(repository.remotes())
+    remote = approved.remote if approved else default_remote(repository.remotes())
     branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
     if branch is None:
         raise EnvironmentRefused(
@@ -120,11 +120,6 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
             remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
         )
     return config.policy(remote, branch)
-
-
-def _default_remote(remotes: tuple[str, ...]) -> str | None:
-    """`origin` if there is one, else the only or first one."""
-    return "origin" if "origin" in remotes else next(iter(remotes), None)
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:

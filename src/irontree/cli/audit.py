@@ -30,8 +30,7 @@ def run(context: Context) -> int:
 
 def as_json(found: tuple[Finding, ...]) -> dict[str, Any]:
     """`ok`, and `findings` with where, what and remedy (or null)."""
-    findings = [{"where": item.where, "what": item.what, "remedy": item.remedy or None} for item in found]
-    return {"ok": not found, "findings": findings}
+    return {"ok": not found, "findings": [item.as_json() for item in found]}
 
 
 def blocks(found: tuple[Finding, ...], looked_at: str) -> Iterator[Block]:

@@ -10,12 +10,12 @@ from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
 from irontree.cli.hints import OpenQuestion
-from irontree.cli.questions import asked_about, open_loops, open_questions, question_block
+from irontree.cli.questions import asked_about, open_questions, question_block
 from irontree.domain.state import TaskState
 from irontree.services import reconcile as service
 from irontree.services.approve import changed_since_approval
 from irontree.services.audit import RESTORE, Finding, lost_findings, stream_findings
-from irontree.services.loop import read_loops
+from irontree.services.loop import open_loops, read_loops
 from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
 from irontree.services.steps import follow_up
 from irontree.services.world import World, read_world
@@ -117,7 +117,7 @@ def _show(context: Context, found: tuple[Finding, ...], asked: tuple[OpenQuestio
 def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> dict[str, Any]:
     return {
         "ok": not found,
-        "findings": [{"where": item.where, "what": item.what, "remedy": item.remedy or None} for item in found],
+        "findings": [item.as_json() for item in found],
         "questions": [question.as_json() for question in asked],
     }
 

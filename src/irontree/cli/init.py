@@ -19,9 +19,10 @@ from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import Facts, Setting, default_remote, open_points, settings_for, settings_missing
+from irontree.cli.proposals import Facts, Setting, open_points, settings_for, settings_missing
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
+from irontree.domain.plan import default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Label
 from irontree.processes import Child, Children

@@ -13,7 +13,6 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.cli.questions import open_questions, question_block
 from irontree.domain.events import Record
-from irontree.domain.loop import OPEN
 from irontree.domain.loop_events import LoopEvent
 from irontree.services.loop import Loop, read_loop
 from irontree.services.narrate import say_loop_event
@@ -95,6 +94,6 @@ def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
 
 
 def _asked(app: App, world: World, loop: Loop) -> Iterator[Block]:
-    if loop.entity.status in OPEN:
+    if loop.is_open:
         mine = (asked for asked in open_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from irontree.cli.agent_programs import PROGRAMS, installed
 from irontree.config import Config
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import CheckCommand, default_remote
 
 CHECK: Final = "tests"
 """The name under which criteria cite the check: `(check: tests)`."""
@@ -101,11 +101,6 @@ def open_points(facts: Facts, config: Config) -> Iterator[str]:
         )
     if facts.default_branch is None and not config.publish.target_branch:
         yield "HEAD is on no branch: set publish.target_branch in .mino/config.yml, or `git switch` to a branch"
-
-
-def default_remote(remotes: tuple[str, ...]) -> str | None:
-    """`origin` if there is one, else the first."""
-    return "origin" if "origin" in remotes else next(iter(remotes), None)
 
 
 def _agent(facts: Facts) -> Iterator[Setting]:

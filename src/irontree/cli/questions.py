@@ -8,27 +8,11 @@ from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
-from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
-from irontree.services.loop import Loop, read_loops
+from irontree.services.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.world import World
-
-
-def open_loops(app: App) -> tuple[Loop, ...]:
-    """Loops that have not ended, oldest first."""
-    return still_open(read_loops(app)[0])
-
-
-def still_open(loops: Sequence[Loop]) -> tuple[Loop, ...]:
-    """Those of *loops* that have not ended."""
-    return tuple(loop for loop in loops if loop.entity.status in OPEN)
-
-
-def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
-    """The newest of these open loops that has this task in scope."""
-    return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
 def skipped(loops: Sequence[Loop]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
 from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import add_issue, add_json
-from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
+from irontree.cli.questions import asked_about, question_block
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
 from irontree.domain.events import IssueEvent, Record
@@ -23,6 +23,7 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage, coverage
 from irontree.services.history import failure_of
+from irontree.services.loop import loop_of, open_loops
 from irontree.services.narrate import say_issue_event
 from irontree.services.overview import title_of, waits_for
 from irontree.services.report import newest_results

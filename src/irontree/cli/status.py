@@ -13,12 +13,12 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.hints import OpenQuestion, step_command
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
-from irontree.cli.questions import given_up, open_questions, question_block, skipped, still_open
+from irontree.cli.questions import given_up, open_questions, question_block, skipped
 from irontree.cli.text import short_sha
 from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.loop import Loop, read_loops
+from irontree.services.loop import Loop, read_loops, still_open
 from irontree.services.overview import IssueRow, Overview, overview_of
 from irontree.services.world import World, read_world
 

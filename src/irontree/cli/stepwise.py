@@ -12,11 +12,12 @@ from irontree.cli.context import Context
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.finding import find_issue, refuse_beside_loop
 from irontree.cli.hints import OpenQuestion, step_command
-from irontree.cli.questions import asked_about, loop_of, open_loops, question_block
+from irontree.cli.questions import asked_about, question_block
 from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.services.history import failure_of
+from irontree.services.loop import loop_of, open_loops
 from irontree.services.narrate import say_issue_event
 from irontree.services.overview import SERVING, title_of
 from irontree.services.world import World, read_world

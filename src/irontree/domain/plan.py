@@ -88,6 +88,11 @@ class PublishPolicy(Value):
     target_branch: str
 
 
+def default_remote(remotes: tuple[str, ...]) -> str | None:
+    """`origin` if there is one, else the only or first one."""
+    return "origin" if "origin" in remotes else next(iter(remotes), None)
+
+
 class WorkspacePolicy(Value):
     """How the two private workspaces are prepared (ruling R4)."""
 

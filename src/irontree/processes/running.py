@@ -56,6 +56,16 @@ def abandon(process: subprocess.Popen[bytes], child: Child) -> None:
             pipe.close()
 
 
+def _end_of(pid: int) -> int | None:
+    """A descriptor that becomes readable at the end of the process; None on an old kernel, or in a strict sandbox."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
 class Running:
     """One child between its start and its end."""
 
@@ -94,11 +104,11 @@ class Running:
 
     @contextmanager
     def _waking_at_its_end(self) -> Iterator[None]:
-        """Let the selector see the child end; elsewhere than on Linux it is noticed with the next tick."""
-        if sys.platform != "linux":
+        """Let the selector see the child end; where the system has no such thing, the next tick notices it."""
+        end = _end_of(self._process.pid)
+        if end is None:
             yield
             return
-        end = os.pidfd_open(self._process.pid)
         try:
             self._selector.register(end, selectors.EVENT_READ)
             yield

@@ -216,11 +216,8 @@ class MemoryRepository:
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone."""
-        known = (
-            {path for sha in self.history(self.refs[LOG_REF]) for path in self.commits[sha].files}
-            if (LOG_REF in self.refs)
-            else set()
-        )
+        backups = self.history(self.refs[LOG_REF]) if LOG_REF in self.refs else ()
+        known = {path for sha in backups for path in self.commits[sha].files}
         return tuple(sorted(path for path in known if not (self.root / path).exists()))
 
     def history(self, sha: str) -> Iterator[str]:

@@ -34,6 +34,10 @@ class Finding:
         """In one line."""
         return f"{self.where}: {self.what}" + (f" -> {self.remedy}" if self.remedy else "")
 
+    def as_json(self) -> dict[str, str | None]:
+        """For a program; a remedy that there is none of is null."""
+        return {"where": self.where, "what": self.what, "remedy": self.remedy or None}
+
 
 def audit(app: App) -> tuple[Finding, ...]:
     """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""

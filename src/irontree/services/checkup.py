@@ -95,7 +95,7 @@ def aggregate(app: App, issue_number: int) -> TaskState:
     world = read_world(app)
     state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
     children = world.children.get(state.task_key, ())
-    waiting = [key for key in children if not (key in world.states and world.states[key].done)]
+    waiting = [key for key in children if not world.is_done(key)]
     if waiting or not children:
         raise NotEligible(
             f"issue-{issue_number} cannot be aggregated: {', '.join(waiting) or 'it has no children'} not done",

@@ -6,7 +6,7 @@ Loop events win over the entity file; the entity is rewritten from them, `budget
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from irontree.domain.decide import Decision, Halt, Scope, decide
 from irontree.domain.graph import Graph
 from irontree.domain.ids import intent_hash
 from irontree.domain.ids import loop_id as new_loop_id
-from irontree.domain.loop import ENDED, OPEN, TRANSITIONS_KEPT, LoopEntity, Transition
+from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition
 from irontree.domain.loop_events import (
     LoopBudgetExtended,
     LoopCancelled,
@@ -44,6 +44,11 @@ class Loop:
     def id(self) -> str:
         """Its loop id."""
         return self.entity.loop_id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still go on."""
+        return self.entity.status in OPEN
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -80,7 +85,7 @@ def loop_for(app: App, plan: Plan, intent: str) -> Loop:
     """
     keys = tuple(node.task_key for node in plan.nodes)
     world = read_world(app)
-    finished = all(key in world.states and world.states[key].done for key in keys)
+    finished = all(world.is_done(key) for key in keys)
     fitting = (*OPEN, "completed") if finished else OPEN
     known = (found for found in reversed(read_loops(app)[0]) if found.entity.status in fitting)
     found = next((found for found in known if set(found.entity.task_keys) == set(keys)), None)
@@ -124,7 +129,7 @@ def replace_open(app: App, plan: Plan) -> None:
 def open_loop_of(app: App, spec_path: str) -> Loop | None:
     """The newest open loop over that document."""
     of_document = (found for found in reversed(read_loops(app)[0]) if found.entity.resolved_query == spec_path)
-    return next((found for found in of_document if found.entity.status in OPEN), None)
+    return next((found for found in of_document if found.is_open), None)
 
 
 def replacement(app: App, loop_id: str) -> Loop | None:
@@ -151,7 +156,7 @@ def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
 def _is_replaced(loop: Loop, spec_path: str, keys: Collection[str]) -> bool:
     """Whether this open loop of the same document is over other tasks than *keys*."""
     entity = loop.entity
-    return entity.status in OPEN and entity.resolved_query == spec_path and set(entity.task_keys) != set(keys)
+    return loop.is_open and entity.resolved_query == spec_path and set(entity.task_keys) != set(keys)
 
 
 def read_loop(app: App, loop_id: str) -> Loop:
@@ -177,6 +182,21 @@ def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
         except (NotEligible, LogDamaged) as error:
             problems.append(error.message)
     return tuple(loops), tuple(problems)
+
+
+def open_loops(app: App) -> tuple[Loop, ...]:
+    """Loops that have not ended, oldest first."""
+    return still_open(read_loops(app)[0])
+
+
+def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
+    """Those of *loops* that have not ended."""
+    return tuple(loop for loop in loops if loop.is_open)
+
+
+def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
+    """The newest of these open loops that has this task in scope."""
+    return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
 def next_decision(app: App, loop_id: str) -> Decision:
@@ -216,7 +236,7 @@ def settle(app: App, loop_id: str, outcome: str) -> None:
 def halt(app: App, loop_id: str, reason: Halt) -> Loop:
     """Record that the loop stopped for a person; nothing if it has halted already. One without tasks is cancelled."""
     loop = read_loop(app, loop_id)
-    if not loop.keys and loop.entity.status in OPEN:  # a skip was cut short behind its last task
+    if not loop.keys and loop.is_open:  # a skip was cut short behind its last task
         return cancel(app, loop_id, app.origin.actor, reason=NOTHING_LEFT)
     if loop.entity.status != "running":
         return loop
@@ -279,8 +299,7 @@ def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
     """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
     graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
     affected = graph.cascade(task_key)
-    done = {key for key, state in world.states.items() if state.done}
-    return tuple(key for key in loop.keys if key in affected and key not in done)
+    return tuple(key for key in loop.keys if key in affected and not world.is_done(key))
 
 
 def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
@@ -292,7 +311,7 @@ def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
 
 def require_open(loop: Loop) -> Loop:
     """The loop itself; raises NotEligible if it has ended."""
-    if loop.entity.status in ENDED:
+    if not loop.is_open:
         raise NotEligible(f"Loop {loop.id} is {loop.entity.status}", remedy="start a new one: `irontree task SPEC.md`")
     return loop
 

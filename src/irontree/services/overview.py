@@ -110,7 +110,7 @@ def waits_for(world: World, task_key: str) -> tuple[str, ...]:
     if node is None:
         return ()
     needed = world.children.get(task_key, ()) if node.executability == "container" else node.depends_on
-    return tuple(key for key in needed if not (key in world.states and world.states[key].done))
+    return tuple(key for key in needed if not world.is_done(key))
 
 
 def _parent(world: World, task_key: str) -> str | None:
@@ -151,7 +151,7 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         status=entity.status,
         halt_reason=entity.halt_reason,
         halt_at=entity.halt_at_task_key,
-        done=sum(1 for key in keys if key in world.states and world.states[key].done),
+        done=sum(map(world.is_done, keys)),
         total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.domain.halt import halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.services.approve import approve_reverted
 from irontree.services.brief import write_brief
 from irontree.services.deliver import deliver
 from irontree.services.loop import replace_open
-from irontree.services.preflight import block
 from irontree.services.publish import cut_short, publish
 from irontree.services.run import recover
 from irontree.services.world import World, read_world
@@ -61,21 +59,6 @@ def _finish_publications(app: App) -> None:
             publish(app, plan)
         except (RemoteFailed, EnvironmentRefused, ConfigRefused) as error:
             app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
-
-
-def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
-    """Settle what was cut off, and record that the work on this issue was stopped: a person says how to go on.
-
-    Nothing is recorded where a person is asked already. The caller holds the driver lock.
-    """
-    settle_leftovers(app)
-    state = read_world(app).state(issue_number)
-    if state.done or halt_of(state):
-        return state
-    state = block(app, state, "cancelled", reason)
-    deliver(app, issue_number)
-    write_brief(app, read_world(app), state)
-    return state
 
 
 def _cut_off(world: World, state: TaskState) -> bool:

@@ -8,7 +8,6 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
 from irontree.domain.halt import RULE, HaltRule, halt_of
-from irontree.domain.loop import ENDED
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services import checkup, loop, run, verify
@@ -98,6 +97,20 @@ def follow_up(app: App, state: TaskState) -> None:
     write_brief(app, read_world(app), state)
 
 
+def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
+    """Settle what was cut off, and record that the work on this issue was stopped: a person says how to go on.
+
+    Nothing is recorded where a person is asked already. The caller holds the driver lock.
+    """
+    settle_leftovers(app)
+    state = read_world(app).state(issue_number)
+    if state.done or halt_of(state):
+        return state
+    state = block(app, state, "cancelled", reason)
+    follow_up(app, state)
+    return state
+
+
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
     """The question that the newest event of this issue raises."""
     return Question(
@@ -153,7 +166,7 @@ def _left(found: loop.Loop, state: TaskState) -> str | None:
     """Why this issue is none of the loop's business any more, its questions included (ruling R17)."""
     if state.task_key in found.cancelled:
         return "skipped in this loop"
-    if found.entity.status in ENDED:
+    if not found.is_open:
         return f"its loop is {found.entity.status}"
     return None
 

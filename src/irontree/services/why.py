@@ -8,7 +8,6 @@ from typing import Final, Literal
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import choices
-from irontree.domain.loop import OPEN
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.loop import Loop, read_loops, scope_of
@@ -68,16 +67,12 @@ def _loop_over(app: App, task_key: str) -> Loop | None:
     return next((loop for loop in reversed(read_loops(app)[0]) if task_key in loop.entity.task_keys), None)
 
 
-def _is_open(loop: Loop) -> bool:
-    return loop.entity.status in OPEN
-
-
 def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:
     if state.done:
         return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
     if (skipped := _skipped(world, state, loop)) is not None:
         return "skipped", *skipped
-    loop = loop if loop and _is_open(loop) else None
+    loop = loop if loop and loop.is_open else None
     if rule := world.halt_of(state):
         detail = state.problem or state.blocking_check
         words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None))

@@ -52,6 +52,11 @@ class World:
             )
         return self.plans[state.task_key]
 
+    def is_done(self, task_key: str) -> bool:
+        """Whether that task has an issue, and it is done."""
+        state = self.states.get(task_key)
+        return state is not None and state.done
+
     def halt_of(self, state: TaskState) -> HaltRule | None:
         """The rule that halts at this issue; None if it may go on, and for a task that was cancelled."""
         return None if state.task_key in self.cancelled else halt_of(state)
@@ -123,7 +128,7 @@ def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple
         nodes={key: node for key, (_, node) in in_force.items()},
         children={key: tuple(keys) for key, keys in children.items()},
         replays=replays,
-        cancelled=frozenset(key for key in removed if not (key in states and states[key].done)),
+        cancelled=frozenset(removed - {key for key, state in states.items() if state.done}),
         problems=problems,
     )
 

@@ -16,7 +16,7 @@ from irontree.store.files import Disk, disk_errors
 from irontree.store.folders import StreamFolder, append_durably
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
-from irontree.store.streams import ISSUE_FORM, read_stream, replied_file
+from irontree.store.streams import ISSUE_FORM, issue_stream, number_in, replied_file
 
 STREAM_NAME = re.compile(r"issue-([1-9]\d*)")
 
@@ -35,8 +35,7 @@ class FileEventLog:
 
     def read(self, issue_number: int) -> Stream:
         """All events of the issue; unreadable files become problems, never exceptions."""
-        found = read_stream(ISSUE_FORM, self._files(issue_number), issue_number)
-        return Stream(found.records, found.problems, found.highest_sequence)
+        return issue_stream(self._files(issue_number), issue_number)
 
     def append(
         self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
@@ -92,9 +91,7 @@ class FileEventLog:
     def read_archived(self, name: str) -> Stream:
         """All events of a stream that was moved away; unreadable files become problems."""
         path = self._layout.archive / name / "events"
-        number = int(name.removeprefix("issue-").partition("-")[0])
-        found = read_stream(ISSUE_FORM, StreamFolder(path, self._layout.shown(path)), number)
-        return Stream(found.records, found.problems, found.highest_sequence)
+        return issue_stream(StreamFolder(path, self._layout.shown(path)), number_in(name))
 
     def _archive_folder(self, issue_number: int, revision: str) -> Path:
         """The first free name: a folder without `events` is a move that was cut short."""

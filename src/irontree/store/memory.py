@@ -25,7 +25,9 @@ from irontree.store.streams import (
     LOOP_EVENT_BYTES,
     LOOP_FORM,
     Form,
+    issue_stream,
     next_file,
+    number_in,
     read_stream,
     replied_file,
     utc_text,
@@ -77,8 +79,7 @@ class MemoryEventLog:
 
     def read(self, issue_number: int) -> Stream:
         """All events of the issue; unreadable files become problems."""
-        found = read_stream(ISSUE_FORM, self.files(issue_number), issue_number)
-        return Stream(found.records, found.problems, found.highest_sequence)
+        return issue_stream(self.files(issue_number), issue_number)
 
     def append(
         self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
@@ -111,9 +112,7 @@ class MemoryEventLog:
 
     def read_archived(self, name: str) -> Stream:
         """All events of a stream that was moved away."""
-        number = int(name.removeprefix("issue-").partition("-")[0])
-        found = read_stream(ISSUE_FORM, self.archived[name], number)
-        return Stream(found.records, found.problems, found.highest_sequence)
+        return issue_stream(self.archived[name], number_in(name))
 
 
 class MemoryLoopLog:

@@ -19,7 +19,7 @@ from irontree.domain.chain import event_digest
 from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
 from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
-from irontree.ports import Problem
+from irontree.ports import Problem, Stream
 from irontree.store.codec import EVENT_BYTES, read_mapping, write_mapping
 from irontree.store.documents import first_error
 
@@ -121,6 +121,17 @@ def read_stream(form: Form[E], files: EventFiles, owner: object) -> Contents[E]:
         except IrontreeError as error:
             problems.append(Problem(path, error.message.removeprefix(path).lstrip(":, ")))
     return Contents(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
+
+
+def issue_stream(files: EventFiles, issue_number: int) -> Stream:
+    """All events of an issue; unreadable files become problems, never exceptions."""
+    found = read_stream(ISSUE_FORM, files, issue_number)
+    return Stream(found.records, found.problems, found.highest_sequence)
+
+
+def number_in(archive_name: str) -> int:
+    """The issue whose earlier stream a folder of that name holds: `issue-{N}-rev-{revision}`."""
+    return int(archive_name.removeprefix("issue-").partition("-")[0])
 
 
 def _numbered(files: EventFiles) -> list[tuple[int, str]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.agent_programs import PROGRAMS
-from irontree.cli.proposals import Facts, default_remote, open_points, settings_for, settings_missing
+from irontree.cli.proposals import Facts, open_points, settings_for, settings_missing
 from irontree.config import Agent, Config, Publish, Verify
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import CheckCommand, default_remote
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
 
