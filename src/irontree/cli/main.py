@@ -73,9 +73,12 @@ def entry() -> None:
     """Be the console script."""
     import gc
 
-    # A command makes tens of thousands of objects that live until it ends; looking for garbage among them is waste.
+    # A command makes tens of thousands of objects that live until it ends; looking for garbage among them is waste,
+    # in its course and once more at its end.
     gc.set_threshold(100_000)
-    sys.exit(main())
+    code = main()
+    gc.freeze()
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

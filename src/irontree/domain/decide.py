@@ -94,16 +94,17 @@ def decide(scope: Scope) -> Decision:
     workspace, which publication and the next attempt use too (ruling R11).
     """
     states = [scope.states[key] for key in scope.keys if key in scope.states]
-    if states and len(states) == len(scope.keys) and all(state.done for state in states):
+    left = [state for state in states if not state.done]  # most of a long loop is done: it is looked at once
+    if states and not left and len(states) == len(scope.keys):
         return Halt("goal_reached")
-    step = _best_step(scope, states)
+    step = _best_step(scope, left)
     if isinstance(step, Recover):
         return step
-    halt = _first_halt(states)
+    halt = _first_halt(left)
     if halt:
         return halt
     if step is None:
-        return Halt("protocol_gap", detail=_what_is_left(scope, states))
+        return Halt("protocol_gap", detail=_what_is_left(scope, left))
     if scope.budget_left <= 0:
         return Halt("loop_budget_exhausted")
     return step
@@ -181,9 +182,9 @@ def _done(scope: Scope, key: str) -> bool:
     return state is not None and state.done
 
 
-def _what_is_left(scope: Scope, states: Iterable[TaskState]) -> str:
+def _what_is_left(scope: Scope, left: Iterable[TaskState]) -> str:
     unpublished = sorted(key for key in scope.keys if key not in scope.states)
-    waiting = [state.task_key for state in sorted(states, key=_tie) if not state.done]
+    waiting = [state.task_key for state in sorted(left, key=_tie)]
     return "; ".join(_waits_for(scope, key) for key in [*unpublished, *waiting][:_LISTED]) or "no task is in scope"
 
 
