@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from irontree.processes.limits import MARK
 
 KILL_SECONDS = 5.0
 KILL_PAUSE = 0.01
+EXEC_LOOKS, EXEC_PAUSE = 3, 0.001
 
 
 def identify(pid: int, mark: str, argv: Sequence[str]) -> Child:
@@ -41,13 +43,11 @@ def is_owned(child: Child) -> bool:
 
 def family(child: Child, *, sure: bool) -> list[psutil.Process]:
     """Those that live: the child's group and descendants if we are *sure* of its pid, and all that bear its mark."""
-    descendants = _descendants(child.pid) if sure else set()
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid in descendants or (sure and _group(process.pid) == child.pgid) or _bears(process, child.mark)
-        if _lives(process)
-    ]
+    pids = psutil.pids()
+    found = {pid for pid in pids if _bears(pid, child.mark)}
+    if sure:
+        found |= _descendants(child.pid) | {pid for pid in pids if _group(pid) == child.pgid}
+    return [process for pid in sorted(found) for process in _living(pid)]
 
 
 def send(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
@@ -82,11 +82,33 @@ def _group(pid: int) -> int | None:
         return None
 
 
-def _bears(process: psutil.Process, mark: str) -> bool:
+def _bears(pid: int, mark: str) -> bool:
+    """Whether its environment has our mark; after each child all processes are looked at, so this must be quick."""
     try:
-        return process.environ().get(MARK) == mark
+        if sys.platform != "linux":
+            return psutil.Process(pid).environ().get(MARK) == mark
+        return f"\0{MARK}={mark}\0".encode() in b"\0" + _variables(pid)
     except (psutil.Error, OSError):
         return False
+
+
+def _variables(pid: int) -> bytes:
+    """Its environment as Linux shows it. For a moment within execve it shows none: that is looked at again."""
+    for _ in range(EXEC_LOOKS):
+        with open(f"/proc/{pid}/environ", "rb", buffering=0) as variables:  # noqa: PTH123  (a third of the time)
+            if found := variables.read():
+                return found
+        Path(f"/proc/{pid}/exe").readlink()  # fails for what has ended, and for the kernel's own
+        time.sleep(EXEC_PAUSE)
+    return b""
+
+
+def _living(pid: int) -> Iterator[psutil.Process]:
+    """The process itself, if it lives."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        if _lives(process):
+            yield process
 
 
 def _lives(process: psutil.Process) -> bool:
