@@ -1,4 +1,4 @@
-"""`irontree config`: every setting, its value, where it comes from; `config schema` as JSON Schema."""
+"""`irontree config`: every setting, its value, where it comes from; `config schema` and `plan-schema` for programs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import BaseModel
+
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.config import Config, Section, load_config
-from irontree.domain.plan import CheckCommand, PublishPolicy
+from irontree.domain.plan import CheckCommand, Plan, PublishPolicy
 from irontree.errors import EnvironmentRefused
 
 if TYPE_CHECKING:
     from irontree.app import App
 
 UNSET: Final = "(unset)"
+SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": Plan}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,20 @@ class Setting:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take `schema`, or nothing."""
-    parser.add_argument("what", metavar="schema", nargs="?", choices=("schema",), help="print the JSON Schema instead")
+    """Take the name of a schema, or nothing."""
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=tuple(SCHEMAS),
+        help="print a JSON Schema instead: of .mino/config.yml, or of the plans below .mino/plans/",
+    )
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print all settings, or the schema, which needs no repository."""
-    if context.options.what == "schema":
-        context.console.dump(Config.model_json_schema(by_alias=True))
+    """Print all settings, or a schema, which needs no repository."""
+    if context.options.what:
+        context.console.dump(SCHEMAS[context.options.what].model_json_schema(by_alias=True))
         return 0
     app = context.look()
     path = app.repository.root / ".mino" / "config.yml"

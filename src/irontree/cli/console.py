@@ -18,6 +18,7 @@ from irontree.errors import IrontreeError, RequirementsRefused
 
 _FAINT: Final = "\x1b[2m"
 _PLAIN: Final = "\x1b[0m"
+_CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Console:
     def write(self, text: str) -> None:
         """Print *text* to the letter: a document, a schema."""
         self.out.write(text)
+
+    def clear(self) -> None:
+        """Begin a new page: an empty screen on a terminal, nothing elsewhere."""
+        if self.draws and not self.json:
+            self.out.write(_CLEAR)
 
     def note(self, text: str) -> None:
         """Say what is going on; never the reason for work to end, wherever stderr leads."""

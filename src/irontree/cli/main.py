@@ -46,6 +46,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "loops": "loops, or one loop with its transitions",
             "audit": "re-derive the whole log and name what in it is not sound",
             "config": "every setting, its value and where it comes from",
+            "doctor": "look for what would keep the work from going on, before it begins",
+        },
+        "shell": {
+            "completion": "print a script that completes verbs and options",
         },
     }
 )
@@ -95,9 +99,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def verb_parser(verb: str) -> Parser:
     """The parser of everything behind *verb*."""
     parser = Parser(prog=f"irontree {verb}", description=f"{VERBS[verb][0].upper()}{VERBS[verb][1:]}.")
+    fill_parser(verb, parser)
+    return parser
+
+
+def fill_parser(verb: str, parser: argparse.ArgumentParser) -> None:
+    """Add what may be typed behind *verb*."""
     _load(verb).add_arguments(parser)
     _add_folder(parser)
-    return parser
 
 
 def top_parser() -> Parser:
@@ -184,7 +193,7 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 def _verb_list() -> Iterator[str]:
     for group, verbs in GROUPS.items():
         yield f"{group}:"
-        yield from (f"  {verb:<9}{text}" for verb, text in verbs.items())
+        yield from (f"  {verb:<11}{text}" for verb, text in verbs.items())
     yield "\n`irontree VERB --help` says what each one takes."
 
 

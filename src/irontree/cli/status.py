@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
@@ -22,6 +25,8 @@ from irontree.services.loop import Loop, read_loops, still_open
 from irontree.services.overview import IssueRow, Overview, overview_of
 from irontree.services.world import World, read_world
 
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks of `--watch`; an unchanged log costs a stat of each file."""
 STYLES: Final[dict[str, Style]] = {
     Phase.RUNNING: "busy",
     Phase.COMMITTED: "busy",
@@ -48,19 +53,40 @@ class Glance:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments of its own."""
+    """Take whether to go on looking."""
+    parser.add_argument("--watch", action="store_true", help="go on looking, and print it again with each change")
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print everything at a glance."""
+    """Print everything at a glance; with `--watch`, again with each change, until Ctrl-C."""
     app = context.look()
+    if not context.options.watch:
+        _show(context, look(app))
+        return OK
+    shown = None
+    with suppress(KeyboardInterrupt):
+        while True:
+            glance = look(app)
+            if glance != shown:
+                context.console.clear()
+                _show(context, glance)
+                context.console.flush()
+            shown = glance
+            time.sleep(LOOK_EVERY)
+    return OK
+
+
+def _show(context: Context, glance: Glance) -> None:
+    context.console.show(lambda: as_json(glance), blocks(glance))
+
+
+def look(app: App) -> Glance:
+    """Read everything at a glance."""
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    glance = Glance(found, open_questions(app, world, loops), skipped(loops), next_command(world, loops))
-    context.console.show(lambda: as_json(glance), blocks(glance))
-    return OK
+    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(world, loops))
 
 
 def next_command(world: World, loops: Sequence[Loop]) -> str:

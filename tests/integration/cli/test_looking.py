@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -19,6 +20,7 @@ from irontree.bootstrap import open_app
 from irontree.domain.decide import Halt
 from irontree.services import loop as loops
 from irontree.services.world import read_world
+from tests.integration.cli.conftest import CONFIG
 from tests.support.store import LOOP_ID, entity
 
 SHOW_KEYS = {
@@ -383,3 +385,58 @@ def test_output_that_the_locale_cannot_encode_crashes_nothing(shell):
         env=os.environ | {"PYTHONIOENCODING": "ascii"},
     )
     assert b"Gr??e ? Ma?" in done.stdout
+
+
+# --- doctor, status --watch ---------------------------------------------------------------------------------
+
+
+def test_doctor_finds_a_repository_that_is_ready_ready(shell):
+    typed = shell("doctor")
+    assert typed.code == 0, typed.out
+    assert "sound: 3 issue(s)" in typed.out
+    assert "ready; code goes to origin main" in typed.out
+
+
+def test_doctor_names_everything_that_is_in_the_way_with_what_to_do(shell):
+    (shell.root / "half-done.txt").write_text("mine")
+    shell.configure(CONFIG.format(agent="no-such-agent"))
+    typed = shell("doctor", "--json")
+    assert typed.code == 1
+    bad = {item["what"]: item for item in typed.data["findings"] if item["verdict"] == "bad"}
+    assert set(bad) == {"agent.command", "dirty-working-tree"}
+    assert all(item["remedy"] for item in bad.values())
+
+
+def test_doctor_outside_a_repository_still_looks_at_the_machine(shell, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    typed = replace(shell, root=tmp_path / "elsewhere")("doctor")
+    assert typed.code == 0
+    assert "-> " in typed.out
+
+
+def test_doctor_changes_nothing(shell):
+    before = files(shell.root)
+    shell("doctor")
+    assert files(shell.root) == before
+
+
+def test_a_watched_status_is_printed_again_when_something_happens_and_ends_with_ctrl_c(shell):
+    program = Path(sys.executable).parent / "irontree"
+    with subprocess.Popen(
+        [program, "-C", shell.root, "status", "--watch"], stdout=subprocess.PIPE, text=True
+    ) as watching:
+        first = _page(watching)
+        shell("run", "issue-1")
+        second = _page(watching)
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(timeout=30) == 0
+    assert "irontree run issue-1" in first
+    assert "irontree verify issue-1" in second
+
+
+def _page(watching: subprocess.Popen[str]) -> str:
+    """The next page that says what to do next: while the agent is at work there are others."""
+    page = ""
+    while "irontree run issue-" not in page and "irontree verify issue-" not in page:
+        page += watching.stdout.readline()
+    return page

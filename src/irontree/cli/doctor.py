@@ -1,0 +1,200 @@
+"""`irontree doctor`: what on this machine and in this repository would keep the work from going on. Changes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+import platformdirs
+from packaging.requirements import Requirement
+
+from irontree import __version__
+from irontree.app import App
+from irontree.cli.agent_programs import PROGRAMS, require_agent
+from irontree.cli.blocks import Block, Cell, Style, Table
+from irontree.cli.context import Context
+from irontree.cli.exit_codes import OK, REFUSED
+from irontree.cli.parser import add_json
+from irontree.errors import IrontreeError, NotARepository
+from irontree.services.audit import audit
+from irontree.services.world import read_world
+from irontree.store.locks import flock_works
+
+Verdict = Literal["good", "note", "bad"]
+_STYLES: Final[dict[Verdict, Style]] = {"good": "good", "note": "asks", "bad": "bad"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `note`: the work goes on with it, but a person may want to know."""
+
+    verdict: Verdict
+    what: str
+    found: str
+    remedy: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take nothing but the form of the output."""
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Print what was looked at; 1 if something is in the way."""
+    found = (*machine(os.environ), *repository(context, os.environ))
+    bad = any(item.verdict == "bad" for item in found)
+    context.console.show(lambda: {"ok": not bad, "findings": [asdict(item) for item in found]}, blocks(found))
+    return REFUSED if bad else OK
+
+
+def blocks(found: tuple[Finding, ...]) -> Iterator[Block]:
+    """The same for people."""
+    rows = tuple((Cell(f.verdict, _STYLES[f.verdict]), f.what, _with_remedy(f)) for f in found)
+    yield Table(("", "LOOKED AT", "FOUND"), rows)
+
+
+def _with_remedy(finding: Finding) -> str:
+    return f"{finding.found} -> {finding.remedy}" if finding.remedy else finding.found
+
+
+# --- the machine --------------------------------------------------------------------------------------------
+
+
+def machine(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Programs, libraries and folders, wherever the repository is."""
+    yield Finding("good", "irontree", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
+    yield from _libraries()
+    yield _git(environment)
+    yield _agents(environment)
+    for name, folder in (("cache", platformdirs.user_cache_path()), ("state", platformdirs.user_state_path())):
+        yield _folder(name, folder / "irontree")
+    yield _server(environment)
+
+
+def _libraries() -> Iterator[Finding]:
+    """Whether what is installed is what this version was made for: another Prefect or FastAPI breaks flows."""
+    wrong = tuple(misfits(metadata.requires("irontree") or []))
+    if not wrong:
+        yield Finding("good", "libraries", f"as needed; Prefect {metadata.version('prefect')}")
+    for what in wrong:
+        yield Finding("bad", "libraries", what, "install irontree afresh, into an environment of its own")
+
+
+def misfits(requirements: list[str]) -> Iterator[str]:
+    """What is installed in another version than *requirements* (as in a package's metadata) say, or is not there."""
+    for requirement in map(Requirement, requirements):
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            yield f"{requirement.name} is missing"
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            yield f"{requirement.name} is {version}, but {requirement.specifier} is needed"
+
+
+def _git(environment: Mapping[str, str]) -> Finding:
+    path = shutil.which("git", path=environment.get("PATH", os.defpath))
+    return Finding("good", "git", path) if path else Finding("bad", "git", "not on PATH", "install git")
+
+
+def _agents(environment: Mapping[str, str]) -> Finding:
+    path = environment.get("PATH", os.defpath)
+    there = [agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)]
+    if there:
+        return Finding("good", "agents", ", ".join(there))
+    known = ", ".join(agent.program for agent in PROGRAMS)
+    return Finding("note", "agents", f"none of {known} is on PATH", "any program will do: agent.command")
+
+
+def _folder(name: str, folder: Path) -> Finding:
+    """Whether we could write there: workspaces are in the one, the private server in the other."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if os.access(there, os.W_OK | os.X_OK):
+        return Finding("good", f"{name} folder", str(folder))
+    return Finding(
+        "bad", f"{name} folder", f"{there} is not writable", f"make it writable, or set XDG_{name.upper()}_HOME"
+    )
+
+
+def _server(environment: Mapping[str, str]) -> Finding:
+    from irontree.flows.local.server_state import ServerState
+    from irontree.flows.local.settings import chosen_api_url, state_folder
+
+    configured = chosen_api_url(environment, None)
+    if configured:
+        return Finding("note", "Prefect server", f"{configured}, from PREFECT_API_URL")
+    home = state_folder()
+    address = ServerState(home).address() if home.is_dir() else None
+    if address:
+        return Finding("good", "Prefect server", f"the private one runs: {address.api_url}")
+    return Finding("good", "Prefect server", "the private one is not running; it starts with the first loop")
+
+
+# --- the repository -----------------------------------------------------------------------------------------
+
+
+def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """The repository that the folder is in; nothing of it where there is none."""
+    try:
+        app = context.look()
+    except NotARepository as error:
+        yield Finding("note", "repository", error.message, error.remedy or "")
+        return
+    except IrontreeError as error:
+        yield _bad("repository", error)
+        return
+    yield Finding("good", "repository", f"{app.repository.root}, id {app.repository.id}")
+    yield _locks(app)
+    yield from _runway(app, environment)
+    yield _log(app)
+
+
+def _bad(what: str, error: IrontreeError) -> Finding:
+    return Finding("bad", what, error.message, error.remedy or "")
+
+
+def _locks(app: App) -> Finding:
+    if flock_works(app.repository.root / ".mino"):
+        return Finding("good", "locks", "the file system has working locks")
+    return Finding("bad", "locks", "this file system has no working locks", "keep the repository on a local disk")
+
+
+def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """What would keep an attempt from beginning now, by today's configuration."""
+    try:
+        policy = app.policy(None)
+    except IrontreeError as error:
+        yield _bad("configuration", error)
+        return
+    yield Finding("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
+    try:
+        require_agent(policy.agent.command)
+        yield Finding("good", "agent.command", " ".join(policy.agent.command))
+    except IrontreeError as error:
+        yield _bad("agent.command", error)
+    unset = [name for name in policy.agent.environment if name not in environment]
+    if unset:
+        yield Finding("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
+    documents = {plan.spec_path for plan in read_world(app).plans.values()}
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=tuple(documents))
+    for blocker in found:
+        yield Finding("bad", blocker.check, blocker.message, blocker.remedy)
+    if not found:
+        where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
+        yield Finding("good", "checkout", f"ready; code goes to {where}")
+
+
+def _log(app: App) -> Finding:
+    found = audit(app)
+    if found:
+        return Finding("bad", "event log", f"{len(found)} finding(s), the first: {found[0].line()}", "irontree audit")
+    return Finding("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")

@@ -1,0 +1,57 @@
+"""What `doctor` says of the machine, from what it is shown."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from irontree.cli.blocks import plain
+from irontree.cli.doctor import Finding, blocks, machine, misfits
+
+
+def found_in(environment: dict[str, str]) -> dict[str, Finding]:
+    return {finding.what: finding for finding in machine(environment)}
+
+
+@pytest.fixture
+def program(tmp_path):
+    def make(name: str) -> str:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+        return str(tmp_path)
+
+    return make
+
+
+def test_this_environment_has_the_libraries_that_are_needed():
+    assert found_in(dict(os.environ))["libraries"].verdict == "good"
+
+
+def test_a_library_of_another_version_and_a_missing_one_are_named_with_what_is_needed():
+    wrong = tuple(misfits(["pydantic<2", "no-such-thing>=1", "rich>=13", "pytest<1; extra == 'dev'"]))
+    assert len(wrong) == 2
+    assert wrong[0].startswith("pydantic is 2.")
+    assert wrong[0].endswith("but <2 is needed")
+    assert wrong[1] == "no-such-thing is missing"
+
+
+def test_without_git_nothing_goes(tmp_path):
+    finding = found_in({"PATH": str(tmp_path)})["git"]
+    assert (finding.verdict, finding.remedy) == ("bad", "install git")
+
+
+def test_agents_on_the_path_are_named_and_none_is_no_obstacle(program, tmp_path):
+    assert found_in({"PATH": str(tmp_path)})["agents"].verdict == "note"
+    assert found_in({"PATH": program("codex")})["agents"].found == "codex"
+
+
+def test_a_configured_server_is_named_with_where_the_setting_is_from():
+    finding = found_in({"PATH": "", "PREFECT_API_URL": "http://prefect.example/api"})["Prefect server"]
+    assert finding.found == "http://prefect.example/api, from PREFECT_API_URL"
+
+
+def test_a_remedy_stands_behind_what_was_found():
+    found = (Finding("bad", "git", "not on PATH", "install git"), Finding("good", "locks", "working"))
+    lines = list(plain(blocks(found)))
+    assert lines[1:] == ["bad   git        not on PATH -> install git", "good  locks      working"]
