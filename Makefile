@@ -33,7 +33,7 @@ check: $(STAMP) ## formatting, lint and types, without running anything
 	$(BIN)/mypy
 
 test: check ## everything CI runs
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --no-loadscope-reorder $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 format: $(STAMP) ## put the formatting right
 	$(BIN)/ruff check --fix .
@@ -43,7 +43,7 @@ demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
 
 soak: $(STAMP) ## every kill point, not only the first of each kind (20 minutes)
-	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/integration/crash
+	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile tests/integration/crash
 
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build

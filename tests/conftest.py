@@ -46,20 +46,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: the flows on one worker, whole demos on another; the rest fills the gaps."""
+    """Begin with what takes longest, flows and whole demos, which mostly wait; the rest fills the gaps."""
     items.sort(key=lambda item: _LONGEST_FIRST.get(_folder(item.nodeid), len(_LONGEST_FIRST)))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file stays on one worker, and so do all tests of a folder that share a Prefect server or start their own."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByFile(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return folder if (folder := _folder(nodeid)) in _LONGEST_FIRST else nodeid.partition("::")[0]
-
-    return ByFile(config, log)
 
 
 def _folder(nodeid: str) -> str:

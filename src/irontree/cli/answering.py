@@ -79,7 +79,7 @@ def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> N
 def expected_numbers(requirements: Requirements, states: Mapping[str, TaskState]) -> dict[str, int]:
     """The issue numbers of the document's tasks by key: those they have, and what new ones get, one after another."""
     after = itertools.count(1 + max((state.issue_number for state in states.values()), default=0))
-    order = (node.task_key for node in publication_order(requirements))
+    order = (node.task_key for node in publication_order(requirements.nodes))
     return {key: states[key].issue_number if key in states else next(after) for key in order}
 
 

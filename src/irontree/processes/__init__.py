@@ -214,7 +214,7 @@ def _start_guard() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [SHELL, "-c", _GUARD, "irontree-guard"],
         cwd="/",
-        env={},
+        env={"IRONTREE_GUARD": "1"},  # who looks for the children of others waits where there is no environment
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

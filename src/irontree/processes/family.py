@@ -44,7 +44,7 @@ def is_owned(child: Child) -> bool:
 def family(child: Child, *, sure: bool) -> list[psutil.Process]:
     """Those that live: the child's group and descendants if we are *sure* of its pid, and all that bear its mark."""
     pids = psutil.pids()
-    found = {pid for pid in pids if _bears(pid, child.mark)}
+    found = {pid for pid in pids if _bears(pid, child)}
     if sure:
         found |= _descendants(child.pid) | {pid for pid in pids if _group(pid) == child.pgid}
     return [process for pid in sorted(found) for process in _living(pid)]
@@ -82,25 +82,32 @@ def _group(pid: int) -> int | None:
         return None
 
 
-def _bears(pid: int, mark: str) -> bool:
+def _bears(pid: int, child: Child) -> bool:
     """Whether its environment has our mark; after each child all processes are looked at, so this must be quick."""
     try:
         if sys.platform != "linux":
-            return psutil.Process(pid).environ().get(MARK) == mark
-        return f"\0{MARK}={mark}\0".encode() in b"\0" + _variables(pid)
+            return psutil.Process(pid).environ().get(MARK) == child.mark
+        return f"\0{MARK}={child.mark}\0".encode() in b"\0" + _variables(pid, child)
     except (psutil.Error, OSError):
         return False
 
 
-def _variables(pid: int) -> bytes:
+def _variables(pid: int, child: Child) -> bytes:
     """Its environment as Linux shows it. For a moment within execve it shows none: that is looked at again."""
     for _ in range(EXEC_LOOKS):
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as variables:  # noqa: PTH123  (a third of the time)
             if found := variables.read():
                 return found
-        Path(f"/proc/{pid}/exe").readlink()  # fails for what has ended, and for the kernel's own
+        if not _may_begin(pid, child):
+            break
         time.sleep(EXEC_PAUSE)
     return b""
+
+
+def _may_begin(pid: int, child: Child) -> bool:
+    """Whether a process without an environment may just begin: a program that is not older than the child."""
+    Path(f"/proc/{pid}/exe").readlink()  # fails for what has ended, and for the kernel's own
+    return int(_started(pid) or 0) >= int(child.started or 0)
 
 
 def _living(pid: int) -> Iterator[psutil.Process]:

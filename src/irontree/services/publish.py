@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from irontree.app import App
 from irontree.domain.events import TaskPublished, TaskReapprovalRequired
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Plan, PlanNode
-from irontree.domain.spec import Requirements
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.brief import write_brief
@@ -34,7 +33,7 @@ def publish(app: App, plan: Plan) -> Published:
     published: list[tuple[PlanNode, int, Status]] = []
     world, previous = read_world(app), _previous(app, plan)
     numbers = {key: state.issue_number for key, state in world.states.items()}
-    for node in publication_order(plan):
+    for node in publication_order(plan.nodes):
         state = world.states.get(node.task_key)
         if state is None:
             number, status = _publish_node(app, plan, node, numbers)
@@ -68,14 +67,14 @@ def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bo
     return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
 
 
-def publication_order(plan: Plan | Requirements) -> tuple[PlanNode, ...]:
+def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
     """Dependency order with every parent before its children, so that each body can name the numbers it needs.
 
     Among tasks that nothing orders, priority does, then the document: a lower number is also worked on first (R11).
     """
-    by_key = {node.task_key: node for node in plan.nodes}
+    by_key = {node.task_key: node for node in nodes}
     ordered: dict[str, PlanNode] = {}
-    for key in Graph.of(plan.nodes).order:
+    for key in Graph.of(nodes).order:
         chain = [by_key[key]]
         while chain[-1].parent in by_key and chain[-1].parent not in ordered:
             chain.append(by_key[chain[-1].parent])

@@ -61,12 +61,12 @@ def test_among_tasks_that_nothing_orders_priority_does(scene):
     text = (
         "# T\n\n## Later\n\nPriority: low\n\n- [ ] a\n\n## Plain\n\n- [ ] b\n\n## Urgent\n\nPriority: high\n\n- [ ] c\n"
     )
-    assert [node.title for node in publication_order(approved(scene, text))] == ["Urgent", "Plain", "Later"]
+    assert [node.title for node in publication_order(approved(scene, text).nodes)] == ["Urgent", "Plain", "Later"]
 
 
 def test_a_parent_comes_before_a_child_that_nothing_else_orders(scene):
     plan = approved(scene, SPEC.replace("Depends on: Greeting\n\n", ""))
-    keys = [node.task_key for node in publication_order(plan)]
+    keys = [node.task_key for node in publication_order(plan.nodes)]
     assert keys.index(PARTS) < keys.index(ONE)
     assert keys.index(GREETING) < keys.index(PARTS), "document order where nothing else decides"
 
