@@ -28,6 +28,7 @@ def open_session(home, environment):
     return open_session
 
 
+@pytest.mark.timeout(300)
 def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tmp_path, client, open_session):
     """...and when the serving terminals end, no run is left that seems to go on."""
     first = make_toy(tmp_path / "first", client, DIAMOND)
