@@ -124,6 +124,7 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
     """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
+    require_log(repository, layout)
     if not layout.state.is_dir() or repository.home is None:
         raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")
     if repository.home != f"{host}:{repository.root}":
@@ -131,10 +132,14 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
             f"the home of this repository is {repository.home}, but this is {host}:{repository.root}",
             remedy="work there; if it has moved here for good, `irontree init` makes this its home",
         )
+
+
+def require_log(repository: GitRepository, layout: Layout) -> None:
+    """Raise LogDamaged if there were events here and the folder is gone: never take that for a first run (R13)."""
     if repository.has_history() and not layout.events.is_dir():
         raise LogDamaged(
             f"{layout.events} was deleted; without it nothing is known of the issues here",
-            remedy=f"restore it: git -C {repository.root} archive refs/irontree/log | tar -x -C {repository.root}",
+            remedy="restore it from the backup in git: irontree init --from-backup",
         )
 
 

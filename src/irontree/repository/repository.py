@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -97,6 +98,11 @@ class GitRepository:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
         return preflight.read_checkout(self.git).uncommitted(exempt)
 
+    def committed(self, path: str) -> bytes | None:
+        """The content of *path* (with `/`) in the commit that is checked out; None if it has none."""
+        answer = self.git.ask("cat-file", "blob", f"HEAD:{path}")
+        return answer.stdout if answer.exit_code == 0 else None
+
     # --- the port ----------------------------------------------------------------------------------------
 
     def preflight(
@@ -179,6 +185,16 @@ class GitRepository:
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
         return backup.lost(self.git)
+
+    def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
+        """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
+        known = backup.versions(self.git, paths)
+        contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
+        return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
+
+    def fetch_backup(self, remote: str) -> None:
+        """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
+        backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
         self.keep(sha, ref, source=source)
