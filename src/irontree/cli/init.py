@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import platformdirs
 
-from irontree.bootstrap import require_log
+from irontree.bootstrap import require_log, require_settled
 from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
@@ -91,6 +91,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     """
     git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
     layout = Layout(git.root)
+    require_settled(git)
     if backup is None:
         require_log(git, layout)
     else:

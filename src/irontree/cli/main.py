@@ -47,6 +47,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "audit": "re-derive the whole log and name what in it is not sound",
             "config": "every setting, its value and where it comes from",
         },
+        "move": {
+            "export": "pack the home of this repository for another machine or path, and give it up here",
+            "import": "make this clone the home of what was exported",
+        },
     }
 )
 VERBS: Final[Mapping[str, str]] = MappingProxyType(

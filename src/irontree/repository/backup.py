@@ -42,8 +42,12 @@ def back_up(git: Git, folder: Path) -> None:
 
 def _write_tree(git: Git, index: Path) -> str:
     variables = {"GIT_INDEX_FILE": str(index)}
-    # `run.lock` comes and goes with our own git children.
-    others = sorted({"run.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(KEPT))
+    # They come and go: `run.lock` with our own git children.
+    others = sorted(
+        {"run.lock", "loops/active.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(
+            KEPT
+        )
+    )
     spared = (f":(exclude,top,literal){STATE_FOLDER}/{name}" for name in others)
     half_written = f":(exclude,top,glob){STATE_FOLDER}/**/.*"
     git.change(
@@ -84,7 +88,7 @@ def lost(git: Git) -> tuple[str, ...]:
     """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
     answer = git.ask("log", *options, LOG_REF, "--", *_KEPT_PATHS)
-    # `loops/active.lock` comes and goes.
+    # Older backups have `loops/active.lock`.
     known = {path for path in answer.stdout.decode("utf-8", "surrogateescape").split("\0") if path.endswith(".yml")}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
 
