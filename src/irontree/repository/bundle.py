@@ -12,8 +12,7 @@ from irontree.repository.history import is_ancestor
 from irontree.repository.publication import FETCH
 
 OURS = "refs/irontree/"
-# The log's backup is made from files that were compared before; all other refs only ever move forward.
-_REFSPECS = (f"{OURS}*:{OURS}*", f"^{LOG_REF}", f"+{LOG_REF}:{LOG_REF}")
+_ALL_BUT_LOG = (f"{OURS}*:{OURS}*", f"^{LOG_REF}")
 
 
 def refs(git: Git) -> dict[str, str]:
@@ -50,11 +49,13 @@ def unpack(git: Git, bundle: Path) -> None:
     if before:
         git.change("update-ref", salvaged, before)
     try:
-        git.change(*FETCH, "--atomic", str(bundle), *_REFSPECS)
+        git.change(*FETCH, "--atomic", str(bundle), *_ALL_BUT_LOG)
     except GitFailed as error:
         raise EnvironmentRefused(
             f"commits of tasks here are not those of the archive:\n{error.output.strip()}",
             remedy=f"look at `git for-each-ref {OURS}`; delete what you do not need, or import into a fresh clone",
         ) from error
+    # The backup is made from files, which were compared before; all other refs only ever move forward.
+    git.change(*FETCH, str(bundle), f"+{LOG_REF}:{LOG_REF}")
     if before and is_ancestor(git, before, LOG_REF):
         git.change("update-ref", "-d", salvaged)
