@@ -352,3 +352,10 @@ def test_an_export_that_was_killed_leaves_the_home_as_it_was(shell, tmp_path):
         export(app, Dying(open_set_aside(shell.root), 1), tmp_path / "x.tar")
     assert shell("status").code == 0
     assert read_parcel(tmp_path / "x.tar").manifest.events.keys() == {"issue-1", "issue-2", "issue-3"}
+
+
+def test_another_backup_of_the_log_that_was_here_is_kept(archive, elsewhere):
+    before = git(elsewhere.root, "rev-parse", "HEAD")
+    git(elsewhere.root, "update-ref", "refs/irontree/log", before)
+    assert elsewhere("import", str(archive)).code == 0
+    assert git(elsewhere.root, "rev-parse", f"refs/irontree/salvage/log/{before}") == before
