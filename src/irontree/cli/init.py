@@ -21,7 +21,7 @@ from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import Facts, Setting, open_points, settings_for, settings_missing
+from irontree.cli.proposals import LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
 from irontree.cli.restoring import Restored, bring_back, bring_config_back, require_backup
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
@@ -129,6 +129,7 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         variables=frozenset(environment),
         test_style=style,
         test_folder=folder,
+        ignored=git.ignored(LEFT_BEHIND),
     )
 
 

@@ -136,6 +136,10 @@ class GitRepository:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
         return preflight.read_checkout(self.git).uncommitted(exempt)
 
+    def ignored(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of *paths*, there or not, that git would pass over; a folder ends with `/`."""
+        return frozenset(self.git.ask("check-ignore", "--", *paths).stdout.decode().splitlines())
+
     def committed(self, path: str) -> bytes | None:
         """The content of *path* (with `/`) in the commit that is checked out; None if it has none."""
         answer = self.git.ask("cat-file", "blob", f"HEAD:{path}")
