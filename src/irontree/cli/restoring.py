@@ -1,4 +1,7 @@
-"""`irontree init --from-backup`: what is lost of the log comes back from `refs/irontree/log` (ruling R13)."""
+"""`irontree init --from-backup`: what is lost of the log comes back from `refs/irontree/log` (ruling R13).
+
+It is an option of `init`, the one verb that works where there is no log, no configuration, or no `.mino/` at all.
+"""
 
 from __future__ import annotations
 
