@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import threading
 from collections.abc import Mapping
@@ -99,11 +100,15 @@ def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepos
 
     The same again changes nothing. Raises NotARepository, EnvironmentRefused.
     """
-    children = Children(_ChildRegistry())
-    repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
+    repository = open_set_aside(start, environment)
     create(repository.root)
     repository.adopt_home(socket.gethostname())
     return repository
+
+
+def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
+    """The repository that *start* is in, whether it has a home here or not. Raises NotARepository."""
+    return open_repository(start, Children(_ChildRegistry()), platformdirs.user_cache_path(), environment)
 
 
 def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy | None = None) -> ExecutionPolicy:
@@ -124,6 +129,8 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
     """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
+    require_settled(repository)
+    require_log(repository, layout)
     if not layout.state.is_dir() or repository.home is None:
         raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")
     if repository.home != f"{host}:{repository.root}":
@@ -131,10 +138,29 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
             f"the home of this repository is {repository.home}, but this is {host}:{repository.root}",
             remedy="work there; if it has moved here for good, `irontree init` makes this its home",
         )
+
+
+def require_settled(repository: GitRepository) -> None:
+    """Raise EnvironmentRefused where `export` gave the home up, or an import has not ended (ruling R21)."""
+    if repository.importing:
+        raise EnvironmentRefused(
+            f"the import of {repository.importing} into {repository.root} has not ended",
+            remedy=f"type it again: irontree import {shlex.quote(repository.importing)}",
+        )
+    if repository.moved_to:
+        raise EnvironmentRefused(
+            f"{repository.root} was given up as the home of its log: it was exported to {repository.moved_to}",
+            remedy="work where that was imported; only if it never was and never will be, take it back: "
+            f"irontree import {shlex.quote(repository.moved_to)}",
+        )
+
+
+def require_log(repository: GitRepository, layout: Layout) -> None:
+    """Raise LogDamaged if there were events here and the folder is gone: never take that for a first run (R13)."""
     if repository.has_history() and not layout.events.is_dir():
         raise LogDamaged(
             f"{layout.events} was deleted; without it nothing is known of the issues here",
-            remedy=f"restore it: git -C {repository.root} archive refs/irontree/log | tar -x -C {repository.root}",
+            remedy="restore it from the backup in git: irontree init --from-backup",
         )
 
 

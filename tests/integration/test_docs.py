@@ -145,6 +145,7 @@ def shows_only(step: Step) -> bool:
 BEGINS = {
     "answer-questions.md": at_a_question,
     "back-up-and-restore.md": at_a_question,
+    "move-to-another-machine.md": at_a_question,
     "recover-after-a-crash.md": after_a_kill,
     "write-requirements.md": set_up,
 }

@@ -33,7 +33,7 @@ COUNTED = ("zero", "one", "two", "three", "four", "five")
 CITATION = re.compile(r"\b[RBS]\d{1,2}\b")
 SHELL_BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS = ("VERB", "--help", "--version", "-C")
-LATER = ("audit", "serve", "doctor", "report", "why", "ui", "export", "import")
+LATER = ("audit", "serve", "doctor", "report", "why", "ui")
 """Verbs that the index announces."""
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PROTOCOL = (DOCS / "protocol.md").read_text(encoding="utf-8")

@@ -8,18 +8,21 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import platformdirs
 
+from irontree.bootstrap import require_log, require_settled
 from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import Facts, Setting, open_points, settings_for, settings_missing
+from irontree.cli.proposals import LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
+from irontree.cli.restoring import Restored, bring_back, bring_config_back, require_backup
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
 from irontree.domain.plan import default_remote
@@ -27,6 +30,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Label
 from irontree.processes import Child, Children
 from irontree.repository import GitRepository, open_repository
+from irontree.services.audit import audit
 from irontree.store.layout import Layout, create
 from irontree.store.locks import flock_works
 
@@ -49,38 +53,62 @@ class Outcome:
     changes: tuple[str, ...]
     open: tuple[str, ...]
     has_agent: bool = True
+    restored: tuple[str, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments of its own: it asks nothing."""
+    """It asks nothing; with `--from-backup` it brings the log back."""
+    parser.add_argument(
+        "--from-backup",
+        metavar="REMOTE",
+        nargs="?",
+        const="",
+        help="restore what is lost of the log from refs/irontree/log, fetched from REMOTE first if one is named",
+    )
     add_json(parser)
 
 
 def run(context: Context) -> int:
     """Set up the repository that the folder is in."""
-    outcome = set_up(context, os.environ)
-    context.console.show(lambda: as_json(outcome), blocks(outcome))
-    return 0
+    backup = context.options.from_backup
+    outcome = set_up(context, os.environ, backup)
+    if backup is None:
+        context.console.show(lambda: as_json(outcome), blocks(outcome))
+        return 0
+    restored = Restored(outcome.restored, audit(context.look()))
+    context.console.show(
+        lambda: as_json(outcome) | restored.as_json(), chain(restored.blocks(), blocks(outcome, _next_after_restoring))
+    )
+    return 1 if restored.findings else 0
 
 
-def set_up(context: Context, environment: Mapping[str, str]) -> Outcome:
+def set_up(context: Context, environment: Mapping[str, str], backup: str | None = None) -> Outcome:
     """Make `.mino/`, its configuration, the repository's identity and labels.
 
-    Raises NotARepository, or ConfigRefused for an existing configuration, before anything is written.
+    With *backup*, what is lost of the log is restored; it names the remote that has the backup, or is empty if it
+    is here. Raises NotARepository, LogDamaged without the log, or ConfigRefused for an existing configuration, before
+    anything is written.
     """
     git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
     layout = Layout(git.root)
+    require_settled(git)
+    if backup is None:
+        require_log(git, layout)
+    else:
+        require_backup(git, backup)
+        bring_config_back(git, layout)
     is_new, before = not layout.config.exists(), load_config(layout.config)
     facts = look(git, environment, before)
     settings = settings_for(facts) if is_new else settings_missing(facts, before)
     changes = (*_make_folder(layout), *_adopt(git))
+    restored = () if backup is None else bring_back(git, layout)
     if is_new or settings:
         values = {setting.key: setting.value for setting in settings}
         write_config(layout.config, values, {setting.key: setting.why for setting in settings})
     context.open().forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     config = load_config(layout.config)
     left = tuple(open_points(facts, config))
-    return Outcome(git.root, git.id, settings, is_new, changes, left, has_agent=bool(config.agent.command))
+    return Outcome(git.root, git.id, settings, is_new, changes, left, bool(config.agent.command), restored)
 
 
 # --- what is there ------------------------------------------------------------------------------------------
@@ -101,6 +129,7 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         variables=frozenset(environment),
         test_style=style,
         test_folder=folder,
+        ignored=git.ignored(LEFT_BEHIND),
     )
 
 
@@ -170,6 +199,20 @@ class _Unrecorded:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
+def _next(outcome: Outcome) -> Iterator[str]:
+    if not outcome.has_agent:
+        yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
+    if outcome.is_new:
+        yield "git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'"
+    yield "irontree example > SPEC.md   # then edit it"
+    yield "irontree task SPEC.md"
+
+
+def _next_after_restoring(_: Outcome) -> Iterator[str]:
+    yield "irontree checkup reconcile   # write the briefs again, deliver what is due"
+    yield "irontree status"
+
+
 def as_json(outcome: Outcome) -> dict[str, Any]:
     """The documented keys."""
     return {
@@ -183,15 +226,15 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def blocks(outcome: Outcome) -> Iterator[Block]:
-    """The same for people."""
+def blocks(outcome: Outcome, following: Callable[[Outcome], Iterator[str]] = _next) -> Iterator[Block]:
+    """The same for people; *following* says what to type next."""
     yield Lines((Cell(_headline(outcome), "title"), *outcome.changes))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)
     if outcome.open:
         yield Lines(tuple(Cell(point, "asks") for point in outcome.open), title="For you to see to")
-    yield Lines(tuple(Cell(line, "command") for line in _next(outcome)), title="Next")
+    yield Lines(tuple(Cell(line, "command") for line in following(outcome)), title="Next")
 
 
 def _headline(outcome: Outcome) -> str:
@@ -211,12 +254,3 @@ def _shown(value: Any) -> str:
     if all(isinstance(item, str) for item in value):
         return shlex.join(value)
     return "; ".join(f"{item['name']}: {item['run']}" for item in value)
-
-
-def _next(outcome: Outcome) -> Iterator[str]:
-    if not outcome.has_agent:
-        yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
-    if outcome.is_new:
-        yield "git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'"
-    yield "irontree example > SPEC.md   # then edit it"
-    yield "irontree task SPEC.md"

@@ -48,6 +48,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "config": "every setting, its value and where it comes from",
             "doctor": "look for what would keep the work from going on, before it begins",
         },
+        "move": {
+            "export": "pack the home of this repository for another machine or path, and give it up here",
+            "import": "make this clone the home of what was exported",
+        },
         "shell": {
             "completion": "print a script that completes verbs and options",
         },
@@ -193,7 +197,7 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
 def _verb_list() -> Iterator[str]:
     for group, verbs in GROUPS.items():
         yield f"{group}:"
-        yield from (f"  {verb:<11}{text}" for verb, text in verbs.items())
+        yield from (f"  {verb:<12}{text}" for verb, text in verbs.items())
     yield "\n`irontree VERB --help` says what each one takes."
 
 

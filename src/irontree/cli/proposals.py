@@ -7,7 +7,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from irontree.cli.agent_programs import PROGRAMS, installed
@@ -24,6 +24,13 @@ _MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
 _NO_TEST: Final = "no test specified"
 _ANY_AGENT: Final = "any program that reads a prompt on its standard input"
 _EXAMPLE_AGENT: Final = shlex.join(PROGRAMS[0].command)
+# What a set-up command leaves in a checkout: an attempt commits all that git does not ignore.
+_LEAVES: Final = (
+    (re.compile(r"^(npm|pnpm|yarn) "), "node_modules/"),
+    (re.compile(r"^cargo "), "target/"),
+    (re.compile(r" -e |^uv sync"), "x.egg-info/"),
+)
+LEFT_BEHIND: Final = tuple(name for _, name in _LEAVES)
 _TEST_EXTRAS: Final = ("test", "tests", "dev")
 
 
@@ -44,6 +51,8 @@ class Facts:
     """`pytest`, `unittest`, or empty: what the Python tests are written for."""
     test_folder: str = ""
     """Where Python tests were found, if that is no package."""
+    ignored: frozenset[str] = frozenset()
+    """Those of LEFT_BEHIND that git ignores here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,17 @@ class _Checks:
     why: str
     commands: tuple[CheckCommand, ...] = ()
     setup: tuple[str, ...] = field(default=())
+
+
+_GO: Final = _Checks(
+    "go.mod is there",
+    (
+        CheckCommand(name="build", run="go build ./..."),
+        CheckCommand(name=CHECK, run="go test ./..."),
+        CheckCommand(name="vet", run="go vet ./..."),
+    ),
+    ("go mod download",),
+)
 
 
 def settings_for(facts: Facts) -> tuple[Setting, ...]:
@@ -90,6 +110,8 @@ def open_points(facts: Facts, config: Config) -> Iterator[str]:
             "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
             "verify.commands in .mino/config.yml, or in the Verification section of each task"
         )
+    for name in _unignored(facts, config):
+        yield f"git does not ignore {name.replace('x.', '*.')}, which workspace.setup makes: name it in .gitignore"
     if not facts.remotes:
         yield "There is no remote: verified code moves the local branch, and nothing is pushed"
     elif not config.publish.remote:
@@ -101,6 +123,14 @@ def open_points(facts: Facts, config: Config) -> Iterator[str]:
         )
     if facts.default_branch is None and not config.publish.target_branch:
         yield "HEAD is on no branch: set publish.target_branch in .mino/config.yml, or `git switch` to a branch"
+
+
+def _unignored(facts: Facts, config: Config) -> Iterator[str]:
+    makes_egg_info = "setuptools" in str(_pyproject(facts).get("build-system", "setuptools"))
+    for pattern, name in _LEAVES:
+        made = any(pattern.search(command) for command in config.workspace.setup)
+        if made and name not in facts.ignored and (makes_egg_info or "egg-info" not in name):
+            yield name
 
 
 def _agent(facts: Facts) -> Iterator[Setting]:
@@ -150,6 +180,10 @@ def _checks(facts: Facts) -> _Checks | None:
         return _python(facts, facts.test_style, f"the tests are written for {facts.test_style}")
     if found := {"pyproject.toml", "setup.py"} & facts.files.keys():
         return _python(facts, "pytest", f"{min(found)} is there")
+    if "Cargo.toml" in facts.files:
+        return _cargo(facts)
+    if "go.mod" in facts.files:
+        return _GO
     return _by_table(facts)
 
 
@@ -179,23 +213,26 @@ def _python(facts: Facts, style: str, why: str) -> _Checks:
     setup = _python_setup(facts, style)
     where = f" -s {facts.test_folder}" if facts.test_folder else ""
     arguments = "-m pytest" if style == "pytest" else f"-m unittest discover{where}"
-    python = _python_program(setup)
+    python = _python_program(facts, setup, style)
     return _Checks(why, (CheckCommand(name=CHECK, run=f"{python} {arguments}"),), setup)
 
 
-def _python_program(setup: tuple[str, ...]) -> str:
+def _python_program(facts: Facts, setup: tuple[str, ...], style: str) -> str:
     if not setup:
         return "python3"
-    return "uv run python" if setup[0].startswith("uv ") else _VENV_PYTHON
+    if "uv.lock" not in facts.files:
+        return _VENV_PYTHON
+    return "uv run --with pytest python" if _lacks_pytest(facts, style) else "uv run python"
 
 
 def _python_setup(facts: Facts, style: str) -> tuple[str, ...]:
     """Nothing for a project of standard-library tests without dependencies; else an environment in the workspace."""
     project = _pyproject(facts)
     if "uv.lock" in facts.files:
-        return ("uv sync",)
+        extra = _test_extra(project)
+        return (f"uv sync --extra {extra}" if extra else "uv sync",)
     installs = [*_own_package(facts, project), *_requirements(facts)]
-    if style == "pytest" and not any("pytest" in text for text in (*installs, *_declared(facts, project))):
+    if _lacks_pytest(facts, style):
         installs.append("pytest")
     if not installs:
         return ()
@@ -207,11 +244,20 @@ def _own_package(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
     about, groups = project.get("project", {}), project.get("dependency-groups", {})
     extras = about.get("optional-dependencies", {})
     if about.get("dependencies") or extras or "src" in facts.files or "setup.py" in facts.files:
-        extra = next((name for name in _TEST_EXTRAS if name in extras), "")
+        extra = _test_extra(project)
         yield f"-e '.[{extra}]'" if extra else "-e ."
     group = next((name for name in _TEST_EXTRAS if name in groups), "")
     if group:
         yield f"--group {group}"
+
+
+def _test_extra(project: Mapping[str, Any]) -> str:
+    extras = project.get("project", {}).get("optional-dependencies", {})
+    return next((name for name in _TEST_EXTRAS if name in extras), "")
+
+
+def _lacks_pytest(facts: Facts, style: str) -> bool:
+    return style == "pytest" and not any("pytest" in text for text in _declared(facts, _pyproject(facts)))
 
 
 def _requirements(facts: Facts) -> Iterator[str]:
@@ -230,6 +276,13 @@ def _pyproject(facts: Facts) -> Mapping[str, Any]:
         return tomllib.loads(facts.files.get("pyproject.toml", ""))
     except tomllib.TOMLDecodeError:
         return {}
+
+
+def _cargo(facts: Facts) -> _Checks | None:
+    """What the protocol's table says, with the dependencies fetched before the checks' time runs."""
+    found = _by_table(facts)
+    locked = " --locked" if "Cargo.lock" in facts.files else ""
+    return found and replace(found, setup=(f"cargo fetch --quiet{locked}",))
 
 
 def _by_table(facts: Facts) -> _Checks | None:

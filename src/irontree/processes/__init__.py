@@ -160,7 +160,9 @@ class Captured:
     stderr: bytes
 
 
-def capture(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float) -> Captured:
+def capture(
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float, stdin: bytes = b""
+) -> Captured:
     """Run a program that only reads, unrecorded, and keep all it prints.
 
     Raises EnvironmentRefused if it is missing or does not end within *seconds*.
@@ -170,7 +172,7 @@ def capture(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], s
             argv,
             cwd=cwd,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
             timeout=seconds,
             check=False,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import GitFailed
-from irontree.repository.git import DURABLY, Git
+from irontree.repository.git import DURABLY, Git, said
+from irontree.repository.publication import FETCH
+from irontree.repository.refusals import remote_failure
 from irontree.repository.workspace import STATE_FOLDER
 
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops")
-_NEVER_DELETED = ("plans", "events", "loops")
+_KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
 # The history of the log is the program's, and must not depend on who happens to be set up as committer.
 _AUTHOR = {
@@ -40,8 +42,12 @@ def back_up(git: Git, folder: Path) -> None:
 
 def _write_tree(git: Git, index: Path) -> str:
     variables = {"GIT_INDEX_FILE": str(index)}
-    # `run.lock` comes and goes with our own git children.
-    others = sorted({"run.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(KEPT))
+    # They come and go: `run.lock` with our own git children.
+    others = sorted(
+        {"run.lock", "loops/active.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(
+            KEPT
+        )
+    )
     spared = (f":(exclude,top,literal){STATE_FOLDER}/{name}" for name in others)
     half_written = f":(exclude,top,glob){STATE_FOLDER}/**/.*"
     git.change(
@@ -79,10 +85,10 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def lost(git: Git) -> tuple[str, ...]:
-    """Files that the backup ever held and that are gone, archived streams excepted: nothing of ours deletes them."""
+    """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-    answer = git.ask("log", *options, LOG_REF, "--", *(f":(top){STATE_FOLDER}/{name}" for name in _NEVER_DELETED))
-    # `loops/active.lock` comes and goes.
+    answer = git.ask("log", *options, LOG_REF, "--", *_KEPT_PATHS)
+    # Older backups have `loops/active.lock`.
     known = {path for path in answer.stdout.decode("utf-8", "surrogateescape").split("\0") if path.endswith(".yml")}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
 
@@ -95,3 +101,35 @@ def _is_there(root: Path, path: str) -> bool:
     return kind == "events" and any(
         (folder / "events" / rest[-1]).exists() for folder in archive.glob(f"{stream}-rev-*") if rest
     )
+
+
+def fetch(git: Git, remote: str) -> None:
+    """Bring `refs/irontree/*` over from *remote*, where somebody pushed them; what is here is never rewound.
+
+    Raises RemoteUnavailable, PublicationRefused.
+    """
+    done = git.run(*FETCH, remote, "refs/irontree/*:refs/irontree/*")
+    if not done.ok:
+        raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))
+
+
+def versions(git: Git, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """For each of *paths* the blobs that the backup ever held under it, newest first."""
+    wanted, found = frozenset(paths), dict[str, tuple[str, ...]]()
+    options = ("--format=", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=AM", "-z")
+    answer = git.read("log", *options, LOG_REF, "--", *_KEPT_PATHS).split("\0")
+    for entry, path in zip(answer[::2], answer[1::2], strict=False):
+        if path in wanted:
+            found[path] = (*found.get(path, ()), entry.split()[3])
+    return found
+
+
+def blobs(git: Git, shas: Sequence[str]) -> Iterator[bytes]:
+    """The contents of these blobs, in their order."""
+    data = git.ask("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in shas).encode()).stdout
+    start = 0
+    for _ in shas:
+        begin = data.index(b"\n", start) + 1
+        start = begin + int(data[start:begin].split()[2])
+        yield data[begin:start]
+        start += 1  # the line end behind it

@@ -79,10 +79,14 @@ class Git:
         """The same in another folder."""
         return replace(self, folder=folder)
 
-    def ask(self, *words: str) -> Captured:
+    def ask(self, *words: str, stdin: bytes = b"") -> Captured:
         """Run a command that only reads, whatever its exit code."""
         return capture(
-            [*_WORDS, *words], cwd=self.folder, environment={**self.environment, "LC_ALL": "C"}, seconds=READ_SECONDS
+            [*_WORDS, *words],
+            cwd=self.folder,
+            environment={**self.environment, "LC_ALL": "C"},
+            seconds=READ_SECONDS,
+            stdin=stdin,
         )
 
     def read(self, *words: str) -> str:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,7 @@ from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Moved, Published, Workspace
 from irontree.processes import Children, scrubbed_environment
-from irontree.repository import backup, history, preflight, publication
+from irontree.repository import backup, bundle, history, preflight, publication
 from irontree.repository.clone import PrivateClone
 from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
@@ -65,6 +66,44 @@ class GitRepository:
         self._set("irontree.home", f"{host}:{self.root}")
         return self.id
 
+    @property
+    def moved_to(self) -> str | None:
+        """The archive by which `export` gave this home up; None if it did not."""
+        return self._ours.get("irontree.exported")
+
+    @property
+    def importing(self) -> str | None:
+        """The archive whose `import` has begun and not ended; None if there is none."""
+        return self._ours.get("irontree.importing")
+
+    def give_up_home(self, archive: str) -> None:
+        """Do no more work here: what is here goes on where *archive* is imported (ruling R21)."""
+        self._set("irontree.exported", archive)
+
+    def begin_import(self, archive: str) -> None:
+        """Do no work here until all of *archive* is."""
+        self._set("irontree.importing", archive)
+
+    def take_over(self, host: str, workspace_id: str) -> None:
+        """End an import: this is the home now, under the id that the old one had; last, work may go on."""
+        self._set("irontree.id", workspace_id)
+        self.adopt_home(host)
+        for name in ("irontree.exported", "irontree.importing"):
+            self.git.run("config", "--local", "--unset-all", name)
+            vars(self).pop("_ours", None)
+
+    def pack_refs(self, target: Path) -> dict[str, str]:
+        """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
+        return bundle.pack(self.git, target)
+
+    def require_whole_refs(self, source: Path, expected: Mapping[str, str]) -> None:
+        """Raise EnvironmentRefused unless the file *source* holds exactly these refs, with all objects."""
+        bundle.require_whole(self.git, source, expected)
+
+    def unpack_refs(self, source: Path) -> None:
+        """Bring the refs in *source* over, all or none. Raises EnvironmentRefused if one here went another way."""
+        bundle.unpack(self.git, source)
+
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run."""
         if not self.has_history():
@@ -96,6 +135,15 @@ class GitRepository:
     def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
         return preflight.read_checkout(self.git).uncommitted(exempt)
+
+    def ignored(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of *paths*, there or not, that git would pass over; a folder ends with `/`."""
+        return frozenset(self.git.ask("check-ignore", "--", *paths).stdout.decode().splitlines())
+
+    def committed(self, path: str) -> bytes | None:
+        """The content of *path* (with `/`) in the commit that is checked out; None if it has none."""
+        answer = self.git.ask("cat-file", "blob", f"HEAD:{path}")
+        return answer.stdout if answer.exit_code == 0 else None
 
     # --- the port ----------------------------------------------------------------------------------------
 
@@ -179,6 +227,16 @@ class GitRepository:
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
         return backup.lost(self.git)
+
+    def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
+        """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
+        known = backup.versions(self.git, paths)
+        contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
+        return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
+
+    def fetch_backup(self, remote: str) -> None:
+        """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
+        backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
         self.keep(sha, ref, source=source)

@@ -18,7 +18,7 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged
 from irontree.ports import Problem, Stream
 
-RESTORE = "put the file right, or restore it from refs/irontree/log"
+RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
 
 
@@ -61,8 +61,7 @@ def audit(app: App) -> tuple[Finding, ...]:
 def lost_findings(app: App) -> Iterator[Finding]:
     """Files of the log that were there when it was backed up: the end of a stream shows its loss nowhere else."""
     for path in app.repository.lost_files():
-        commit = f"git log -1 --diff-filter=AM --format=%H refs/irontree/log -- {path}"
-        yield Finding(path, "it was in the log's backup and is gone", f'git show "$({commit})":{path} > {path}')
+        yield Finding(path, "it was in the log's backup and is gone", "irontree init --from-backup")
 
 
 def stream_findings(where: str, stream: Stream) -> Iterator[Finding]:

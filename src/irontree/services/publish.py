@@ -170,8 +170,8 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
 def _left_alone(app: App, number: int, problem: str) -> tuple[int, Status]:
     folder = f".mino/events/issue-{number}"
     app.progress.note(
-        f"warning: issue-{number} is not published anew: {problem}. Restore it, then approve again: "
-        f"git archive refs/irontree/log {folder} | tar -x"
+        f"warning: issue-{number} is not published anew: {problem}. Restore {folder}, then approve again: "
+        "irontree init --from-backup"
     )
     return number, "unreadable"
 

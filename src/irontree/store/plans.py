@@ -54,7 +54,7 @@ class FilePlanStore:
         if data is None:
             return None
         name = self._layout.shown(path)
-        remedy = f"restore it from the backup: git show refs/irontree/log:{name} > {name}"
+        remedy = f"move {name} away and restore it: irontree init --from-backup"
         plan = decode_value(Plan, data, name, limit=PLAN_BYTES, remedy=remedy)
         if plan.spec_revision != revision:
             raise LogDamaged(f"{name}: is the plan of {plan.spec_revision}", remedy=remedy)

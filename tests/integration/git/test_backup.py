@@ -33,7 +33,14 @@ def backed_up(project) -> set[str]:
 
 
 def test_it_holds_the_log_and_nothing_else(project, state):
-    others = ("config.yml", "run.lock", "forge/issues/1.md", "reports/issue-1/report.md", "events/issue-1/.0002.tmp")
+    others = (
+        "config.yml",
+        "run.lock",
+        "loops/active.lock",
+        "forge/issues/1.md",
+        "reports/issue-1/report.md",
+        "events/issue-1/.0002.tmp",
+    )
     for path in others:
         put(project, path)
     project.repository.back_up()

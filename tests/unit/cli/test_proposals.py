@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.agent_programs import PROGRAMS
-from irontree.cli.proposals import Facts, open_points, settings_for, settings_missing
-from irontree.config import Agent, Config, Publish, Verify
+from irontree.cli.proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
+from irontree.config import Agent, Config, Publish, Verify, Workspace
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import CheckCommand, default_remote
 
@@ -121,10 +121,62 @@ def test_the_project_is_installed_with_what_its_tests_need(files, installs):
     assert settings(files=files)["workspace.setup"] == [VENV, f".venv/bin/python -m pip install --quiet {installs}"]
 
 
-def test_a_uv_project_is_run_by_uv():
-    found = settings(files={"pyproject.toml": "", "uv.lock": ""}, test_style="pytest")
-    assert found["workspace.setup"] == ["uv sync"]
-    assert found["verify.commands"] == [{"name": "tests", "run": "uv run python -m pytest"}]
+@pytest.mark.parametrize(
+    ("project", "setup", "python"),
+    [
+        ('[dependency-groups]\ndev=["pytest"]\n', "uv sync", "uv run python"),
+        ('[project]\n[project.optional-dependencies]\ntest=["pytest"]\n', "uv sync --extra test", "uv run python"),
+        ("", "uv sync", "uv run --with pytest python"),
+    ],
+)
+def test_a_uv_project_is_run_by_uv_with_what_its_tests_need(project, setup, python):
+    found = settings(files={"pyproject.toml": project, "uv.lock": ""}, test_style="pytest")
+    assert found["workspace.setup"] == [setup]
+    assert found["verify.commands"] == [{"name": "tests", "run": f"{python} -m pytest"}]
+
+
+@pytest.mark.parametrize(
+    ("files", "setup"),
+    [
+        (("Cargo.toml",), "cargo fetch --quiet"),
+        (("Cargo.toml", "Cargo.lock"), "cargo fetch --quiet --locked"),
+        (("go.mod",), "go mod download"),
+        (("package.json", "pnpm-lock.yaml"), "pnpm install --frozen-lockfile"),
+        (("package.json", "package-lock.json"), "npm ci"),
+        (("package.json",), "npm install --no-package-lock"),
+    ],
+)
+def test_dependencies_are_brought_before_the_time_of_the_checks_runs(files, setup):
+    assert settings(files=dict.fromkeys(files, ""))["workspace.setup"] == [setup]
+
+
+@pytest.mark.parametrize(
+    ("setup", "project", "named"),
+    [
+        ("npm ci", "", "node_modules/"),
+        ("pnpm install --frozen-lockfile", "", "node_modules/"),
+        ("cargo fetch", "", "target/"),
+        (".venv/bin/python -m pip install -e .", "", "*.egg-info/"),
+        ("uv sync", '[build-system]\nrequires=["hatchling"]\n', None),
+        ("go mod download", "", None),
+    ],
+)
+def test_what_the_set_up_makes_and_git_would_commit_is_said(setup, project, named):
+    config, files = Config(workspace=Workspace(setup=(setup,))), {"pyproject.toml": project}
+    said = [point for point in open_points(Facts(files=files), config) if "workspace.setup makes" in point]
+    assert len(said) == (named is not None)
+    assert not said or f"git does not ignore {named}," in said[0]
+    everything_ignored = Facts(files=files, ignored=frozenset(LEFT_BEHIND))
+    assert not any("workspace.setup makes" in point for point in open_points(everything_ignored, config))
+
+
+def test_a_go_module_is_built_tested_and_vetted():
+    found = settings(files={"go.mod": ""})["verify.commands"]
+    assert [(check["name"], check["run"]) for check in found] == [
+        ("build", "go build ./..."),
+        ("tests", "go test ./..."),
+        ("vet", "go vet ./..."),
+    ]
 
 
 def test_every_other_kind_of_project_is_tested_as_the_protocols_table_says():

@@ -229,7 +229,7 @@ def test_a_task_whose_first_event_cannot_be_read_stops_no_other(scene):
     assert status(publish(scene.app, approved(scene, CHANGED))) == ["kept", "kept", "unreadable", "kept", "kept"]
     assert scene.log.files(3).files["0001-task-published.yml"] == b"{", "a person restores it"
     assert any("issue-3 is not published anew: its first event" in line for line in scene.notes.lines)
-    assert any("git archive refs/irontree/log .mino/events/issue-3 | tar -x" in line for line in scene.notes.lines)
+    assert any("Restore .mino/events/issue-3, then approve again: irontree init" in line for line in scene.notes.lines)
     assert len(scene.tracker.issues) == 5
 
 

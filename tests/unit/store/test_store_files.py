@@ -122,7 +122,7 @@ def test_a_damaged_plan_is_named_with_the_way_back_and_hides_no_other(layout, co
     with pytest.raises(LogDamaged, match=re.escape(what)) as caught:
         store.load("bbbbbbbb")
     assert caught.value.message.startswith(".mino/plans/bbbbbbbb.yml")
-    assert "git show refs/irontree/log:.mino/plans/bbbbbbbb.yml" in caught.value.remedy
+    assert caught.value.remedy == "move .mino/plans/bbbbbbbb.yml away and restore it: irontree init --from-backup"
 
 
 def test_a_plan_under_another_revision_s_name_is_not_believed(layout):
