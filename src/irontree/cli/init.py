@@ -243,7 +243,7 @@ def _headline(outcome: Outcome) -> str:
         return f"Wrote {config}"
     if outcome.settings:
         return f"Added to {config}; everything else in it is as it was"
-    if outcome.changes:
+    if outcome.changes or outcome.restored:
         return f"{config} is as it was"
     return f"{outcome.root} is set up already; nothing was changed"
 

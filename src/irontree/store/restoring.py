@@ -34,7 +34,7 @@ def restore(root: Path, versions: Mapping[str, Sequence[bytes]], disk: Disk | No
     layout, writer = Layout(root), disk or Disk()
     places = {path: place_of(root, path) for path in versions}
     with exclusive(layout.append_lock), disk_errors(layout.state):
-        lost = [path for path in versions if not places[path].exists()]
+        lost = [path for path in sorted(versions) if not places[path].exists()]
         for path in lost:
             writer.write_durably(places[path], sound_version(path, versions[path]))
     return tuple(lost)
