@@ -143,6 +143,7 @@ def shows_only(step: Step) -> bool:
 
 
 BEGINS = {
+    "adopt-issues.md": set_up,
     "answer-questions.md": at_a_question,
     "back-up-and-restore.md": at_a_question,
     "recover-after-a-crash.md": after_a_kill,
