@@ -27,7 +27,9 @@ from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
+from irontree.services.halted import tell_halts
 from irontree.services.steps import Question, question_about, question_of_loop, stop_at
+from irontree.services.takeover import clear_the_way
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_progress
 from irontree.tasks.mirror import emit
@@ -70,6 +72,9 @@ async def _ask(app: App, loop_id: str, question: Question) -> None:
 
 
 async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
+    in_the_way = await asyncio.to_thread(clear_the_way, app, loop_id, wait_seconds=WAIT_FOR_DRIVER)
+    if in_the_way:
+        return await asyncio.to_thread(_halt, app, loop_id, in_the_way)
     with app.lease.hold(loop_id):
         await asyncio.to_thread(put_in_order, app, f"loop {loop_id}")
         try:
@@ -162,6 +167,8 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
         return Completed(name="Goal reached", message="every task in scope is done")
     loops.halt(app, loop_id, decision)
     emit("loop_halted", workspace_id=app.repository.id, payload={"loop_id": loop_id, "reason": decision.reason})
+    with app.driver.hold(f"loop {loop_id}, halted", wait_seconds=WAIT_FOR_DRIVER):
+        tell_halts(app)
     app.repository.back_up()
     if decision.task_key is None:
         return None

@@ -19,11 +19,12 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 @flow(name="reconcile", flow_run_name="reconcile", retries=0, persist_result=False)
 @fails_if_refused
 async def reconcile(repository: str) -> State[None]:
-    """Record gaps and closings from outside, deliver what is due, make the briefs again."""
+    """Restore, record gaps and what happened outside, deliver what is due, make the briefs again."""
     app = await asyncio.to_thread(open_here, repository)
     async with living(app):
         found = await asyncio.to_thread(_compare, app)
-    for line in (*found.problems, *found.undelivered):
+    outside = (f"issue-{change.issue_number}: {change.what} -> {change.then}" for change in found.outside)
+    for line in (*found.problems, *outside, *found.undelivered):
         get_run_logger().warning(line)
     return Completed(message=f"{len(found.open_questions)} questions open, {len(found.problems)} problems")
 

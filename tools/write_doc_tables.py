@@ -17,7 +17,7 @@ from irontree.cli.hints import OpenQuestion
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
 from irontree.domain.evolve import _PHASE_AFTER
 from irontree.domain.halt import RULES, HaltRule
-from irontree.domain.labels import _BY_STAGE, COLORS, PENDING
+from irontree.domain.labels import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, PENDING
 from irontree.domain.legal import LEGAL
 from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.domain.state import Phase
@@ -193,9 +193,14 @@ def labels() -> str:
 
 
 def _set_when(label: str, stages: list[str]) -> str:
-    if label == PENDING:
-        return "the issue waits for acceptance, beside its stage label"
-    return f"`current_stage` is {' or '.join(f'`{stage}`' for stage in stages)}" if stages else "created; not set yet"
+    return _BESIDE.get(label) or f"`current_stage` is {' or '.join(f'`{stage}`' for stage in stages)}"
+
+
+_BESIDE = {
+    PENDING: "the issue waits for acceptance, beside its stage label",
+    ADOPTED: "the issue was adopted; stays for good, beside its stage label",
+    NEEDS_BREAKDOWN: "the issue was not adopted because it is composite, until it is",
+}
 
 
 def agents() -> str:

@@ -16,6 +16,7 @@ from irontree.flows.gate.forms import NEEDS, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.services.answers import Answer
 from irontree.services.forms import question_text
+from irontree.services.intake import special_choices
 from irontree.services.steps import Question
 
 Record = Callable[[Answer], Awaitable[None]]
@@ -85,7 +86,8 @@ async def take_late_answer(question: Question, record: Record) -> Late | None:
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
     """The person's answer and the key of the form it was given in."""
-    legal = choices(question.rule, in_loop=question.loop_id is not None)
+    special = await asyncio.to_thread(special_choices, app, question.rule.reason, question.task_key)
+    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
     text = await asyncio.to_thread(question_text, app, question)
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"

@@ -6,9 +6,10 @@ import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.values import CloseOnDone, Mode
 from irontree.ports import (
     Cancellation,
     CheckRunner,
@@ -18,6 +19,7 @@ from irontree.ports import (
     Deliveries,
     EventLog,
     Forge,
+    Lease,
     Lock,
     LoopLog,
     PlanStore,
@@ -28,6 +30,7 @@ from irontree.ports import (
     Repository,
     ResultStore,
     RunLock,
+    Upkeep,
 )
 
 
@@ -42,8 +45,12 @@ class Silence:
 class Preferences:
     """Settings that change how we talk, not what is executed; they need no approval."""
 
-    close_on_done: Literal["auto", "manual"] | None = None
+    close_on_done: CloseOnDone | None = None
     """None: bug -> manual, everything else -> auto (contract)."""
+    composite_threshold: int = 3
+    """An issue with more open checkboxes is not adopted (ruling R16)."""
+    reply: Mode = "auto"
+    """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
     loop_budget: int | None = None
     """None: max(50, 10 * tasks) (ruling R17)."""
     api_url: str | None = None
@@ -79,8 +86,9 @@ class App:
     results: ResultStore
     projections: Projections
     deliveries: Deliveries
+    upkeep: Upkeep
     driver: Lock
-    lease: Lock
+    lease: Lease
     alive: Callable[[str], Lock]
     """The lock that a flow run holds as long as its process lives, by the run's id (ruling R3)."""
     run_lock: RunLock

@@ -7,7 +7,7 @@ import shlex
 import socket
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from irontree.store.plans import FilePlanStore
 from irontree.store.projections import FileProjections
 from irontree.store.replays import CachedReplays
 from irontree.store.results import FileResultStore
+from irontree.store.upkeep import FileUpkeep
 
 if TYPE_CHECKING:
     from irontree.config import Config
@@ -77,6 +78,7 @@ def open_app(
         results=FileResultStore(repository.root),
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
+        upkeep=FileUpkeep(repository.root),
         driver=DriverLock(FileLock(layout.driver_lock, clock, host), children),
         lease=LoopLease(FileLock(layout.lease_lock, clock, host), active_lock),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
@@ -86,7 +88,7 @@ def open_app(
         agent=lambda spec: open_agent(spec, children, environment),
         checks=ShellCheckRunner(children, environment),
         clock=clock,
-        renderer=_LazyRenderer(),
+        renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
         preferences=lambda: _preferences(config()),
         origin=origin,
@@ -185,24 +187,32 @@ def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
 def _preferences(config: Config) -> Preferences:
     return Preferences(
         close_on_done=config.issue.close_on_done,
+        composite_threshold=config.issue.composite_threshold,
+        reply=config.comment.reply,
         loop_budget=config.loop.max_transitions,
         api_url=config.prefect.api_url,
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _LazyRenderer:
     """Imports the template engine with the first text: most commands render none."""
 
+    environment: Mapping[str, str] = field(repr=False)
+    """The caller's; no text shows its secrets."""
+
     def render(self, template: str, **values: object) -> str:
         """Render with the real one."""
-        return _renderer().render(template, **values)
+        from irontree.domain.credentials import secret_values  # noqa: PLC0415  (as the engine)
+
+        return _renderer(secret_values(self.environment)).render(template, **values)
 
 
 @cache
-def _renderer() -> Renderer:
+def _renderer(secrets: frozenset[str]) -> Renderer:
     from irontree.rendering import JinjaRenderer  # noqa: PLC0415  (see _LazyRenderer)
 
-    return JinjaRenderer()
+    return JinjaRenderer(secrets)
 
 
 @dataclass

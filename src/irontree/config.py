@@ -26,7 +26,15 @@ from pydantic import (
 )
 
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import AgentSpec, CheckCommand, ExecutionPolicy, PublishPolicy, WorkspacePolicy
+from irontree.domain.plan import (
+    AgentSpec,
+    CheckCommand,
+    ExecutionPolicy,
+    PromotionPolicy,
+    PublishPolicy,
+    WorkspacePolicy,
+)
+from irontree.domain.values import Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 if TYPE_CHECKING:
@@ -109,6 +117,30 @@ class Issue(Section):
         default=None,
         description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
     )
+    composite_threshold: Count = Field(
+        default=3, description="An issue with more open checkboxes than this is not adopted: it has to be split first."
+    )
+
+
+class Report(Section):
+    """What becomes of verification reports."""
+
+    promotion: Mode = Field(default="auto", description="Whether notes go into the documents; `auto`: about set-up.")
+    docs_path: str = Field(default="docs/integrations/", description="The folder of the repository that they go to.")
+
+    @field_validator("docs_path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        parts = path.strip("/").split("/")
+        if path[:1] == "/" or not all(parts) or {".", "..", ".git", ".mino"}.intersection(path.lower().split("/")):
+            raise ValueError("expected a folder inside the repository, such as `docs/integrations/`")
+        return f"{'/'.join(parts)}/"
+
+
+class Comment(Section):
+    """What is said on issues."""
+
+    reply: Mode = Field(default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one.")
 
 
 class Agent(Section):
@@ -191,6 +223,8 @@ class Config(Section):
 
     verify: Verify = Verify()
     issue: Issue = Issue()
+    report: Report = Report()
+    comment: Comment = Comment()
     agent: Agent = Agent()
     workspace: Workspace = Workspace()
     publish: Publish = Publish()
@@ -220,6 +254,7 @@ class Config(Section):
                 remote=self.publish.remote or remote,
                 target_branch=self.publish.target_branch or target_branch,
             ),
+            promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
         )
 

@@ -1,17 +1,20 @@
 """Templates to text. Templates hold layout; what comes from people and programs goes through a filter here.
 
 Every filter first drops what no reader should get: terminal escapes, control and bidirectional characters,
-line ends that only some programs know.
+line ends that only some programs know. Before that, and once more at the end, secrets are hidden: a filter that
+shortens a text must not leave half of one.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable, Collection
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from irontree.domain.lint import comment_problems, slim
+from irontree.domain.credentials import without_secrets
+from irontree.domain.lint import comment_problems, plain, slim
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
@@ -36,7 +39,9 @@ _WEB = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 class JinjaRenderer:
     """Implements `Renderer` with the templates of `irontree.templates`."""
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Collection[str] = ()) -> None:
+        """*secrets* are values that no text may show, besides what looks like a token (`domain/credentials.py`)."""
+        self._secrets = tuple(secrets)
         self._environment = Environment(
             loader=PackageLoader("irontree.templates", ""),
             undefined=StrictUndefined,
@@ -45,24 +50,32 @@ class JinjaRenderer:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters |= {
+        filters: dict[str, Callable[..., str]] = {
             "cell": cell,
-            "command_line": shlex.join,
             "code": code,
             "cut": cut,
             "inline": inline,
             "markdown": markdown,
             "one_line": one_line,
+            "plain": plain,
             "quote_block": quote_block,
             "slim": slim,
             "text": text,
             "visible": visible,
         }
+        self._environment.filters |= {name: self._hiding(filter_) for name, filter_ in filters.items()}
+        self._environment.filters["command_line"] = shlex.join
         self._environment.tests["web_address"] = is_web_address
 
     def render(self, template: str, **values: object) -> str:
         """Render `templates/{template}.j2`; raises jinja2.UndefinedError for a name that is not given."""
-        return self._environment.get_template(f"{template}.j2").render(values)
+        return self._hidden(self._environment.get_template(f"{template}.j2").render(values))
+
+    def _hiding(self, filter_: Callable[..., str]) -> Callable[..., str]:
+        return lambda value, *words: filter_(self._hidden(value), *words)
+
+    def _hidden(self, value: object) -> str:
+        return without_secrets(str(value), self._secrets)
 
 
 def one_line(value: object, limit: int | None = None) -> str:

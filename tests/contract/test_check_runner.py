@@ -54,6 +54,12 @@ def test_a_check_that_runs_out_of_time_has_not_passed(runner, tmp_path):
     assert result.exit_code != 0
 
 
+def test_it_names_the_system_and_the_tools_that_the_commands_call(runner, tmp_path):
+    versions = runner.versions(["git status --short", "git log"], workspace=tmp_path)
+    assert {"system", "git"} <= versions.keys()
+    assert all(isinstance(value, str) and value for value in versions.values())
+
+
 def test_the_digest_is_64_hex(runner, tmp_path):
     assert len(bytes.fromhex(run(runner, "exit 0", tmp_path).output_digest)) == 32
 

@@ -33,3 +33,15 @@ def test_a_cursor_saved_later_takes_the_place_of_the_earlier(deliveries):
     deliveries.save(12, DeliveryCursor(3, ("label: refused",)))
     deliveries.save(12, DeliveryCursor(4))
     assert deliveries.load(12) == DeliveryCursor(4)
+
+
+def test_what_was_noticed_outside_stays_with_the_cursor(deliveries):
+    cursor = DeliveryCursor(3, closed=True, text="00123456", noticed=("its title was edited",))
+    deliveries.save(12, cursor)
+    assert deliveries.load(12) == cursor
+
+
+def test_what_is_not_tried_again_stays_with_the_cursor(deliveries):
+    cursor = DeliveryCursor(3, warnings=("reply_post_failed: 503",), replied=3)
+    deliveries.save(12, cursor)
+    assert deliveries.load(12) == cursor

@@ -9,9 +9,10 @@ from typing import Protocol
 import pytest
 
 from irontree.domain.chain import digest_chain, event_digest
-from irontree.domain.events import ISSUE_EVENTS, CheckupDone, RunCompleted
+from irontree.domain.events import ISSUE_EVENTS, CheckupDone, Record, RunCompleted
 from irontree.errors import NotEligible, Refused, SequenceConflict
 from irontree.ports import EventLog
+from irontree.store.codec import write_mapping
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.memory import MemoryEventLog
@@ -327,6 +328,67 @@ def test_it_tells_where_earlier_streams_went_oldest_first(subject):
         fill(subject.log, 1, issue_number)
         subject.log.archive(issue_number, revision)
     assert subject.log.archives(12) == (*("issue-12-rev-ffffffff", "issue-12-rev-00123456", "issue-12-rev-ffffffff-2"),)
+
+
+def test_it_tells_of_all_earlier_streams_also_of_issues_that_have_none_now(subject):
+    for issue_number in (12, 121):
+        fill(subject.log, 1, issue_number)
+        subject.log.archive(issue_number, "00123456")
+    assert subject.log.archives() == ("issue-12-rev-00123456", "issue-121-rev-00123456")
+
+
+# --- what older tools left in comments -------------------------------------------------------------------
+
+
+def block(event) -> str:
+    return "```yaml\n" + write_mapping({"iron_tree": event.model_dump(mode="json")}) + "```\n"
+
+
+def test_the_events_in_a_text_are_read_and_everything_else_is_passed_over(subject):
+    text = f"Hello\n\n{block(published())}\n```yaml\nname: ci\n```\nand\n{block(started())}\niron_tree: no\n"
+    found = subject.log.read_text(text, URL, 12)
+    assert ([record.event for record in found.records], found.problems) == ([published(), started()], ())
+
+
+@pytest.mark.parametrize(
+    ("change", "newer"),
+    [(("version: 1", "version: 2"), True), (("task_published", "task_dreamt"), True), (("sequence: 1", "x: 1"), False)],
+)
+def test_a_block_that_cannot_be_used_is_a_problem_that_names_its_comment(subject, change, newer):
+    found = subject.log.read_text(block(published()).replace(*change), URL, 12)
+    assert (found.records, [(p.path, p.newer) for p in found.problems]) == ((), [(URL, newer)])
+
+
+def test_an_event_of_another_issue_is_not_this_one_s(subject):
+    [problem] = subject.log.read_text(block(published(issue_number=13)), URL, 12).problems
+    assert "speaks of issue 13" in problem.what
+
+
+def test_a_stream_is_restored_whole_each_event_under_its_own_sequence(subject):
+    subject.log.restore(12, [Record(started(sequence=4)), Record(published(), {"restored_from": URL})])
+    stream = subject.log.read(12)
+    assert [record.event for record in stream.records] == [published(), started(sequence=4)]
+    assert (stream.highest_sequence, stream.records[0].meta["restored_from"]) == (4, URL)
+    assert stream.records[1].meta["time"] == "2026-04-22T12:00:00Z"
+
+
+def test_a_restored_stream_is_chained_where_its_events_follow_each_other(subject):
+    subject.log.restore(12, [Record(event) for event in history(3)])
+    assert digest_chain(subject.log.read(12).records) == ()
+
+
+def test_nothing_is_restored_over_events_that_are_there(subject):
+    fill(subject.log, 1)
+    with pytest.raises(SequenceConflict):
+        subject.log.restore(12, [Record(published())])
+
+
+def test_what_a_newer_version_wrote_is_no_gap(subject):
+    fill(subject.log, 2)
+    subject.put("0003-task-dreamt.yml", "iron_tree: {version: 2}\n")
+    stream = subject.log.read(12)
+    assert [problem.newer for problem in stream.problems] == [True]
+    assert (stream.replayed().missing, "upgrade irontree" in stream.replayed().state.problem) == ((), True)
 
 
 def test_there_is_nothing_to_archive_without_a_stream(subject):

@@ -217,3 +217,30 @@ def test_labels_can_be_ensured_again_and_again(forge: Forge):
 def test_times_are_utc(forge: Forge):
     number = forge.create_issue("Title", "").number
     assert forge.post_comment(number, "x").created_at == "2026-01-02T12:00:00Z"
+
+
+def test_open_issues_with_a_label_are_listed_oldest_first(forge: Forge):
+    for title, labels in (("first", ["wanted"]), ("other", ["else"]), ("closed", ["wanted"]), ("last", ["wanted"])):
+        forge.create_issue(title, "", labels)
+    forge.edit_issue(3, state="closed")
+    assert [issue.number for issue in forge.open_issues("wanted")] == [1, 4]
+    assert forge.open_issues("nobody has it") == ()
+
+
+def test_a_comment_tells_whether_its_author_may_write_here(accounts: Accounts):
+    """R20: text by people without write access never becomes a command."""
+    accounts.ours.create_issue("it", "")
+    accounts.ours.post_comment(1, "ours")
+    accounts.stranger.post_comment(1, "a stranger's")
+    assert [comment.trusted for comment in accounts.ours.comments(1)] == [True, False]
+
+
+def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
+    """A forge of plain files shows neither commits nor branches."""
+    for address in (forge.commit_url("0" * 40), forge.file_url("main", "README.md")):
+        assert address is None or address.startswith("https://")
+    assert forge.commit_url(None) is None
+
+
+def test_no_issue_is_taken_for_a_pull_request(forge: Forge):
+    assert not forge.create_issue("it", "").pull_request

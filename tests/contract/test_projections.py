@@ -47,3 +47,9 @@ def test_a_report_stands_in_its_issue_s_folder(subject):
 def test_a_later_text_takes_the_place_of_the_earlier(subject):
     subject.projections.write_brief(12, "long and earlier\n")
     assert subject.text(subject.projections.write_brief(12, "later\n"))[1] == "later\n"
+
+
+def test_a_brief_is_read_back_as_it_was_written_and_none_is_none(subject):
+    assert subject.projections.read_brief(12) is None
+    subject.projections.write_brief(12, "# Issue\nnaïve\n")
+    assert subject.projections.read_brief(12) == "# Issue\nnaïve\n"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
-from irontree.ports import CommitRefused, Committed, Moved, Published, Repository
+from irontree.ports import CommitRefused, Committed, Document, Moved, Published, Repository
 from tests.support.memory_project import make_memory_project
 from tests.support.repositories import PLAIN, make_project, write
 
@@ -230,6 +230,52 @@ def test_a_conflict_is_no_merge_and_leaves_the_workspace_usable(project, reposit
     ours, theirs = project.work(base, **{"app.py": "ours\n"}), project.work(base, **{"app.py": "theirs\n"})
     workspace = repository.workspace("run", PLAIN)
     assert workspace.merge(ours, theirs, "merge") is None
+    workspace.prepare(base)
+    assert workspace.commit("nothing", base=base) is None
+
+
+NOTES = Document("docs/integrations/log-in.md", "# Log in\n")
+
+
+def test_notes_become_a_commit_of_their_own_on_what_was_verified(project, repository):
+    sha, workspace = project.work(), repository.workspace("run", PLAIN)
+    assert repository.document_at(sha, NOTES.path) is None
+    made = workspace.commit_document(NOTES, "docs(issue-1): log in\n\nIrontree-Docs: t-docs\n", base=sha)
+    assert isinstance(made, Committed)
+    assert made.files == (NOTES.path,)
+    assert repository.find_token("t-docs", base=sha, source=workspace) == made.sha
+    repository.keep(made.sha, REF, source=workspace)
+    assert project.parents(made.sha) == (sha,)
+    assert repository.document_at(made.sha, NOTES.path) == NOTES
+
+
+def test_a_document_that_is_there_is_found_in_whatever_case_and_written_under_its_own_name(project, repository):
+    """Where upper and lower case are one, a second file would take the place of the first."""
+    tip = project.commit_here("docs/integrations/Log-In.md", "# Theirs\n")
+    found = repository.document_at(tip, NOTES.path)
+    assert found == Document("docs/integrations/Log-In.md", "# Theirs\n")
+    workspace = repository.workspace("run", PLAIN)
+    made = workspace.commit_document(Document(found.path, f"{found.text}\nours\n"), "docs", base=tip)
+    assert made.files == ("docs/integrations/Log-In.md",)
+
+
+def test_notes_that_change_nothing_make_no_commit(project, repository):
+    tip = project.commit_here(NOTES.path, NOTES.text)
+    assert repository.workspace("run", PLAIN).commit_document(NOTES, "docs", base=tip) is None
+
+
+def test_notes_that_a_hook_refuses_are_told_with_its_words(project, repository):
+    sha = project.work()
+    project.refuse_commits("too long a line")
+    made = repository.workspace("run", PLAIN).commit_document(NOTES, "docs", base=sha)
+    assert isinstance(made, CommitRefused)
+    assert "too long a line" in made.output
+
+
+def test_notes_leave_the_workspace_usable(project, repository):
+    base, sha, workspace = project.tip(), project.work(), repository.workspace("run", PLAIN)
+    workspace.commit_document(NOTES, "docs", base=sha)
+    assert workspace.salvage(base, REF) is None, "nobody's attempt was cut off"
     workspace.prepare(base)
     assert workspace.commit("nothing", base=base) is None
 

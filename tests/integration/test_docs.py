@@ -143,6 +143,7 @@ def shows_only(step: Step) -> bool:
 
 
 BEGINS = {
+    "adopt-issues.md": set_up,
     "answer-questions.md": at_a_question,
     "back-up-and-restore.md": at_a_question,
     "move-to-another-machine.md": at_a_question,

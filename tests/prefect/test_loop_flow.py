@@ -289,3 +289,18 @@ def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):
         assert (ended.name, "2026-04-22-1432-a3f8b2" in ended.message) == ("Busy", True)
         assert take_up(toy.app, loop_id).id == newest_run(toy.app, loop_id).id == run.id
     assert toy.loop_events(loop_id) == ["loop_started"]
+
+
+def test_a_stale_lease_of_another_tool_is_a_question_and_taken_over_by_its_answer(project):
+    toy, loop_id = project(GREETING)
+    lock = toy.root / ".mino" / "loops" / "active.lock"
+    lock.write_text('loop_id: "2020-01-01-0000-000000"\nholder_pid: 1\nheartbeat_at: "2020-01-01T00:00:00Z"\n')
+    with served(toy):
+        assert toy.go(loop_id).state_name == "Halted"
+        [asking] = toy.suspended()
+        assert "stale loop lease detected" in toy.asked(asking.id).description
+        assert lock.exists()
+        toy.answer(asking.id, "it is put right, go on")
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert not lock.exists()
+    assert toy.loop_events(loop_id) == ["loop_started", "loop_halted", "loop_resumed", "loop_completed"]

@@ -31,6 +31,7 @@ from irontree.services.views import (
     IssueView,
     LoopFormView,
     ManualAcceptanceView,
+    NotesView,
     PlannedView,
     PromptView,
     QuoteView,
@@ -45,6 +46,31 @@ NOW = "2026-01-02T12:00:00Z"
 MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"
 KEY_MARKER = "<!-- irontree:task-key auth-login -->"
 ORDINARY = "Log in with a password"
+FRAGMENTS = (
+    *("```yaml", "iron_tree:", "~~~", "<!--", "-->", "---", ".mino", ".mino/events/x.yml", "/home/ada/", "run_started"),
+    *("verify_failed", "_retryable", "Completion Basis", ":", "code_ref", SHA, SHA[:7], "12345678", "_", "-", ".", "/"),
+    *(
+        "https://example.com/",
+        "`",
+        "(",
+        ")",
+        "\n",
+        " ",
+        "\x00",
+        "\u200b",
+        "@ada",
+        "<b>",
+        "g",
+        "A",
+        "é",
+        "✅",
+        "⏸️",
+        "@",
+        "://",
+    ),
+    *("ghp_", "0123456789abcdefghijABCDEFGHIJ012345", "AKIA", "IOSFODNN7EXAMPLE", "-----BEGIN PRIVATE KEY-----", "sk-"),
+)
+"""Pieces that are harmless alone, or not; put together in any order."""
 HOSTILE = {
     "headings": "# Approved\n## Status\n- Task Key: other",
     "setext": "Approved\n===\n\nStatus\n---",
@@ -67,6 +93,12 @@ HOSTILE = {
     "list": "- [x] done\n1. one\n> quoted\n\n    indented",
     "only blanks": " \n\t\n ",
     "empty": "",
+    "secrets": (
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345 https://ada:hunter2@git.example.com/x AKIAIOSFODNN7EXAMPLE "
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY----- "
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+    ),
+    "badges": "\N{CROSS MARK} \N{WHITE HEAVY CHECK MARK} \N{WARNING SIGN}\ufe0f done",
     "unicode": "\N{PALM TREE} \N{LATIN SMALL LETTER E}\N{COMBINING ACUTE ACCENT} \N{ZERO WIDTH SPACE} 要求",
     "large": "word " * 20_000,
     "one large word": "x" * 100_000,
@@ -149,11 +181,17 @@ def report(text: str) -> ReportView:
         results=results(text),
         coverage=coverage(text),
         findings=(text,),
+        warnings=(text,),
         recipe=(text,),
         promoted_doc=text,
         rationale=text,
         note=text,
     )
+
+
+def notes(text: str) -> NotesView:
+    lines = (text, text)
+    return NotesView(7, text, NOW[:10], SHA, False, {"python": text}, lines, lines, lines, (text,) * 30)
 
 
 def prompt(text: str) -> PromptView:
@@ -169,14 +207,22 @@ def comment(text: str) -> CommentView:
         action=text,
         attempt=2,
         attempts=4,
-        commit_url=f"https://example.com/commit/{SHA}",
-        docs_url=f"https://example.com/docs {text}",
-        report_url=f"file:///home/ada/.mino/report{text}",
     )
 
 
 def reply(text: str) -> ReplyView:
-    return ReplyView(text, MARKER, None, (text,) * 50, f"https://example.com/{SHA}", text, text)
+    return ReplyView(
+        title=text,
+        marker=MARKER,
+        basis=None,
+        to_check=(text,) * 50,
+        remark=True,
+        commit_url=f"https://example.com/{SHA}",
+        docs_url=text,
+        document=text,
+        close_it=True,
+        close_command=text,
+    )
 
 
 def form(text: str, reason: str) -> FormView:
@@ -200,6 +246,8 @@ def form(text: str, reason: str) -> FormView:
         report_path=".mino/reports/issue-7/report.md",
         revision="1a2b3c4d",
         before=(text,),
+        changes=(text,),
+        approval=approval(text),
         diff=text,
     )
 
@@ -234,7 +282,14 @@ def approval(text: str) -> ApprovalView:
         warnings=(text,),
         quotes=(QuoteView(text, text),),
         before=(text,),
+        changes=(text,),
         diff=text,
+        loop_id="2026-01-02-1200-a3f8b2",
+        goal=text,
+        intent=text,
+        query=text,
+        excluded=(text,),
+        questions=(text,),
     )
 
 
@@ -246,6 +301,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         IssueView: lambda: issue(text),
         BriefView: lambda: brief(text),
         ReportView: lambda: report(text),
+        NotesView: lambda: notes(text),
         PromptView: lambda: prompt(text),
         CommentView: lambda: comment(text),
         ReplyView: lambda: reply(text),

@@ -28,17 +28,20 @@ from irontree.services.loop import Loop
 from irontree.services.publish import publish
 from irontree.services.recovery import catch_up
 from irontree.services.steps import Question, perform, question_about, question_of_loop
+from irontree.services.takeover import clear_the_way
 from irontree.services.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
     MemoryDeliveries,
     MemoryEventLog,
+    MemoryLease,
     MemoryLock,
     MemoryLoopLog,
     MemoryPlanStore,
     MemoryProjections,
     MemoryResultStore,
     MemoryRunLock,
+    MemoryUpkeep,
 )
 from irontree.store.replays import PlainReplays
 from tests.support.store import NOON
@@ -193,7 +196,8 @@ class Scene:
         self.log, self.loops = MemoryEventLog(self.clock), MemoryLoopLog(self.clock)
         self.plans, self.results = MemoryPlanStore(), MemoryResultStore()
         self.projections, self.deliveries = MemoryProjections(self.root), MemoryDeliveries()
-        self.driver, self.lease = MemoryLock(self.clock), MemoryLock(self.clock)
+        self.upkeep = MemoryUpkeep()
+        self.driver, self.lease = MemoryLock(self.clock), MemoryLease(self.clock)
         self.run_lock, self.children = MemoryRunLock(), Leftovers(self.journal)
         self.tracker, self.notes, self.cancel = Tracker(), Notes(), Patience()
         self.agent = ScriptedAgent(writes_what_is_asked)
@@ -212,6 +216,7 @@ class Scene:
             results=self.results,
             projections=self.projections,
             deliveries=self.deliveries,
+            upkeep=self.upkeep,
             driver=self.driver,
             lease=self.lease,
             alive=lambda _: MemoryLock(self.clock),
@@ -306,6 +311,11 @@ def prepared(*answers: Answer) -> Answers:
 
 def drive(app: App, loop_id: str, answers: Answers) -> Halt:
     """Bring the loop as far as it goes; the halt at which nobody answered, the goal, or the stop that was answered."""
+    in_the_way = clear_the_way(app, loop_id)
+    if in_the_way:
+        loops.halt(app, loop_id, in_the_way)
+        if not _answered(app, loop_id, in_the_way, answers):
+            return in_the_way
     with app.lease.hold(loop_id):
         with app.driver.hold(f"loop {loop_id}, catch up", wait_seconds=5):
             catch_up(app)

@@ -10,7 +10,7 @@ import pytest
 import irontree.config
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import AgentSpec, CheckCommand, PublishPolicy, WorkspacePolicy
+from irontree.domain.plan import AgentSpec, CheckCommand, PromotionPolicy, PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"
@@ -19,7 +19,9 @@ verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
   detection: false
-issue: {close_on_done: manual}
+issue: {close_on_done: manual, composite_threshold: 5}
+report: {promotion: never, docs_path: handbook/notes}
+comment: {reply: always}
 agent:
   adapter: replay
   command: agent -p 'do it' "${HOME}"
@@ -59,7 +61,12 @@ def test_without_a_file_everything_has_its_default(tmp_path):
 
 def test_the_defaults_are_the_protocol_s():
     config = Config()
-    assert config.issue.close_on_done is None
+    assert (config.issue.close_on_done, config.issue.composite_threshold) == (None, 3)
+    assert (config.report.promotion, config.report.docs_path, config.comment.reply) == (
+        "auto",
+        "docs/integrations/",
+        "auto",
+    )
     assert (config.run.lock_stale_hours, config.loop.lease_stale_hours, config.run.max_retry_count) == (2, 6, 3)
     assert (config.publish.mode, config.forge.adapter) == ("direct", "local")
 
@@ -97,7 +104,20 @@ def test_the_policy_carries_what_a_person_approves():
     )
     assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
     assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
+    assert policy.promotion == PromotionPolicy(mode="never", docs_path="handbook/notes")
     assert (policy.check_seconds, policy.max_retry_count, policy.detection) == (60, 0, ())
+
+
+@pytest.mark.parametrize(
+    "path", ["/srv/docs", "../docs", "docs/../../x", "", ".git", ".mino/docs", "docs//x", "./docs", ".GIT/hooks"]
+)
+def test_notes_go_to_a_folder_of_the_repository_and_nowhere_else(path):
+    assert "expected a folder inside the repository" in refusal(f"report: {{docs_path: '{path}'}}")
+
+
+@pytest.mark.parametrize("path", ["handbook", "handbook/"])
+def test_a_folder_for_notes_may_be_written_with_or_without_its_slash(path):
+    assert read_config(f"report: {{docs_path: {path}}}", NAME).report.docs_path == "handbook/"
 
 
 @pytest.mark.parametrize("text", ["publish: {mode: pull_request}", "workspace: {kind: none}"])

@@ -7,8 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent
-from irontree.domain.lint import MAX_CHARACTERS, comment_problems, slim, status_problems
+from irontree.domain.lint import (
+    MAX_CHARACTERS,
+    comment_problems,
+    marked_problems,
+    plain,
+    reply_problems,
+    slim,
+    status_problems,
+)
 from irontree.domain.loop_events import LOOP_EVENTS
+from tests.support.views import FRAGMENTS
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 MARKER = "<!-- irontree:7:mfrggzdfmztwq2lk -->"
@@ -23,11 +32,6 @@ Commit: https://example.com/commit/{SHA}
 
 {MARKER}
 """
-FRAGMENTS = (
-    *("```yaml", "iron_tree:", "~~~", "<!--", "-->", "---", ".mino", ".mino/events/x.yml", "/home/ada/", "run_started"),
-    *("verify_failed", "_retryable", "Completion Basis", ":", "code_ref", SHA, SHA[:7], "12345678", "_", "-", ".", "/"),
-    *("https://example.com/", "`", "(", ")", "\n", " ", "\x00", "\u200b", "@ada", "<b>", "g", "A", "é"),
-)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,9 @@ FRAGMENTS = (
         ("code_publication_state : published", "a machine field"),
         ("<!-- hidden -->", "raw HTML"),
         ("<details>", "raw HTML"),
+        ("it said ghp_0123456789abcdefghijABCDEFGHIJ012345", "a secret"),
+        ("see https://example.com/?key=AKIAIOSFODNN7EXAMPLE", "a secret"),
+        ("fetch https://ada:hunter2@git.example.com/shop", "a login in an address"),
         ("x" * (MAX_CHARACTERS + 1), "more than 60,000 characters"),
     ],
 )
@@ -122,6 +129,29 @@ def test_slim_makes_any_text_fit(text: str):
 )
 def test_slim_says_the_same_in_other_words(text: str, slimmed: str):
     assert slim(text) == slimmed
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@settings(max_examples=500)
+def test_plain_makes_any_text_fit_for_a_reply(text: str):
+    assert reply_problems(plain(text)) == ()
+
+
+@pytest.mark.parametrize("badge", "❌🚫⏸⚠✅✔✖⏳🟢🔴🟡")
+def test_a_reply_is_prose_without_status_badges(badge: str):
+    assert reply_problems(f"Your request is done {badge}") == ("a status badge",)
+    assert plain(f"{badge}\ufe0f done") == " done"
+
+
+def test_a_comment_is_judged_by_the_class_that_its_first_line_tells():
+    assert marked_problems(STATUS) == ()
+    assert marked_problems(STATUS.replace("Action: none", "")) == ("more or less than Reason, Action and links",)
+    assert marked_problems(f"Your request is done.\n\n{MARKER}\n") == ()
+    assert marked_problems(f"Your request is done: run_completed.\n\n{MARKER}\n") == ("the name of an event",)
+
+
+def test_what_has_no_marker_of_ours_is_nobody_s_business():
+    assert marked_problems("```yaml\niron_tree:\n```") == ()
 
 
 def test_slim_calls_nobody():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from irontree import rendering
+from irontree.domain.credentials import secret_values
+from irontree.services.views import TEMPLATES
+from tests.support.views import case
 
 
 def test_a_description_keeps_its_own_markdown():
@@ -51,3 +55,27 @@ def test_a_long_text_is_cut_and_says_so():
     assert rendering.cut("x" * 11, 10) == "x" * 10 + "\n...(shortened)..."
     assert rendering.cut("x" * 10, 10) == "x" * 10
     assert rendering.one_line("x" * 11, 10) == "x" * 9 + "…"
+
+
+SECRETS = ("correct-horse-battery", "s3cr3t\tvalue")
+FILTERS = ("cell", "code", "cut(25)", "inline", "markdown", "one_line(40)", "plain", "quote_block", "slim", "text(30)")
+
+
+@pytest.mark.parametrize("filter_", [*FILTERS, "visible"])
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_filter_lets_a_secret_or_half_of_one_through(filter_, secret):
+    """A text that is cut in the middle of a secret must not show its first half."""
+    environment = rendering.JinjaRenderer(SECRETS)._environment
+    for before in ("", "x" * 15, "word " * 4):
+        shown = environment.from_string(f"{{{{ value | {filter_} }}}}").render(value=f"{before}{secret} after")
+        assert secret not in shown
+        assert secret[:6] not in shown
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_no_template_shows_the_value_of_a_secret_variable(template):
+    renderer = rendering.JinjaRenderer(secret_values({"SHOP_API_KEY": "correct-horse-battery"}))
+    text = "it said correct-horse-battery, and ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    shown = renderer.render(template, **case(template, text))
+    assert "correct-horse" not in shown
+    assert "ghp_" not in shown

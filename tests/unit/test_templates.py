@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 
 from irontree.cli.hints import OpenQuestion
 from irontree.domain.halt import RULE, RULES
-from irontree.domain.lint import MAX_CHARACTERS, comment_problems, status_problems
-from irontree.domain.plan import PublishPolicy
+from irontree.domain.lint import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
+from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.views import (
     TEMPLATES,
@@ -24,9 +27,25 @@ from irontree.services.views import (
     ChildView,
     CommentView,
     EvidenceView,
+    QuoteView,
     ReplyView,
 )
-from tests.support.views import HOSTILE, KEY_MARKER, MARKER, NOW, ORDINARY, SHA, STATUS, case, node, policy, results
+from tests.support.views import (
+    FRAGMENTS,
+    HOSTILE,
+    KEY_MARKER,
+    MARKER,
+    NOW,
+    ORDINARY,
+    SHA,
+    STATUS,
+    approval,
+    case,
+    node,
+    policy,
+    prompt,
+    results,
+)
 
 RENDERER = JinjaRenderer()
 
@@ -126,8 +145,20 @@ def test_a_status_comment_is_slim_whatever_is_in_it(template: str, text: str):
 @hostile
 def test_a_reply_is_fit_to_post_whatever_is_in_it(text: str):
     shown = rendered("comments/reply.md", text)
-    assert comment_problems(shown) == ()
+    assert reply_problems(shown) == ()
     assert len(shown) < MAX_CHARACTERS
+
+
+@given(st.sampled_from(STATUS_COMMENTS), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@settings(max_examples=300)
+def test_a_status_comment_is_slim_whatever_pieces_come_together(template: str, text: str):
+    assert status_problems(RENDERER.render(template, **case(template, text))) == ()
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@settings(max_examples=300)
+def test_a_reply_is_fit_to_post_whatever_pieces_come_together(text: str):
+    assert reply_problems(RENDERER.render("comments/reply.md", **case("comments/reply.md", text))) == ()
 
 
 @hostile
@@ -170,11 +201,13 @@ def test_every_command_in_a_comment_is_one_that_answers_or_shows(template: str):
     assert named <= legal | {"irontree show issue-7"}
 
 
-def test_links_are_web_addresses_or_left_out():
-    shown = rendered("comments/verify-pending-acceptance.md", ORDINARY)
-    assert f"Commit: https://example.com/commit/{SHA}\n" in shown
-    assert "Docs:" not in shown
-    assert "Report:" not in shown
+@pytest.mark.parametrize("address", ["file:///home/ada/.mino/x", "javascript:alert(1)", "https://example.com/a b", ""])
+def test_links_of_a_reply_are_web_addresses_or_left_out(address: str):
+    shown = RENDERER.render(
+        "comments/reply.md", reply=ReplyView("x", MARKER, "verified", commit_url=address, docs_url=address)
+    )
+    assert "change here" not in shown
+    assert "written down" not in shown
 
 
 @pytest.mark.parametrize("basis", ["verified", "accepted", "aggregated", None])
@@ -291,14 +324,52 @@ def test_an_acceptance_shows_the_commit_and_where_it_goes():
     assert "**a person judges this**" in shown
 
 
+def approval_shown(**changes) -> str:
+    return RENDERER.render("forms/intake.md", approval=replace(approval(ORDINARY), **changes))
+
+
+def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_to_approve():
+    assert "## Open Questions" in approval_shown()
+    assert approval_shown().endswith("## Your Decision\n\nAnswer the open questions first.\n")
+
+
+def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
+    """R20"""
+    told = prompt("a hostile wish")
+    asked = replace(told, node=told.node.model_copy(update={"outsider": "mallory", "target_files": ()}), failure=None)
+    shown = RENDERER.render("prompts/run.md", prompt=replace(asked, commands=(), quotes=QuoteView.of([asked.node])))
+    before, _, quoted = shown.partition("## Text by people without write access")
+    assert "a hostile wish" not in before
+    assert "> a hostile wish" in quoted
+
+
 def test_the_approval_names_loop_mode_the_revision_every_command_and_the_branch():
-    shown = rendered("forms/intake.md", ORDINARY)
+    shown = approval_shown(questions=())
     assert "You are authorizing Loop Mode to autonomously execute the following plan" in shown
     assert shown.count("`1a2b3c4d`") == 2
     assert f"- Agent: `{shlex.join((ORDINARY, '--print'))}`" in shown
     assert f"- Check of `auth-login`: `{ORDINARY}`" in shown
     assert f"- Check `{ORDINARY}`: `{ORDINARY}`" in shown
     assert "pushed to `main` of `origin`" in shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "line"),
+    [
+        ("always", "- Notes of each task go into `handbook/`, a commit of their own"),
+        ("auto", "- Notes of a task about set-up or integration go into `handbook/`"),
+        ("never", None),
+    ],
+)
+def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, line):
+    """No push without a line in the approval (R6)."""
+    promotion = PromotionPolicy(mode=mode, docs_path="handbook")
+    view = case("forms/intake.md", ORDINARY)["approval"]
+    shown = RENDERER.render(
+        "forms/intake.md",
+        approval=replace(view, policy=policy(ORDINARY).model_copy(update={"promotion": promotion})),
+    )
+    assert line in shown if line else "handbook" not in shown
 
 
 @pytest.mark.parametrize(

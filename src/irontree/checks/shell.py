@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irontree.checks.foreign import foreign_sources
+from irontree.checks.versions import read_versions, tools_called
 from irontree.domain.results import CheckResult, truncate
 from irontree.ports import Cancellation, Progress
 from irontree.processes import SHELL, Children, Limits, scrubbed_environment
+
+_VERSION_SECONDS = 10
 
 
 class ShellCheckRunner:
@@ -51,6 +54,16 @@ class ShellCheckRunner:
             output=truncate(done.output),
             output_digest=done.output_digest,
         )
+
+    def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
+        """The versions of the system, git, Python and the well-known tools that *commands* call, as found there."""
+        environment = self._scrubbed()
+
+        def ask(words: tuple[str, ...]) -> str:
+            done = self._children.run(words, cwd=workspace, environment=environment, limits=Limits(_VERSION_SECONDS))
+            return done.output if done.ok else ""
+
+        return read_versions(tools_called(commands), environment.get("PATH"), ask)
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
         """Signs that checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""

@@ -27,13 +27,13 @@ from irontree.services.world import read_world
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One mode: what it does, and whether it is about one issue and takes a note."""
+    """One mode: what it does, and whether it is about one issue and takes a note, each as in `note`."""
 
     help: str
     run: Callable[[Context], int]
-    issue: bool = True
+    issue: str = "required"
     note: str = ""
-    """`optional`, `required`, or empty."""
+    """`optional`, `required`, or empty: none is taken."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(context: Context) -> int:
 
 def _require_fit(options: argparse.Namespace, mode: Mode) -> None:
     name, note = options.mode, " ".join(options.note)
-    if mode.issue and not options.issue:
+    if mode.issue == "required" and not options.issue:
         raise UsageError(f"checkup {name} needs an issue: irontree checkup {name} issue-12")
     if options.issue and not mode.issue:
         raise UsageError(f"checkup {name} looks at all issues; leave {options.issue!r} out")
@@ -162,8 +162,15 @@ def _nudge(context: Context, app: App, number: int) -> None:
 
 MODES: Final[Mapping[str, Mode]] = MappingProxyType(
     {
-        "check": Mode("compare the log with itself, write nothing (the default)", consistency.check, issue=False),
-        "reconcile": Mode("compare the log with the forge, record what is wrong", consistency.reconcile, issue=False),
+        "check": Mode("compare the log with itself, write nothing (the default)", consistency.check, issue=""),
+        "reconcile": Mode(
+            "compare the log with the forge, record what is wrong (with ISSUE: restore its log from its comments)",
+            consistency.reconcile,
+            issue="optional",
+        ),
+        "repair": Mode(
+            "make again what is derived from the log: issue texts, labels, briefs", consistency.repair, issue=""
+        ),
         "pre-flight": Mode("whether an attempt could start now", consistency.pre_flight),
         "accept": Mode("accept and publish exactly the commit that waits", _accept, note="optional"),
         "reject": Mode("send it back; the note tells the next attempt what to change", _reject, note="required"),

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
-from irontree.cli.finding import find_issue
+from irontree.cli.finding import find_issue, find_number
 from irontree.cli.hints import OpenQuestion
 from irontree.cli.questions import asked_about, open_questions, question_block
 from irontree.domain.state import TaskState
+from irontree.errors import RemoteFailed
 from irontree.services import reconcile as service
+from irontree.services import repair as repair_service
 from irontree.services.approve import changed_since_approval
-from irontree.services.audit import RESTORE, Finding, lost_findings, stream_findings
+from irontree.services.audit import Finding, lost_findings, stream_findings, unreadable
+from irontree.services.comment_lint import lint_comments
 from irontree.services.loop import open_loops, read_loops
+from irontree.services.overview import title_of
 from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
+from irontree.services.restore import Restoration
 from irontree.services.steps import follow_up
 from irontree.services.world import World, read_world
 
@@ -24,46 +30,121 @@ from irontree.services.world import World, read_world
 
 
 def check(context: Context) -> int:
-    """Say what contradicts itself in the log, and which effects are due; writes nothing. 1 if anything is found."""
+    """Say what contradicts itself in the log, which effects are due, and which of our comments hold what they must not.
+
+    Writes nothing. 1 if anything is found.
+    """
     app = context.open()
-    found = tuple(findings(app, read_world(app)))
-    _show(context, found, ())
+    found = (*findings(app, read_world(app)), *_unfit_comments(app))
+    _show(context, found)
     return 1 if found else 0
 
 
 def findings(app: App, world: World) -> Iterator[Finding]:
     """Unreadable files, gaps, illegal events, issues without a plan, effects not delivered."""
     yield from lost_findings(app)
-    yield from (Finding(problem.path, problem.what, RESTORE) for problem in world.problems)
+    yield from (unreadable(problem) for problem in world.problems)
     for number, replay in sorted(world.replays.items()):
         where = f"issue-{number}"
         yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
             yield Finding(where, f"{replay.state.task_key} is in no approved plan", "irontree task SPEC.md")
-        for failure in app.deliveries.load(number).failures:
+        cursor = app.deliveries.load(number)
+        for failure in cursor.failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
+        yield from (Finding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
+    yield from (Finding("loops", problem) for problem in read_loops(app)[1])
+
+
+def _unfit_comments(app: App) -> Iterator[Finding]:
+    try:
+        for comment in lint_comments(app):
+            what = f"our comment holds {', '.join(comment.problems)}: {comment.comment}"
+            yield Finding(f"issue-{comment.issue_number}", what, "delete it there")
+    except RemoteFailed as error:
+        app.progress.note(f"the comments could not be read: {error.message}")
 
 
 # --- reconcile ----------------------------------------------------------------------------------------------
 
 
 def reconcile(context: Context) -> int:
-    """Record gaps and closings from outside, deliver what is due. 1 if anything is wrong or was recorded."""
-    app = context.open()
-    with app.driver.hold("reconcile", wait_seconds=context.options.wait):
-        done = service.reconcile(app)
+    """Restore, record gaps and what happened outside, deliver what is due. 1 if anything is wrong or was recorded."""
+    app, options = context.open(), context.options
+    number = find_number(read_world(app), options.issue) if options.issue else None
+    with app.driver.hold("reconcile", wait_seconds=options.wait):
+        done = service.reconcile(app, number)
     world = read_world(app)
-    found = (*_recorded(done), *findings(app, world))
-    _show(context, found, open_questions(app, world, read_loops(app)[0]))
+    new = tuple(_recorded(done))
+    told = {(item.where, item.what) for item in new}
+    found = (*new, *(item for item in findings(app, world) if (item.where, item.what) not in told))
+    _show(context, found, open_questions(app, world, read_loops(app)[0]), _Ending.of(world, done))
     return 1 if found else 0
 
 
 def _recorded(done: service.Reconciliation) -> Iterator[Finding]:
+    yield from (Finding(f"issue-{one.issue_number}", *_restored(one)) for one in done.restored if not one.is_local)
     yield from (Finding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
-    yield from (
-        Finding(f"issue-{n}", "was closed outside, without evidence; it is blocked") for n in done.closed_outside
-    )
+    yield from (Finding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
     yield from (Finding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
+
+
+def _restored(one: Restoration) -> tuple[str, str]:
+    """What became of a log that was not here, and what to do about it."""
+    if not one.events:
+        trusted = f"; {one.distrusted} by people without write access" if one.distrusted else ""
+        what = f"no events here, and none in its comments that can be used{trusted}"
+        return what, f"irontree task adopt issue-{one.issue_number}"
+    what = f"{one.events} event(s) restored from its {one.source}"
+    if one.diverging:
+        what += f"; they contradict each other at sequence {', '.join(map(str, one.diverging))}"
+    return what, "" if one.sound else "say whether the work goes on without what is missing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How reconciliation ends: which source was used for the issue that was asked about, and what is pending."""
+
+    sources: tuple[str, ...] = ()
+    pending: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, world: World, done: service.Reconciliation) -> _Ending:
+        local = (one for one in done.restored if one.is_local)
+        return cls(
+            tuple(
+                f"issue-{one.issue_number}: local events: {one.events} file(s), primary source used" for one in local
+            ),
+            tuple((q.issue_number or 0, title_of(world, q.task_key or "")) for q in done.pending_acceptance),
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        if self.sources:
+            yield Lines(self.sources)
+        if self.pending:
+            lines = tuple(
+                f"#{number} {title}: irontree checkup accept issue-{number}" for number, title in self.pending
+            )
+            yield Lines(lines, title="Pending Acceptance")
+
+
+# --- repair -------------------------------------------------------------------------------------------------
+
+
+def repair(context: Context) -> int:
+    """Make again what is derived from the log and the plans, and say what was different. 1 if it is not sound yet."""
+    app = context.open()
+    with app.driver.hold("repair", wait_seconds=context.options.wait):
+        done = repair_service.repair(app)
+    left = tuple(findings(app, read_world(app)))
+    mended = [{"where": one.where, "what": one.what} for one in done]
+    lines = tuple(Cell(f"{one.where}: {one.what}", "good") for one in done) or (Cell("Nothing was to be repaired."),)
+    left_json = _as_json(left, (), _Ending())
+    context.console.show(
+        lambda: {"repaired": mended, **left_json},
+        [Lines(lines), *(_blocks(left, (), _Ending()) if left else ())],
+    )
+    return 1 if left else 0
 
 
 # --- pre-flight ---------------------------------------------------------------------------------------------
@@ -110,21 +191,28 @@ def _clear(context: Context, state: TaskState) -> None:
 # --- both ---------------------------------------------------------------------------------------------------
 
 
-def _show(context: Context, found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> None:
-    context.console.show(lambda: _as_json(found, asked), _blocks(found, asked))
+def _show(
+    context: Context,
+    found: tuple[Finding, ...],
+    asked: tuple[OpenQuestion, ...] = (),
+    ending: _Ending = _Ending(),
+) -> None:
+    context.console.show(lambda: _as_json(found, asked, ending), _blocks(found, asked, ending))
 
 
-def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> dict[str, Any]:
+def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending: _Ending) -> dict[str, Any]:
     return {
         "ok": not found,
-        "findings": [item.as_json() for item in found],
+        "findings": [{"where": item.where, "what": item.what, "remedy": item.remedy or None} for item in found],
         "questions": [question.as_json() for question in asked],
+        "pending_acceptance": [number for number, _ in ending.pending],
     }
 
 
-def _blocks(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...]) -> Iterator[Block]:
+def _blocks(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending: _Ending) -> Iterator[Block]:
     if found:
         yield Lines(tuple(Cell(item.line(), "bad") for item in found))
     else:
         yield Lines((Cell("Nothing is wrong.", "good"),))
     yield from (question_block(question) for question in asked)
+    yield from ending.blocks()

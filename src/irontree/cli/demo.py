@@ -12,10 +12,10 @@ from pathlib import Path
 from irontree.bootstrap import set_up
 from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
+from irontree.cli.approving import ask_for_approval
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.parser import UsageError
-from irontree.cli.task import ask_for_approval
 from irontree.demo import sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.state import Phase

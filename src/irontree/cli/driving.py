@@ -26,7 +26,8 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
-from irontree.services.loop import read_loop, replacement
+from irontree.services.loop import read_loop
+from irontree.services.loop_choice import replacement
 from irontree.services.overview import overview
 from irontree.services.world import World
 

@@ -31,9 +31,15 @@ def find_number(world: World, text: str) -> int:
 
 
 def refuse_beside_loop(app: App) -> None:
-    """Raise Busy while a loop is at work: it takes the steps itself (contract, loop lease)."""
-    holder = app.lease.holder()
-    if holder:
+    """Raise Busy while a loop is at work, or another tool's lease says so: it takes the steps itself (contract)."""
+    if foreign := app.lease.foreign():
+        raise Busy(f"another tool's loop is at work here: {foreign}", remedy="wait until it halts")
+    if stale := app.lease.stale():
+        raise Busy(
+            f"stale loop lease detected: {stale.words} (.mino/loops/active.lock)",
+            remedy="`irontree task` asks whether to take it over, and cleans up",
+        )
+    if holder := app.lease.holder():
         raise Busy(
             f"loop {holder.what} is at work here since {holder.since} (process {holder.pid} on {holder.host})",
             remedy="`irontree status` shows how far it is; it stops by itself when a decision is yours",

@@ -48,6 +48,8 @@ class OpenQuestion:
     revision: str | None = None
     detail: str = ""
     damaged: bool = False
+    newer: bool = False
+    """A newer version wrote what stands in the way: no command helps, and none is named."""
 
     @property
     def what(self) -> str:

@@ -52,6 +52,7 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         revision=_revision_now(app, world, state) if rule.reason == "reapproval_required" else None,
         detail=state.problem or state.blocking_check or "",
         damaged=state.problem is not None,
+        newer=state.newer,
     )
 
 
@@ -63,7 +64,7 @@ def question_block(asked: OpenQuestion) -> Block:
 
 
 def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
-    if asked.damaged:
+    if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")
     for choice, command in asked.answers:
@@ -79,13 +80,13 @@ def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
 
 
 def _revision_now(app: App, world: World, state: TaskState) -> str | None:
-    """The revision that approving would approve; None where the document cannot be read."""
+    """The revision that approving would approve; None where that cannot be read."""
     plan = world.plans.get(state.task_key)
     if plan is None:
         return None
-    from irontree.services.approve import propose
+    from irontree.services.intake import name_to_approve
 
     try:
-        return propose(app, app.repository.root / plan.spec_path).name
+        return name_to_approve(app, plan)
     except (IrontreeError, OSError):
         return None

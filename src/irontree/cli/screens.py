@@ -59,7 +59,7 @@ class PlainScreen:
     def ask(self, question: Question, asked: Form, url: str, still_open: Asking) -> Answer | None:  # noqa: ARG002
         """Show the question and how it can be answered; there is nobody here, and the page ends with this command."""
         resume = f"{self._program} task resume {question.loop_id}"
-        legal = choices(question.rule, in_loop=question.loop_id is not None)
+        legal = _legal(question, asked)
         ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
         self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
         self._output.flush()
@@ -95,7 +95,7 @@ class RichScreen:
         self._status.stop()
         self._console.print(Panel(Markdown(_without_choices(asked)), title="Your decision", border_style="yellow"))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
-        legal = choices(question.rule, in_loop=question.loop_id is not None)
+        legal = _legal(question, asked)
         forget_keys(self._keys)
         choice = self._choose(legal, still_open)
         if choice is None:
@@ -158,3 +158,9 @@ def _without_choices(asked: Form) -> str:
     text = printable(asked.description)
     before, found, _ = text.rpartition(CHOICES)
     return before if found else text
+
+
+def _legal(question: Question, asked: Form) -> tuple[Choice, ...]:
+    """The choices that the form offers."""
+    offered = [choice.name for choice in question.rule.choices if choice.label in asked.choices]
+    return choices(question.rule, in_loop=question.loop_id is not None, special=offered)

@@ -26,7 +26,7 @@ from irontree.services.history import failure_of
 from irontree.services.loop import loop_of, open_loops
 from irontree.services.narrate import say_issue_event
 from irontree.services.overview import title_of, waits_for
-from irontree.services.report import newest_results
+from irontree.services.report import newest_results, warnings_of
 from irontree.services.views import FailureView
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
@@ -53,6 +53,7 @@ class Shown:
     next: str
     files: dict[str, str] = field(default_factory=dict)
     undelivered: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     diff: str | None = None
 
 
@@ -94,6 +95,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         next=next_command(app, world, state),
         files=_files(app, state),
         undelivered=app.deliveries.load(state.issue_number).failures,
+        warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
     )
 
@@ -129,6 +131,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "next": shown.next or None,
         "files": shown.files,
         "undelivered": list(shown.undelivered),
+        "warnings": list(shown.warnings),
         "diff": shown.diff,
     }
 
@@ -150,6 +153,8 @@ def blocks(shown: Shown) -> Iterator[Block]:
         yield Lines(
             tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
         )
+    if shown.warnings:
+        yield Lines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
     if shown.diff is not None:
         yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
     if shown.files:

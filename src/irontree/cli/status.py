@@ -184,3 +184,4 @@ def _next_title(glance: Glance) -> str:
 def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:
     for row in rows:
         yield from (f"issue-{row.number}: not delivered yet: {failure}" for failure in row.undelivered)
+        yield from (f"issue-{row.number}: {warning}" for warning in row.warnings)

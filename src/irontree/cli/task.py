@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from irontree.app import App
 from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.console import Console
+from irontree.cli.approving import ask_for_approval, show_markdown
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
-from irontree.cli.keyboard import forget_keys
+from irontree.cli.issues import adopt_one, take_in_issues
 from irontree.cli.parser import UsageError
-from irontree.cli.text import printable
 from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
-from irontree.errors import ApprovalRefused, NotEligible
+from irontree.errors import NotEligible
 from irontree.services import loop as loops
-from irontree.services.approve import Choices, Proposal, propose, require_revision
-from irontree.services.forms import approval_text
+from irontree.services.approval import approval_text
+from irontree.services.approve import Choices, Proposal, propose
 from irontree.services.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
-
-YES = frozenset({"y", "yes"})
-NO = frozenset({"n", "no"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words and options of the verb."""
     parser.add_argument(
-        "intent", nargs="+", metavar="INTENT", help="SPEC.md, or: resume LOOP_ID [continue|skip KEY|cancel]"
+        "intent",
+        nargs="+",
+        metavar="INTENT",
+        help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip KEY|cancel]",
     )
     parser.add_argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing")
     parser.add_argument("--json", action="store_true", help="with --plan: the machine form")
@@ -66,14 +64,17 @@ def run(context: Context) -> int:
             return _take_in(context, app, context.folder / intent.path, prepared)
         case Unclear() as intent:
             raise NotEligible(intent.reason, remedy=intent.remedy)
-        case AdoptIssue() | Issues() | OpenIssues():
-            raise NotEligible("existing issues cannot be taken over yet", remedy=Unclear("").remedy)
+        case AdoptIssue() as intent:
+            return adopt_one(context, app, intent.number)
+        case Issues() | OpenIssues() as intent:
+            return take_in_issues(context, app, intent, prepared)
 
 
 def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:
     options = context.options
     choices = Choices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
-    proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices)
+    words = " ".join(options.intent)
+    proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
     if options.plan:
         return _show_plan(context, app, proposal)
     refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
@@ -127,53 +128,6 @@ def _cancel(context: Context, app: App, loop_id: str) -> int:
     return OK
 
 
-def ask_for_approval(
-    context: Context,
-    app: App,
-    proposal: Proposal,
-    *,
-    loop_mode: bool,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> None:
-    """Have a person's word for exactly this revision: from before, as an option, or here and now.
-
-    *meanwhile* is called once somebody is reading.
-    """
-    given = context.options.approve
-    if proposal.approved and given is None:
-        by = proposal.approved.approval.by
-        context.console.write(f"Revision {proposal.revision} was approved by {by}; going on with it.\n")
-        return
-    if given is not None:
-        require_revision(proposal, given)
-    answer = f"--approve {proposal.name}" if given else "yes"
-    show_markdown(context.console, approval_text(app, proposal, loop_mode=loop_mode, answer=answer))
-    if given is not None:
-        return
-    if not sys.stdin.isatty():
-        raise ApprovalRefused(
-            f"revision {proposal.revision} is not approved, and nobody is here to ask",
-            remedy=f"look at the plan above, then add --approve {proposal.name}",
-        )
-    meanwhile()
-    wanted = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
-    if not _says_yes(context.console, wanted):
-        raise ApprovalRefused("not approved; nothing was published")
-
-
-def _says_yes(console: Console, prompt: str) -> bool:
-    """Ask until it is yes or no; the end of the input (Ctrl-D) is no. What was typed before does not count."""
-    while True:
-        forget_keys(sys.stdin)
-        try:
-            typed = input(prompt).strip()
-        except EOFError:
-            return False
-        if typed.lower() in YES | NO:
-            return typed.lower() in YES
-        console.write(f"“{printable(typed)}” is neither yes nor no.\n")
-
-
 def _publish_only(context: Context, app: App, proposal: Proposal) -> int:
     with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
         published = authorise_stepwise(app, proposal, proposal.revision, app.origin.actor)
@@ -198,6 +152,9 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
     """`--plan --json`: the revision, the nodes in document order, and the order in which they would run."""
     nodes = proposal.requirements.nodes
     return {
+        "name": proposal.name,
+        "loop_id": proposal.loop_id,
+        "intent": proposal.intent,
         "spec_revision": proposal.revision,
         "spec_path": proposal.spec_path,
         "approved": proposal.approved is not None,
@@ -212,14 +169,3 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
 def _numbers(app: App, keys: Sequence[str]) -> dict[str, int]:
     states = read_world(app).states
     return {key: states[key].issue_number for key in keys if key in states}
-
-
-def show_markdown(console: Console, text: str) -> None:
-    """Drawn on a terminal, as it is elsewhere; other people's words in it do nothing to a terminal."""
-    if not console.draws:
-        console.write(f"{printable(text)}\n")
-        return
-    from rich.console import Console as RichConsole
-    from rich.markdown import Markdown
-
-    RichConsole(file=console.out).print(Markdown(printable(text)))

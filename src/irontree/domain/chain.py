@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import canonical_digest
 
@@ -28,7 +28,7 @@ def event_digest(event: IssueEvent | LoopEvent) -> str:
     return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
 
 
-def digest_chain(records: Sequence[Record[IssueEvent]]) -> tuple[ChainBreak, ...]:
+def digest_chain(records: Sequence[Record[E]]) -> tuple[ChainBreak, ...]:
     """Breaks in a stream's chain, in sequence order; an event behind a gap has nothing to be compared with."""
     breaks = []
     for before, record in pairwise(records):

@@ -168,7 +168,7 @@ class RunInterrupted(_Open):
     code_publication_state: Literal["local_only"] = "local_only"
 
 
-class _Reported(_Approved):
+class Reported(_Approved):
     """Events that may name a report and a reply (optional since v0.6.1 and v0.6.3)."""
 
     verify_anchor_sha: Sha
@@ -176,7 +176,7 @@ class _Reported(_Approved):
     promoted_doc: str | None = None
 
 
-class VerifyPassed(_Reported):
+class VerifyPassed(Reported):
     """Every check passed at the anchor, every criterion is covered, and the code is published (outcome A)."""
 
     event: Literal["verify_passed"] = "verify_passed"
@@ -203,7 +203,7 @@ class VerifyFailedRetryable(_Approved):
     verify_anchor_sha: Sha
 
 
-class VerifyFailedTerminal(_Reported):
+class VerifyFailedTerminal(Reported):
     """A check failed and the attempts are used up (outcome C)."""
 
     event: Literal["verify_failed_terminal"] = "verify_failed_terminal"
@@ -215,7 +215,7 @@ class VerifyFailedTerminal(_Reported):
     code_ref: None = None
 
 
-class VerifyPendingAcceptance(_Reported):
+class VerifyPendingAcceptance(Reported):
     """Automation cannot decide; a person must (outcome D)."""
 
     event: Literal["verify_pending_acceptance"] = "verify_pending_acceptance"

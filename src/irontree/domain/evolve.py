@@ -50,6 +50,7 @@ _BLOCKING_CHECK: Final[dict[str, str]] = {
     "checkup_reconcile_external_close_detected": "closed-outside",
     "checkup_reconcile_sequence_gap_detected": "sequence-gap",
 }
+_ADOPTIONS: Final = frozenset({"task_adopted", "task_re_adopted"})
 _FREE_EVENTS: Final = frozenset({"run_interrupted", "run_commit_failed", "verify_publication_failed"})
 _ENDS_STREAK: Final = frozenset(
     {
@@ -122,7 +123,14 @@ def _fold(records: Sequence[Record[IssueEvent]], highest_sequence: int) -> Repla
 def _blank(record: Record[IssueEvent]) -> TaskState:
     """The state before a stream's first event."""
     renewed_from = str(record.meta.get("archive_path") or "")
-    return TaskState(**_snapshot(record.event), sequence=0, last_event="", phase=Phase.READY, renewed_from=renewed_from)
+    return TaskState(
+        **_snapshot(record.event),
+        sequence=0,
+        last_event="",
+        phase=Phase.READY,
+        renewed_from=renewed_from,
+        adopted=record.event.event in _ADOPTIONS,
+    )
 
 
 _SHARED: Final = tuple(

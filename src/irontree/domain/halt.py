@@ -5,6 +5,7 @@ The table is data: forms, terminal prompts and comment commands are made from it
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -23,6 +24,13 @@ class Choice:
     label: str
     needs: tuple[Need, ...] = ()
     loop_only: bool = False
+    special: bool = False
+    """Offered only where it makes a difference; as an answer it is always legal."""
+
+
+def _special(name: str, label: str) -> Choice:
+    """A way to approve a document that decides about tasks which were there before, too (ruling R7)."""
+    return Choice(name, label, ("revision",), special=True)
 
 
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True)
@@ -68,9 +76,16 @@ RULES: Final[tuple[HaltRule, ...]] = (
     ),
     HaltRule(
         "reapproval_required",
-        "What was approved has changed",
+        "Your approval is needed",
         "issue",
-        (Choice("approve", "approve the new revision", ("revision",)), _SKIP, _STOP),
+        (
+            Choice("approve", "approve the new revision", ("revision",)),
+            _special("approve-keep", "approve; keep what was removed"),
+            _special("approve-reopen", "approve; begin again what is done and changed"),
+            _special("approve-keep-reopen", "approve; keep what was removed, begin again what is done and changed"),
+            _SKIP,
+            _STOP,
+        ),
         frozenset({Phase.STALE, Phase.ADOPTED}),
     ),
     HaltRule(
@@ -102,6 +117,7 @@ def halt_of(state: TaskState) -> HaltRule | None:
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
-def choices(rule: HaltRule, *, in_loop: bool) -> tuple[Choice, ...]:
-    """The choices that are legal now: skipping and stopping need a loop."""
-    return tuple(choice for choice in rule.choices if in_loop or not choice.loop_only)
+def choices(rule: HaltRule, *, in_loop: bool, special: Collection[str] = ()) -> tuple[Choice, ...]:
+    """The choices that are legal now: skipping and stopping need a loop, *special* ones have to be named."""
+    legal = (choice for choice in rule.choices if in_loop or not choice.loop_only)
+    return tuple(choice for choice in legal if not choice.special or choice.name in special)

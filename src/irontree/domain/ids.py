@@ -11,7 +11,7 @@ from typing import Final
 
 from anyascii import anyascii
 
-from irontree.domain.plan import PlanNode, canonical_json
+from irontree.domain.plan import Plan, PlanNode, canonical_json
 
 MAX_KEY: Final = 64
 _HASH_LENGTH: Final = 6
@@ -72,6 +72,23 @@ def spec_revision(source: str, nodes: Iterable[PlanNode]) -> str:
     """The Spec Revision: 8 hex over the normalised document and its nodes, in order of their keys (ruling R8)."""
     identities = [_identity(node) for node in sorted(nodes, key=lambda node: node.task_key)]
     return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")[:_REVISION_LENGTH]
+
+
+def adopted_revision(title: str, body: str) -> str:
+    """The Spec Revision of an adopted issue, which has no document: 8 hex over its title and body (protocol)."""
+    return _sha256(adopted_source(title, body))[:_REVISION_LENGTH]
+
+
+def adopted_source(title: str, body: str) -> str:
+    """The text of an adopted issue as its identity is computed from it."""
+    return f"{normalize(title)}\n---\n{normalize(body)}"
+
+
+def revision_of(plan: Plan) -> str:
+    """The Spec Revision that the plan's own content has."""
+    if plan.adoption:
+        return _sha256(plan.source)[:_REVISION_LENGTH]
+    return spec_revision(plan.source, plan.nodes)
 
 
 def intent_hash(intent: str) -> str:

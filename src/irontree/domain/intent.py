@@ -18,7 +18,7 @@ class Unclear:
     """Nothing that could be acted on; `reason` and `remedy` are for the person who wrote it."""
 
     reason: str
-    remedy: str = "give the path of a Markdown document: SPEC.md"
+    remedy: str = "give a Markdown document (SPEC.md), issues (#12 #13), first 5, or all open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,8 @@ class Issues:
     @property
     def query(self) -> str:
         """What was looked up, for the loop's record."""
-        return "issues " + ", ".join(f"#{number}" for number in self.numbers)
+        names = ", ".join(f"#{number}" for number in self.numbers)
+        return f"issue {names}" if len(self.numbers) == 1 else f"issues {names}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ COLORS: Final[dict[str, str]] = {
     PENDING: "FBCA04",
 }
 """All seven are created on first use (contract, labels)."""
-MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PENDING})
-"""The labels that follow the state; every other one belongs to people."""
+MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PENDING, NEEDS_BREAKDOWN})
+"""The labels that follow the state; `iron-tree:adopted` stays once it is set, every other one belongs to people.
+
+An issue that needs a breakdown is not taken in, so no state calls for that label."""
 
 _BY_STAGE: Final = {
     "definition": STAGE_TASK,
@@ -44,4 +46,5 @@ def labels_for(state: TaskState) -> frozenset[str]:
         at = at.before
     approved = state.approvals > 0 and at.current_stage == "definition"
     stage = STAGE_RUN if approved else _BY_STAGE[at.current_stage]
-    return frozenset({stage, PENDING} if state.phase is Phase.PENDING else {stage})
+    waits = {PENDING} if state.phase is Phase.PENDING else set()
+    return frozenset({stage} | waits | ({ADOPTED} if state.adopted else set()))

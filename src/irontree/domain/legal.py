@@ -13,7 +13,7 @@ from irontree.domain.values import NOT_APPLICABLE, Basis, PublicationState
 from irontree.errors import IllegalTransition
 
 _ANYTIME: Final = frozenset({"checkup_reconcile_sequence_gap_detected"})
-_DETOURS: Final = _ANYTIME | {
+DETOURS: Final = _ANYTIME | {
     "task_reapproval_required",
     "checkup_preflight_blocked",
     "checkup_reconcile_external_close_detected",
@@ -38,17 +38,17 @@ _ANSWERS_TO_PENDING: Final = frozenset(
 
 LEGAL: Final[dict[Phase | None, frozenset[str]]] = {
     None: frozenset({"task_published", "task_adopted", "task_re_adopted"}),
-    Phase.CONTAINER: _DETOURS | {"checkup_aggregate_recorded"},
-    Phase.ADOPTED: _DETOURS | {"task_approved"},
-    Phase.READY: _DETOURS | {"run_started"},
+    Phase.CONTAINER: DETOURS | {"checkup_aggregate_recorded"},
+    Phase.ADOPTED: DETOURS | {"task_approved"},
+    Phase.READY: DETOURS | {"run_started"},
     Phase.RUNNING: _ANYTIME | {"run_completed", "run_commit_failed", "run_interrupted"},
-    Phase.COMMITTED: _DETOURS | _VERDICTS,
-    Phase.PENDING: _DETOURS | _ANSWERS_TO_PENDING,
-    Phase.TERMINAL: _DETOURS | {"checkup_unblocked"},
-    Phase.BLOCKED: _DETOURS | {"checkup_unblocked"},
+    Phase.COMMITTED: DETOURS | _VERDICTS,
+    Phase.PENDING: DETOURS | _ANSWERS_TO_PENDING,
+    Phase.TERMINAL: DETOURS | {"checkup_unblocked"},
+    Phase.BLOCKED: DETOURS | {"checkup_unblocked"},
     Phase.STALE: _ANYTIME | {"task_approved", "checkup_reconcile_external_close_detected"},
-    Phase.VERIFIED: _DETOURS | {"checkup_done"},
-    Phase.DONE: _ANYTIME | {"task_reapproval_required"},
+    Phase.VERIFIED: DETOURS | {"checkup_done"},
+    Phase.DONE: _ANYTIME | {"task_reapproval_required", "checkup_preflight_blocked"},
 }
 
 _WORKED_ON: Final = (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)

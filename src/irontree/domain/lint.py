@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from irontree.domain.credentials import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.loop_events import LOOP_EVENTS
 
@@ -40,6 +41,8 @@ def _no_hex(found: re.Match[str]) -> str:
 
 
 _RULES: Final = (
+    _Rule("a secret", SECRET, HIDDEN),
+    _Rule("a login in an address", LOGIN_IN_URL, WITHOUT_LOGIN),
     _Rule("raw HTML", re.compile(r"<(?=[!/?a-z])", re.IGNORECASE), "&lt;"),
     _Rule("a code fence", re.compile("`{3,}|~{3,}"), "'''"),
     _Rule("a dump of the event log", re.compile(r"^[ \t]*-{3,}", re.MULTILINE), "\N{EM DASH}"),
@@ -60,9 +63,14 @@ _RULES: Final = (
     ),
 )
 
-_HEADING = re.compile(
-    r"(?:\N{CROSS MARK}|\N{NO ENTRY SIGN}|\N{DOUBLE VERTICAL BAR}\ufe0f|\N{WARNING SIGN}\ufe0f) .*#\d+.*"
+_BADGES = "\N{CROSS MARK}\N{NO ENTRY SIGN}\N{DOUBLE VERTICAL BAR}\N{WARNING SIGN}"
+_HEADING = re.compile(rf"[{_BADGES}]\ufe0f? .*#\d+.*")
+_OTHER_BADGES = (
+    "\N{WHITE HEAVY CHECK MARK}\N{HEAVY CHECK MARK}\N{HEAVY MULTIPLICATION X}\N{HOURGLASS}"
+    "\N{HOURGLASS WITH FLOWING SAND}"
+    "\N{LARGE GREEN CIRCLE}\N{LARGE RED CIRCLE}\N{LARGE YELLOW CIRCLE}"
 )
+_STATUS_EMOJI = re.compile(rf"[{_BADGES}{_OTHER_BADGES}]\ufe0f?")
 _LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report): https?://\S+")
 
 
@@ -90,6 +98,26 @@ def status_problems(text: str) -> tuple[str, ...]:
     if not all(matches) or len(set(labels)) < len(labels) or "Action" not in labels:
         problems.append("more or less than Reason, Action and links")
     return tuple(problems)
+
+
+def reply_problems(text: str) -> tuple[str, ...]:
+    """As `comment_problems`, and a reply is prose: no status badge (protocol, Comment Classes)."""
+    return (*comment_problems(text), *(("a status badge",) if _STATUS_EMOJI.search(text) else ()))
+
+
+def marked_problems(text: str) -> tuple[str, ...]:
+    """What is wrong with a comment as it stands on the forge, by the class that its first line tells.
+
+    A text without our marker is none of our comments, whoever wrote it: nothing is wrong with it.
+    """
+    if not _MARKER.search(text):
+        return ()
+    return status_problems(text) if text.lstrip()[:1] in set(_BADGES) else reply_problems(text)
+
+
+def plain(text: str) -> str:
+    """As `slim`, for a reply: without status badges too."""
+    return _STATUS_EMOJI.sub("", slim(_STATUS_EMOJI.sub("", text)))
 
 
 def slim(text: str) -> str:

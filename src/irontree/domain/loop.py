@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from irontree.domain.loop_events import LoopCancelled, LoopEvent
+from irontree.domain.loop_events import (
+    LoopBudgetExtended,
+    LoopCancelled,
+    LoopCompleted,
+    LoopEvent,
+    LoopHalted,
+    LoopResumed,
+    LoopStarted,
+)
 from irontree.domain.values import HaltReason, LoopId, TaskKey, Value
 
 LoopStatus = Literal["running", "halted", "completed", "cancelled"]
@@ -85,3 +93,48 @@ def _status_after(event: LoopEvent, status: LoopStatus | None) -> LoopStatus | N
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop":
         return "cancelled"
     return _STATUS_AFTER.get(event.event, status)
+
+
+def entity_after(entity: LoopEntity, event: LoopEvent, meta: Mapping[str, Any]) -> LoopEntity:
+    """The entity after one more of its loop's events; what was used by then counts, if the file had been lost."""
+    used = max(entity.budget_used, getattr(event, "transitions_used", 0))
+    return entity.model_copy(update=_change(event, meta) | {"budget_used": used})
+
+
+_RUNNING: Final = {"status": "running", "halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
+
+
+def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
+    match event:
+        case LoopStarted():
+            return {**_RUNNING, "budget_max_transitions": event.budget_max_transitions, "task_keys": event.task_keys}
+        case LoopResumed():
+            return dict(_RUNNING)
+        case LoopHalted():
+            return {
+                "status": "halted",
+                "halt_reason": event.halt_reason,
+                "halt_at_task_key": event.halt_at_task_key,
+                "halt_at_iso": meta.get("time"),
+            }
+        case LoopBudgetExtended():
+            return {"budget_max_transitions": event.budget_max_transitions}
+        case LoopCompleted():
+            return {"status": "completed", "completed_at": event.completed_at}
+        case LoopCancelled() if event.cancellation_scope == "loop":
+            return {"status": "cancelled"}
+        case _:
+            return {}
+
+
+def entity_from(event: LoopStarted, meta: Mapping[str, Any]) -> LoopEntity:
+    """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
+    return LoopEntity(
+        loop_id=event.loop_id,
+        created_at=str(meta.get("time", "")),
+        goal_kind=event.goal_kind,
+        intent=str(meta.get("intent", "")),
+        resolved_query=str(meta.get("resolved_query", "")),
+        task_keys=event.task_keys,
+        budget_max_transitions=event.budget_max_transitions,
+    )

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from irontree.domain.values import (
     Executability,
+    Mode,
     ProtocolVersion,
     Shape,
     SpecRevision,
@@ -48,6 +49,10 @@ class PlanNode(Value):
     criteria: tuple[Criterion, ...] = ()
     verification: tuple[str, ...] = ()
     line: int | None = None
+    outsider: str = ""
+    """Who wrote its text, if that is somebody without write access: it is data wherever it is shown (ruling R20)."""
+    open_questions: tuple[str, ...] = ()
+    """What an adopted issue does not say; it is not approved before they are answered there."""
 
     @property
     def digest(self) -> str:
@@ -102,6 +107,13 @@ class WorkspacePolicy(Value):
     kind: Literal["clone", "none"] = "clone"
 
 
+class PromotionPolicy(Value):
+    """Whether notes of verified work go into the project's documents, and into which folder (Promotion)."""
+
+    mode: Mode = "auto"
+    docs_path: str = "docs/integrations"
+
+
 class ExecutionPolicy(Value):
     """The part of the configuration that a person approves; a later difference needs approval again."""
 
@@ -111,6 +123,7 @@ class ExecutionPolicy(Value):
     check_seconds: int = Field(default=1800, gt=0)
     workspace: WorkspacePolicy = WorkspacePolicy()
     publish: PublishPolicy
+    promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
 
     @property
@@ -125,6 +138,15 @@ class Approval(Value):
     by: str = Field(min_length=1)
     at: str
     channel: str
+
+
+class Adoption(Value):
+    """The existing issue that a plan is about, as it was when it was taken in (ISO 8601 UTC)."""
+
+    issue_number: int = Field(gt=0)
+    url: str
+    title: str
+    at: str
 
 
 class Plan(Value):
@@ -142,7 +164,20 @@ class Plan(Value):
     policy: ExecutionPolicy
     loop_mode: bool = True
     budget_max_transitions: int = Field(gt=0)
-    approval: Approval
+    adoption: Adoption | None = None
+    """Set for an adopted issue, which has a plan of its own; the issues of all other plans are made from them."""
+    approval: Approval | None = None
+    """None: the issue is taken in, and nobody has approved it yet."""
+
+    @property
+    def in_force_since(self) -> str:
+        """When it was approved, or, before that, taken in; of two plans for one task the later counts."""
+        return self.approval.at if self.approval else self.adoption.at if self.adoption else ""
+
+    @property
+    def approved_by(self) -> str:
+        """Who approved it; empty if nobody has."""
+        return self.approval.by if self.approval else ""
 
     def node(self, task_key: str) -> PlanNode:
         """The node with that key; KeyError if the plan has none."""

@@ -21,7 +21,7 @@ from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.errors import RequirementsRefused
 
-__all__ = ["MAX_BYTES", "Requirements", "SpecProblem", "read_requirements"]
+__all__ = ["MAX_BYTES", "Requirements", "SpecProblem", "deceptive_characters", "plan_node", "read_requirements"]
 
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
@@ -53,7 +53,7 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
     numbered = normalized_lines(text)
     source = "\n".join(line for _, line in numbered)
     lines = without_front_matter([line for _, line in numbered])
-    findings = Findings([number for number, _ in numbered], errors=list(_deceptive_characters(text)))
+    findings = Findings([number for number, _ in numbered], errors=list(deceptive_characters(text)))
     document = parse(lines)
     _refuse_unclosed(document, findings)
     outlined = outline(document, findings)
@@ -96,7 +96,8 @@ def _decode(data: bytes, name: str) -> str:
     return text
 
 
-def _deceptive_characters(text: str) -> Iterator[SpecProblem]:
+def deceptive_characters(text: str) -> Iterator[SpecProblem]:
+    """Characters that hide text or show it in another order, the first of each line."""
     for number, line in enumerate(re.split("\r\n|\r|\n", text), start=1):
         match = _DECEPTIVE.search(line)
         if match:
@@ -122,12 +123,13 @@ def _refuse_without_tasks(lines: Sequence[str], findings: Findings) -> None:
 
 def _nodes(drafts: Sequence[Draft], findings: Findings) -> tuple[PlanNode, ...]:
     by_key = {draft.key: draft for draft in reversed(drafts)}  # of two with one key, which is refused, the first
-    nodes = tuple(_node(draft, findings) for draft in drafts if by_key[draft.key] is draft)
+    nodes = tuple(plan_node(draft, findings) for draft in drafts if by_key[draft.key] is draft)
     refuse_cycles(nodes, {key: draft.start for key, draft in by_key.items()}, findings)
     return nodes
 
 
-def _node(draft: Draft, findings: Findings) -> PlanNode:
+def plan_node(draft: Draft, findings: Findings) -> PlanNode:
+    """The node that a draft amounts to, once its dependencies are resolved."""
     return PlanNode(
         task_key=draft.key,
         title=draft.title,

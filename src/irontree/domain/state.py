@@ -66,6 +66,8 @@ class TaskState:
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
     renewed_from: str = ""
     """The archive of the stream before this one (ruling R7): the same sequences and revision may have been used."""
+    adopted: bool = False
+    """Whether its stream began with an existing issue that was taken in."""
     approvals: int = 0
     """How many task_approved events its stream has."""
     runs_started: int = 0
@@ -81,11 +83,20 @@ class TaskState:
     """The state before a block or a re-approval, which may be one on hold for the other reason."""
     problem: str | None = None
     """Why the log of this issue cannot be trusted; blocks like an event."""
+    newer: bool = False
+    """Whether that is because a newer version wrote it: nothing is damaged then."""
 
     @property
     def done(self) -> bool:
         """Done by evidence in a log that can be trusted (product claim 1)."""
         return self.phase is Phase.DONE and self.problem is None
+
+    @property
+    def way_out(self) -> str:
+        """What a person does about the problem."""
+        if self.newer:
+            return "then look again"  # the problem itself says upgrade
+        return "`irontree checkup reconcile` records what is missing; then say how to go on"
 
     @property
     def started(self) -> bool:

@@ -55,6 +55,11 @@ class LocalForge:
         issues = (self._issue(number) for number in candidates)
         return tuple(issue for issue in issues if marker.strip() in map(str.strip, issue.body.split("\n")))
 
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, lowest number first."""
+        issues = (self._issue(number) for number in _numbers(self._issues))
+        return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
+
     def edit_issue(
         self,
         number: int,
@@ -109,6 +114,12 @@ class LocalForge:
                 self._change(number, {"labels": wanted}, None)
 
     # --- files --------------------------------------------------------------------------------------------
+
+    def commit_url(self, sha: str | None) -> None:
+        """None: nothing shows commits beside the files."""
+
+    def file_url(self, branch: str, path: str) -> None:
+        """None: nothing shows branches beside the files."""
 
     @property
     def _issues(self) -> Path:
@@ -203,6 +214,7 @@ class LocalForge:
             ours=author == self._account,
             created_at=str(fields.get("created_at") or _modified(path)),
             url=path.absolute().as_uri(),
+            trusted=author == self._account,
         )
 
 

@@ -19,6 +19,8 @@ class Tracker:
     comments: dict[int, list[Comment]] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
     outage: str | None = None
+    writers: set[str] = field(default_factory=set)
+    """Accounts with write access, besides the one that asks."""
 
 
 class MemoryForge:
@@ -62,6 +64,12 @@ class MemoryForge:
         issues = (self._issue(number) for number in sorted(self.tracker.issues))
         return tuple(issue for issue in issues if marker.strip() in map(str.strip, issue.body.split("\n")))
 
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, lowest number first; pull requests left out."""
+        issues = (self._issue(number) for number in sorted(self.tracker.issues))
+        wanted = (issue for issue in issues if issue.state == "open" and label in issue.labels)
+        return tuple(issue for issue in wanted if not issue.pull_request)
+
     def edit_issue(
         self,
         number: int,
@@ -84,7 +92,7 @@ class MemoryForge:
         """All comments, oldest first."""
         self._issue(number)
         posted = self.tracker.comments.get(number, [])
-        return tuple(replace(comment, ours=comment.author == self._account) for comment in posted)
+        return tuple(replace(c, ours=c.author == self._account, trusted=self._trusts(c.author)) for c in posted)
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
@@ -97,6 +105,7 @@ class MemoryForge:
             ours=True,
             created_at=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             url=f"memory:issue-{number}#{len(posted) + 1}",
+            trusted=True,
         )
         posted.append(comment)
         return comment
@@ -112,8 +121,19 @@ class MemoryForge:
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
         self.tracker.issues[number] = replace(old, labels=tuple(wanted))
 
+    def commit_url(self, sha: str | None) -> str | None:
+        """An address that nobody answers at."""
+        return f"https://forge.example/commit/{sha}" if sha else None
+
+    def file_url(self, branch: str, path: str) -> str | None:
+        """An address that nobody answers at."""
+        return f"https://forge.example/{branch}/{path}"
+
     def _issue(self, number: int) -> Issue:
         if number not in self.tracker.issues:
             raise RemoteFailed(f"there is no issue #{number} in memory")
         issue = self.tracker.issues[number]
-        return replace(issue, trusted=issue.author == self._account)
+        return replace(issue, trusted=self._trusts(issue.author))
+
+    def _trusts(self, author: str) -> bool:
+        return author == self._account or author in self._tracker.writers

@@ -20,11 +20,14 @@ from irontree.ports.forge import (
     IssueTracker,
     Label,
     Labels,
+    Links,
 )
 from irontree.ports.locks import (
     Child,
     Children,
     Holder,
+    Lease,
+    LeftLease,
     Lock,
     RunLock,
 )
@@ -41,11 +44,13 @@ from irontree.ports.log import (
     Replays,
     ResultStore,
     Stream,
+    Upkeep,
 )
 from irontree.ports.repository import (
     Blocker,
     CommitRefused,
     Committed,
+    Document,
     Moved,
     Published,
     Repository,
@@ -74,6 +79,7 @@ __all__ = [
     "Committed",
     "Deliveries",
     "DeliveryCursor",
+    "Document",
     "EventLog",
     "Forge",
     "Holder",
@@ -81,6 +87,9 @@ __all__ = [
     "IssueTracker",
     "Label",
     "Labels",
+    "Lease",
+    "LeftLease",
+    "Links",
     "Lock",
     "LoopLog",
     "LoopStream",
@@ -97,5 +106,6 @@ __all__ = [
     "ResultStore",
     "RunLock",
     "Stream",
+    "Upkeep",
     "Workspace",
 ]

@@ -18,7 +18,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment; `ours` is True if our own account wrote it."""
+    """A comment; `ours` if our own account wrote it, `trusted` if its author is us or has write access (R20)."""
 
     id: str
     body: str
@@ -26,6 +26,7 @@ class Comment:
     ours: bool
     created_at: str
     url: str
+    trusted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Issue:
     author: str
     trusted: bool
     url: str
+    pull_request: bool = False
+    """Some forges list their pull requests among the issues."""
 
 
 class IssueTracker(Protocol):
@@ -55,6 +58,10 @@ class IssueTracker(Protocol):
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, by listing (search lags), lowest number first."""
+        ...
+
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, oldest first; pull requests left out."""
         ...
 
     def edit_issue(
@@ -93,7 +100,19 @@ class Labels(Protocol):
         ...
 
 
-class Forge(IssueTracker, Comments, Labels, Protocol):
+class Links(Protocol):
+    """Addresses of what is published, for people."""
+
+    def commit_url(self, sha: str | None) -> str | None:
+        """Where the commit can be looked at; None without one, or where the forge shows none."""
+        ...
+
+    def file_url(self, branch: str, path: str) -> str | None:
+        """Where the file of that branch can be looked at; None where the forge shows none."""
+        ...
+
+
+class Forge(IssueTracker, Comments, Labels, Links, Protocol):
     """GitHub, Gitea/Forgejo, or plain files."""
 
     @property

@@ -30,6 +30,34 @@ class Lock(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LeftLease:
+    """A lease that nobody holds any more: of which loop, if that can be read, and in words."""
+
+    loop_id: str | None
+    words: str
+
+
+class Lease(Lock, Protocol):
+    """The lease of the active loop; beside it `active.lock` for people and other tools (protocol, Active Lease; R3)."""
+
+    def foreign(self) -> str | None:
+        """Whose loop is active, in words, if another tool or host says so and is believed to live."""
+        ...
+
+    def stale(self) -> LeftLease | None:
+        """What another tool or host left behind: to be taken over once somebody confirmed that."""
+        ...
+
+    def left(self) -> LeftLease | None:
+        """What one of our own processes left behind, which the kernel says is gone: nobody has to confirm that."""
+        ...
+
+    def override(self) -> None:
+        """Remove a stale one of another tool or host; any other stays."""
+        ...
+
+
 class RunLock(Protocol):
     """The contract's `.mino/run.lock`: information for people and other tools; liveness is the driver lock's (R3)."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from irontree.domain.events import IssueEvent, Record
-from irontree.domain.evolve import Replay
+from irontree.domain.evolve import Replay, replay
 from irontree.domain.loop import LoopEntity
 from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
@@ -21,6 +21,8 @@ class Problem:
 
     path: str
     what: str
+    newer: bool = False
+    """A newer version wrote it: nothing is wrong with the file, and nothing is missing (S3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,15 @@ class Stream:
     def last_sequence(self) -> int:
         """The highest sequence with a readable event; 0 for an empty stream."""
         return self.records[-1].event.sequence if self.records else 0
+
+    def replayed(self) -> Replay:
+        """What it amounts to. What a newer version wrote is no gap: until this one is upgraded, nothing may follow."""
+        found = replay(self.records, highest_sequence=self.highest_sequence)
+        newer = next((problem for problem in self.problems if problem.newer), None)
+        if newer is None:
+            return found
+        state = replace(found.state, problem=newer.what, newer=True) if found.state else None
+        return Replay(state, problem=newer.what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +81,23 @@ class EventLog(Protocol):
         """
         ...
 
+    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
+        """The events of the issue in the YAML blocks of *text*, a comment at *where*, in any order (older tools)."""
+        ...
+
+    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
+        """Write the events of an issue that has none here, each under its own sequence: all of them or none.
+
+        Raises SequenceConflict if it has any by now.
+        """
+        ...
+
     def archive(self, issue_number: int, revision: str) -> Path:
         """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
         ...
 
-    def archives(self, issue_number: int) -> tuple[str, ...]:
-        """Names of the folders that its earlier streams were moved to, oldest first."""
+    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
+        """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
         ...
 
     def read_archived(self, name: str) -> Stream:
@@ -168,6 +190,10 @@ class Projections(Protocol):
         """Write `.mino/briefs/issue-{N}.md`."""
         ...
 
+    def read_brief(self, issue_number: int) -> str | None:
+        """The brief as it is, to tell what was made anew; None without one."""
+        ...
+
     def write_report(self, issue_number: int, text: str) -> Path:
         """Write `.mino/reports/issue-{N}/report.md`."""
         ...
@@ -179,6 +205,28 @@ class DeliveryCursor:
 
     sequence: int = 0
     failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What failed once and is not tried again: a reply (protocol, Reply Dispatch)."""
+    replied: int = 0
+    """The newest event for which a reply was decided; never asked again."""
+    closed: bool = False
+    """Whether the issue was seen closed after it was done: if it is open then, a person opened it again."""
+    text: str = ""
+    """Digest of title and body as they were when they were ours to the letter; empty: not looked at yet."""
+    noticed: tuple[str, ...] = ()
+    """What was changed outside and is not put right yet, in words."""
+
+
+class Upkeep(Protocol):
+    """What crashes may leave under `.mino/`, and what can be made again at any time."""
+
+    def remove_leftovers(self) -> int:
+        """Remove half-written files that no writer is at; how many there were."""
+        ...
+
+    def drop_caches(self) -> None:
+        """Forget everything that was derived from the log and only saves time."""
+        ...
 
 
 class Deliveries(Protocol):

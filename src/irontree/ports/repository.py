@@ -52,6 +52,14 @@ class Moved:
     tip: str
 
 
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file of a commit: its path as it is spelled there, and its text."""
+
+    path: str
+    text: str
+
+
 class Workspace(Protocol):
     """One of the two private workspaces, `run` or `verify` (ruling R4)."""
 
@@ -68,6 +76,13 @@ class Workspace(Protocol):
         """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change.
 
         Raises EnvironmentRefused if the workspace was removed, or git fails.
+        """
+        ...
+
+    def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
+        """One commit on *base* that changes that file alone, hooks included; None: git ignores it, or nothing differs.
+
+        Raises EnvironmentRefused where a link in the path would lead elsewhere.
         """
         ...
 
@@ -125,6 +140,10 @@ class Repository(Protocol):
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+        ...
+
+    def document_at(self, sha: str, path: str) -> Document | None:
+        """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
         ...
 
     def diff(self, base: str, sha: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -61,6 +61,10 @@ class CheckRunner(Protocol):
         progress: Progress,
     ) -> CheckResult:
         """Run to its end or limit; all its processes are gone when this returns."""
+        ...
+
+    def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
+        """Versions by name: the system, git, Python, and those well-known tools of *commands* that say one."""
         ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.ports import Document
 from irontree.repository.git import Git
 from irontree.repository.settings import Settings
 
@@ -119,6 +120,23 @@ def copy_files(paths: Sequence[str], source: Path, folder: Path) -> None:
             _copy(original, copy)
         except OSError as error:
             raise EnvironmentRefused(f"workspace.copy: {path} cannot be copied to {folder}: {error}") from error
+
+
+def write_inside(folder: Path, document: Document) -> None:
+    """Write a file below *folder*, never through a link: an agent may have committed one that leads elsewhere.
+
+    Raises EnvironmentRefused.
+    """
+    target = folder / document.path
+    try:
+        if target.resolve() != folder.resolve() / document.path:
+            raise EnvironmentRefused(
+                f"{document.path} leads through a link", remedy="name a plain folder in report.docs_path"
+            )
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(document.text.encode())
+    except OSError as error:
+        raise EnvironmentRefused(f"{document.path} cannot be written in {folder}: {error.strerror}") from error
 
 
 def _copy(original: Path, copy: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from irontree.errors import Cancelled, GitFailed
@@ -73,7 +73,7 @@ class Git:
 
     folder: Path
     children: Children
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
 
     def at(self, folder: Path) -> Git:
         """The same in another folder."""

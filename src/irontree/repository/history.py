@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irontree.errors import GitFailed
+from irontree.ports import Document
 from irontree.repository.git import Git
 
 _BATCH = 500
@@ -59,6 +60,30 @@ def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
         sha, *trailers = entry.strip().splitlines()
         ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
         yield sha, {value.strip() for _, _, value in ours}
+
+
+def document_at(git: Git, sha: str, path: str) -> Document | None:
+    """The text file *path* of commit *sha*, under the name it has there in whatever case; None if there is none.
+
+    Raises GitFailed for what is no text.
+    """
+    folder = path.rpartition("/")[0]
+    names = git.paths("ls-tree", "-z", "--name-only", sha, "--", f"{folder}/" if folder else ".")
+    name = next((name for name in sorted(names, key=lambda name: name != path) if _same(name, path)), None)
+    if name is None:
+        return None
+    answer = git.ask("cat-file", "blob", f"{sha}:{name}")
+    try:
+        if answer.exit_code == 0:
+            return Document(name, answer.stdout.decode())
+    except UnicodeDecodeError as error:
+        raise GitFailed(f"{name} is not text in UTF-8", remedy="move it, or set report.docs_path") from error
+    raise GitFailed(f"{name} is not a file", remedy="move it, or set report.docs_path")
+
+
+def _same(name: str, path: str) -> bool:
+    """Whether a file system that takes upper and lower case for one would have them in one place."""
+    return name.casefold() == path.casefold()
 
 
 def diff(git: Git, base: str, sha: str) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, PublicationRefused
-from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Moved, Published, Workspace
+from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Document, Moved, Published, Workspace
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.repository.workspace import STATE_FOLDER
 
@@ -175,6 +175,12 @@ class MemoryRepository:
             )
         return Published(sha, None if followed else f"your own {policy.target_branch} could not follow")
 
+    def document_at(self, sha: str, path: str) -> Document | None:
+        """The text file of that name, in whatever case."""
+        files = self.commits[sha].files
+        name = next((name for name in files if name.casefold() == path.casefold()), None)
+        return Document(name, files[name].decode()) if name else None
+
     def diff(self, base: str, sha: str) -> str:
         """Unified diffs of the files that differ."""
         old, new = self.commits[base].files, self.commits[sha].files
@@ -281,6 +287,14 @@ class MemoryWorkspace:
             return CommitRefused(refused)
         self.head = self._add(Commit(files, (base,), message))
         return Committed(self.head, changed)
+
+    def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
+        """Commit that file alone on top of *base*, unless the hook refuses."""
+        self.prepared_for = None
+        files = {**self.commit_of(base).files, document.path: document.text.encode()}
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_files(self.path, files)
+        return self.commit(message, base=base)
 
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep the files as they are under *ref*; None if they are those of *base*, or of another attempt."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Moved, Published, Workspace
+from irontree.ports import Blocker, Document, Moved, Published, Workspace
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, bundle, history, preflight, publication
 from irontree.repository.clone import PrivateClone
@@ -39,7 +39,7 @@ class GitRepository:
 
     git: Git
     cache_root: Path
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
 
     @property
     def root(self) -> Path:
@@ -192,6 +192,10 @@ class GitRepository:
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
         return publication.publish(self.git, sha, policy)
+
+    def document_at(self, sha: str, path: str) -> Document | None:
+        """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
+        return history.document_at(self.git, sha, path)
 
     def diff(self, base: str, sha: str) -> str:
         """The unified diff between two commits."""

@@ -24,6 +24,10 @@ _CARRIED = frozenset(
     }
 )
 
+# In a workspace nobody asks the user's credential helpers, and a push to any address is refused, also to one that
+# was added as a remote there. What an agent does outside its workspace, or undoes, is beyond this (private-workspaces).
+_SEALED = (("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -57,7 +61,7 @@ class Settings:
         if self.get("filter.lfs.process") and not self.get("lfs.storage"):
             # One store of large files for both: nothing is downloaded twice, and the user's push finds new ones.
             carried.append(("lfs.storage", str(common_dir / "lfs")))
-        return "".join(_line(key, value) for key, value in carried)
+        return "".join(_line(key, value) for key, value in (*carried, *_SEALED))
 
 
 def read_settings(git: Git) -> Settings:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.results import truncate
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.ports import Cancellation, CommitRefused, Committed
+from irontree.ports import Cancellation, CommitRefused, Committed, Document
 from irontree.processes import SHELL, Limits
-from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside
+from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
 from irontree.repository.git import DURABLY, Git, said
 from irontree.repository.history import commit_of, has_commit, shown
 from irontree.repository.settings import Settings
@@ -34,7 +34,7 @@ class GitWorkspace:
     git: Git
     clone: PrivateClone
     policy: WorkspacePolicy
-    setup_environment: Mapping[str, str]
+    setup_environment: Mapping[str, str] = field(repr=False)
     keep: Callable[[str, str, GitWorkspace], None]
     """Brings a commit to a ref of the user's repository."""
     settings: Callable[[], Settings]
@@ -82,6 +82,21 @@ class GitWorkspace:
         if refused and self._stage():  # hooks reformatted something
             refused = self._try_commit(message)
         return refused or self._committed()
+
+    def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
+        """Make one commit on *base* that changes that file alone, hooks included; None if git sees no change.
+
+        The workspace must be prepared afterwards. Raises EnvironmentRefused where the file cannot be put there.
+        """
+        self._prepared_for.unlink(missing_ok=True)
+        self._restore()
+        self._mending((base,), lambda: self._place(base, base, None))
+        write_inside(self.path, document)
+        made = self.commit(message, base=base)
+        if not isinstance(made, Committed) or made.files == (document.path,):
+            return made
+        beside = ", ".join(path for path in made.files if path != document.path)
+        return CommitRefused(f"hooks changed other files as well, which nobody has verified: {beside}")
 
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.

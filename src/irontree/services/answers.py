@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.halt import Choice, choices, halt_of
+from irontree.domain.halt import RULE, Choice, choices, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services import checkup, loop
+from irontree.services.approve import WAYS, Choices
 from irontree.services.checkup import Decider
 from irontree.services.intake import approve_again
 from irontree.services.preflight import STALE_LOCK
 from irontree.services.publication import OVERTAKEN
 from irontree.services.recovery import settle_leftovers
 from irontree.services.steps import Question, follow_up, question_about, question_of_loop
+from irontree.services.takeover import STALE_LEASE, take_over
 from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000
@@ -85,7 +87,8 @@ def validate(question: Question, answer: Answer) -> Choice:
             f"this answer is for {answer.question}, but {question.key} is open now",
             remedy="look at the present question, then answer that one",
         )
-    legal = choices(question.rule, in_loop=question.loop_id is not None)
+    special = [choice.name for choice in question.rule.choices if choice.special]
+    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
     choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
     if choice is None:
         names = ", ".join(item.name for item in legal)
@@ -163,9 +166,11 @@ def _go_on(app: App, number: int, answer: Answer) -> TaskState:
     """Where the work does not fit the target any more, going on means doing it again on top of that."""
     state = read_world(app).state(number)
     if state.problem:
-        raise AnswerRefused(f"issue-{number}: {state.problem}", remedy="repair .mino/events, then answer again")
+        raise AnswerRefused(f"issue-{number}: {state.problem}", remedy=state.way_out)
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
+    if state.blocking_check == STALE_LEASE:
+        take_over(app)
     if state.blocking_check not in OVERTAKEN:
         return checkup.unblock(app, number, "resume", _decider(answer))
     spent = state.attempt_count > state.max_retry_count
@@ -173,7 +178,9 @@ def _go_on(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
-    return approve_again(app, number, answer.revision or "", answer.by.strip())
+    ways = {choice.label: WAYS[choice.name] for choice in RULE["reapproval_required"].choices if choice.special}
+    chosen = WAYS.get(answer.choice) or ways.get(answer.choice) or Choices()
+    return approve_again(app, number, answer.revision or "", answer.by.strip(), chosen)
 
 
 _ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] = {
@@ -181,6 +188,6 @@ _ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] 
     ("fail_terminal", "verify"): _verify_again,
     ("pending_acceptance", "accept"): _accept,
     ("pending_acceptance", "send-back"): _send_back,
-    ("reapproval_required", "approve"): _approve,
+    **{("reapproval_required", name): _approve for name in ("approve", *WAYS)},
     ("blocked", "go-on"): _go_on,
 }

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from pathlib import Path
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import TaskApproved
 from irontree.domain.graph import Graph
+from irontree.domain.ids import adopted_revision
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, ConfigRefused, RequirementsRefused
+from irontree.errors import ApprovalRefused, ConfigRefused, RemoteFailed, RequirementsRefused
+from irontree.services.loop import draw_loop_id, open_loop_over
 from irontree.services.publish import is_changed
 from irontree.services.record import record, snapshot
 from irontree.services.world import World, read_world
@@ -49,6 +52,10 @@ class Proposal:
     removed: tuple[PlanNode, ...] = ()
     """Open tasks of the earlier plan that are no longer in the document."""
     choices: Choices = Choices()
+    intent: str = ""
+    """The words as they were typed."""
+    loop_id: str = ""
+    """The loop that the approval starts, or that goes on."""
 
     @property
     def revision(self) -> str:
@@ -66,20 +73,29 @@ class Proposal:
         return self.earlier is not None and self.earlier.policy != self.policy
 
 
+WAYS: Final = {
+    "approve-keep": Choices(keep_removed=True),
+    "approve-reopen": Choices(reopen_done=True),
+    "approve-keep-reopen": Choices(reopen_done=True, keep_removed=True),
+}
+"""What a form offers besides the plain approval (ruling R7), by the name of the answer (`domain/halt.py`)."""
+
+
 def ways_to_approve(proposal: Proposal) -> dict[str, Choices]:
-    """What a form offers besides the plain approval, in words (ruling R7); only what makes a difference here."""
+    """Those of `WAYS` that make a difference here."""
     keep, reopen = bool(proposal.removed), bool(proposal.changed_done)
-    ways = {
-        "keep what was removed": Choices(keep_removed=keep),
-        "begin again what is done and changed": Choices(reopen_done=reopen),
-        "keep what was removed, begin again what is done and changed": Choices(reopen, keep),
-    }
-    found = {choices: words for words, choices in reversed(ways.items()) if choices != Choices()}
-    return {words: choices for choices, words in reversed(found.items())}
+    return {name: way for name, way in WAYS.items() if way.keep_removed <= keep and way.reopen_done <= reopen}
 
 
-def propose(app: App, document: Path, *, loop_mode: bool = True, choices: Choices = Choices()) -> Proposal:
-    """Read *document* and say what approving it would mean; writes nothing.
+def with_choices(proposal: Proposal, choices: Choices) -> Proposal:
+    """The same, approved in this way: what was approved before in another way is not this."""
+    return replace(proposal, choices=choices, approved=proposal.approved if choices == Choices() else None)
+
+
+def propose(
+    app: App, document: Path, *, loop_mode: bool = True, choices: Choices = Choices(), intent: str = ""
+) -> Proposal:
+    """Read *document* and say what approving it would mean; writes nothing. *intent* are the words that were typed.
 
     Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
     key belongs to another document already (ruling R8).
@@ -89,7 +105,9 @@ def propose(app: App, document: Path, *, loop_mode: bool = True, choices: Choice
         text = document.read_bytes()
     except OSError as error:
         raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
-    return _proposal(app, spec_path, text, choices, loop_mode=loop_mode)
+    proposal = _proposal(app, spec_path, text, choices, loop_mode=loop_mode)
+    loop = open_loop_over(app, (node.task_key for node in planned(proposal)))
+    return replace(proposal, intent=intent or spec_path, loop_id=loop.id if loop else draw_loop_id(app))
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:
@@ -101,7 +119,7 @@ def propose_again(app: App, plan: Plan) -> Proposal:
 
 def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_mode: bool) -> Proposal:
     world = read_world(app)
-    requirements = read_requirements(text, spec_path, known_issues=_known_issues(world))
+    requirements = read_requirements(text, spec_path, known_issues=known_issues(world))
     _refuse_foreign_keys(world, requirements, spec_path)
     known = _in_force(app, spec_path)
     policy = app.policy(known.policy.publish if known else None)
@@ -185,9 +203,14 @@ def _reopened(proposal: Proposal) -> tuple[str, ...]:
 
 def what_changed(plan: Plan, proposal: Proposal) -> str:
     """The approved document and settings against those of now, as one unified diff (ruling R7)."""
+    return diff_of(plan, proposal.requirements.source, proposal.policy)
+
+
+def diff_of(plan: Plan, source: str, policy: ExecutionPolicy) -> str:
+    """Text and settings of *plan* against *source* and *policy*, as one unified diff."""
     texts = (
-        (plan.spec_path, plan.source, proposal.requirements.source),
-        (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(proposal.policy)),
+        (plan.spec_path, plan.source, source),
+        (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(policy)),
     )
     lines = (
         line
@@ -240,20 +263,46 @@ def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int
     Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
     """
     world = read_world(app)
-    stale = [state for state in world.states.values() if state.phase is Phase.STALE and state.task_key in world.plans]
-    wanted = [state for state in stale if not state.problem and state.task_key not in world.cancelled]
-    same = [state for state in wanted if not is_changed(app, world.node(state), state)]
-    back = [state for state in same if not changed_since_approval(app, world, state)]
+    states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
+    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
+    for state in adopted:
+        approval = world.plan(state).approval
+        go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
+    back = [state for state in states if state.phase is Phase.STALE and _is_as_approved(app, world, state)]
     for state in back:
         go_on(app, state, by, channel)
-    return tuple(state.issue_number for state in back)
+    return tuple(state.issue_number for state in (*adopted, *back))
+
+
+def _has_approval(world: World, state: TaskState) -> bool:
+    plan = world.plan(state)
+    return plan.approval is not None and plan.spec_revision == state.approved_revision
+
+
+def _is_as_approved(app: App, world: World, state: TaskState) -> bool:
+    """Whether nothing differs any more; a forge that does not answer cannot say so."""
+    plan = world.plan(state)
+    if plan.approval is None or is_changed(app, world.node(state), state):
+        return False
+    try:
+        return not _change(app, world, state)
+    except RemoteFailed:
+        return False
 
 
 def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
     """What differs from the approved plan, in words; None if nothing does (rulings R6, R7).
 
-    A document that is not there is no change: it need not exist where the work is done.
+    A document that is not there is no change, nor is an issue that cannot be read now.
     """
+    try:
+        return _change(app, world, state)
+    except RemoteFailed as error:
+        app.progress.note(f"#{state.issue_number} could not be compared with what was approved: {error.message}")
+        return None
+
+
+def _change(app: App, world: World, state: TaskState) -> str | None:
     plan, node = world.plan(state), world.node(state)
     try:
         policy = app.policy(plan.policy.publish)
@@ -261,11 +310,27 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
         return f"the configuration cannot be read: {error.message}"
     if policy.digest != plan.policy.digest:
         return "the configuration (commands, agent, workspace or publication) is not the approved one"
+    if plan.adoption:
+        return _edited(app, plan, plan.adoption.issue_number, state)
+    return _document_change(app, world, plan, node)
+
+
+def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
+    """Whether title or body of an adopted issue say something else now; one that is gone says nothing."""
+    if plan.spec_revision != state.approved_revision:  # taking it in anew was cut short, and nobody may have approved
+        return f"#{number} was taken in anew"
+    issue = app.forge().read_issue(number)
+    if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
+        return None
+    return f"title or text of #{number} is not what was approved"
+
+
+def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str | None:
     document = app.repository.root / plan.spec_path
     if not document.is_file():
         return None
     try:
-        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=_known_issues(world)).nodes
+        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=known_issues(world)).nodes
     except RequirementsRefused as error:
         return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
     return _difference(plan, node, {found.task_key: found for found in nodes})
@@ -291,7 +356,8 @@ def _relative(app: App, document: Path) -> str:
     return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else str(resolved)
 
 
-def _known_issues(world: World) -> dict[int, str]:
+def known_issues(world: World) -> dict[int, str]:
+    """The Task Keys that a `#N` may mean, by issue number."""
     return {state.issue_number: key for key, state in world.states.items()}
 
 

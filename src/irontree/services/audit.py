@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import chain
 
 from irontree.app import App
-from irontree.domain.chain import digest_chain
+from irontree.domain.chain import ChainBreak, digest_chain
 from irontree.domain.events import IssueEvent
-from irontree.domain.evolve import replay
-from irontree.domain.ids import spec_revision
+from irontree.domain.ids import revision_of
 from irontree.domain.loop import illegal_loop_events
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged
 from irontree.ports import Problem, Stream
+from irontree.services.world import read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
@@ -44,14 +44,15 @@ def audit(app: App) -> tuple[Finding, ...]:
     plans = tuple(_read_plans(app))
     known = {node.task_key for _, plan in plans if isinstance(plan, Plan) for node in plan.nodes}
     streams = {f"issue-{number}": app.log.read(number) for number in app.log.streams()}
-    archived = {f"archive/{name}": app.log.read_archived(name) for name in _archives(app)}
+    archived = {f"archive/{name}": app.log.read_archived(name) for name in app.log.archives()}
     return tuple(
         chain(
             (found for revision, plan in plans for found in _plan_findings(revision, plan)),
             lost_findings(app),
-            (_unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
+            (unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
             (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
             (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
+            _aggregate_findings(app),
             _commit_findings(app, streams | archived),
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
         )
@@ -66,28 +67,38 @@ def lost_findings(app: App) -> Iterator[Finding]:
 
 def stream_findings(where: str, stream: Stream) -> Iterator[Finding]:
     """Missing sequences, events that may not stand where they do, events that were changed."""
-    found = replay(stream.records, highest_sequence=stream.highest_sequence)
-    if found.problem:
+    found = stream.replayed()
+    if found.problem and not any(problem.newer for problem in stream.problems):  # else that file is named already
         yield Finding(where, found.problem, RESTORE)
     elif found.missing:
         named = ", ".join(map(str, found.missing))
         yield Finding(where, f"sequence {named} is missing or unreadable", "`irontree checkup reconcile` records it")
-    for broken in digest_chain(stream.records):
+    yield from _changed(where, digest_chain(stream.records))
+
+
+def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[Finding]:
+    for broken in breaks:
         if broken.kind == "mismatch":
             what = f"the event before sequence {broken.sequence} was changed after it was written"
             yield Finding(where, what, RESTORE)
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[Finding]:
-    """The same of a loop's events."""
+    """The same of a loop's events, and a file of it that cannot be read."""
     stream = app.loops.read(loop_id)
-    yield from (_unreadable(problem) for problem in stream.problems)
+    yield from (unreadable(problem) for problem in stream.problems)
     where = f"loop {loop_id}"
     yield from (Finding(where, what, RESTORE) for what in illegal_loop_events(r.event for r in stream.records))
+    yield from _changed(where, digest_chain(stream.records))
+    try:
+        app.loops.read_entity(loop_id)
+    except LogDamaged as error:
+        yield Finding(where, error.message, error.remedy or "")
 
 
-def _unreadable(problem: Problem) -> Finding:
-    return Finding(problem.path, problem.what, RESTORE)
+def unreadable(problem: Problem) -> Finding:
+    """A file that cannot be used; what a newer version wrote says itself what to do, and is no damage."""
+    return Finding(problem.path, problem.what, "" if problem.newer else RESTORE)
 
 
 def _read_plans(app: App) -> Iterator[tuple[str, Plan | LogDamaged]]:
@@ -105,23 +116,30 @@ def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[Finding]:
     where = f".mino/plans/{revision}.yml"
     if isinstance(plan, LogDamaged):
         yield Finding(where, plan.message, RESTORE)
-    elif (found := spec_revision(plan.source, plan.nodes)) != plan.spec_revision:
+    elif (found := revision_of(plan)) != plan.spec_revision:
         yield Finding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
-
-
-def _archives(app: App) -> Iterator[str]:
-    return chain.from_iterable(app.log.archives(number) for number in app.log.streams())
 
 
 def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) -> Iterator[Finding]:
     """An issue without a plan, and `done` without the results that it rests on."""
-    state = replay(stream.records, highest_sequence=stream.highest_sequence).state
+    state = stream.replayed().state
     if state is None:
         return
     if state.task_key not in known:
         yield Finding(where, f"{state.task_key} is in no approved plan", "irontree task SPEC.md")
     if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
         yield Finding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
+
+
+def _aggregate_findings(app: App) -> Iterator[Finding]:
+    """Parents that are done by their children, though one of those is not."""
+    world = read_world(app)
+    for state in world.states.values():
+        if state.done and state.completion_basis == "aggregated":
+            open_ones = [key for key in world.children.get(state.task_key, ()) if not world.is_done(key)]
+            if open_ones:
+                what = f"it is done by its children, but {', '.join(open_ones)} is not"
+                yield Finding(f"issue-{state.issue_number}", what, "finish what is open, or look why it was reopened")
 
 
 def _lacks_results(app: App, state: TaskState) -> str | None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
+
 from irontree.app import App
-from irontree.domain.plan import Plan
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.external import BY_CHECK
+from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import commands_for, coverage
@@ -12,6 +17,7 @@ from irontree.ports import Stream
 from irontree.services.deliver import close_on_done
 from irontree.services.history import failure_of, last_of, time_of
 from irontree.services.overview import title_of
+from irontree.services.report import check_defining, warnings_of, write_report
 from irontree.services.views import (
     BriefView,
     ChildView,
@@ -24,6 +30,14 @@ from irontree.services.views import (
 from irontree.services.world import World
 
 _EVIDENCE = ("verify_passed", "checkup_accept_recorded", "checkup_aggregate_recorded")
+
+
+def write_projections(app: App, world: World, state: TaskState) -> None:
+    """Make anew what people read of this issue under `.mino/`: the report first, then the brief that names it."""
+    plan = world.plans.get(state.task_key)
+    if plan is not None:
+        write_report(app, state, plan, world.nodes[state.task_key])
+    write_brief(app, world, state)
 
 
 def write_brief(app: App, world: World, state: TaskState) -> None:
@@ -50,14 +64,16 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         coverage=coverage(node, plan.policy),
         children=tuple(_child(world, key) for key in world.children.get(state.task_key, ()) if key in world.states),
         halt_reason=rule.reason if rule else None,
-        manual_close=_manual_close(app, world, state),
+        manual_close=_manual_close(app, world, state, stream),
         acceptance=_acceptance(stream, state),
         failure=failure_of(app, stream, state),
-        external=_external(stream, state),
-        execution=_execution(app, stream, state),
+        external=_external(app, stream, state),
+        execution=_execution(app, stream, state, plan),
         report_path=state.report_path,
+        docs_path=_promoted(stream),
         evidence=_evidence(app, stream, state),
         outcome=state.pass_fail_outcome,
+        warnings=tuple(_warnings(app, stream, state, node)),
     )
 
 
@@ -71,7 +87,11 @@ def _child(world: World, key: str) -> ChildView:
     return ChildView(key, state.issue_number, title_of(world, key), state.completion_basis, state.code_ref)
 
 
-def _manual_close(app: App, world: World, state: TaskState) -> str | None:
+def _manual_close(app: App, world: World, state: TaskState, stream: Stream) -> str | None:
+    """The close instruction, unless a reply has told it (contract, Close On Done)."""
+    done = last_of(stream, "checkup_done")
+    if done and getattr(done.event, "reply_posted", None):
+        return None
     try:
         if not state.done or close_on_done(app, world.nodes.get(state.task_key)) == "auto":
             return None
@@ -90,14 +110,30 @@ def _acceptance(stream: Stream, state: TaskState) -> ManualAcceptanceView | None
     return ManualAcceptanceView(reasons, state.anchor, time_of(record), checklist=reasons, accept_note=note)
 
 
-def _external(stream: Stream, state: TaskState) -> ExternalEventView | None:
-    record = last_of(stream, "checkup_reconcile_external_close_detected")
-    if record is None or state.phase is not Phase.BLOCKED:
+def _external(app: App, stream: Stream, state: TaskState) -> ExternalEventView | None:
+    """What was done outside and stops the work; else what was changed there and is not put right yet."""
+    found = BY_CHECK.get(state.blocking_check or "")
+    if found and state.phase is Phase.BLOCKED:
+        return ExternalEventView(found.name, time_of(stream.records[-1]), "forge", found.remedy)
+    noticed = app.deliveries.load(state.issue_number).noticed
+    if not noticed:
         return None
-    return ExternalEventView("issue_closed", time_of(record), "forge", "say whether the work goes on")
+    return ExternalEventView("; ".join(noticed), "the last reconciliation", "forge", "`irontree checkup repair`")
 
 
-def _execution(app: App, stream: Stream, state: TaskState) -> ExecutionView | None:
+def _promoted(stream: Stream) -> str | None:
+    passed = last_of(stream, "verify_passed")
+    return getattr(passed.event, "promoted_doc", None) if passed else None
+
+
+def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Iterator[str]:
+    """What is open about the issue, and what did not go as it should: the newest event's, and what is not delivered."""
+    yield from node.open_questions
+    yield from (*warnings_of(app, stream), *app.deliveries.load(state.issue_number).failures)
+    yield from check_defining(app, state)
+
+
+def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> ExecutionView | None:
     started, completed = last_of(stream, "run_started"), last_of(stream, "run_completed")
     if started is None or completed is None:
         return None
@@ -110,7 +146,21 @@ def _execution(app: App, stream: Stream, state: TaskState) -> ExecutionView | No
         completed_at=time_of(completed),
         commit=commit,
         files_changed=files,
+        commands_run=(*plan.policy.workspace.setup, *_agent_command(plan)),
+        notes=_said_by_agent(completed),
     )
+
+
+def _agent_command(plan: Plan) -> tuple[str, ...]:
+    """What was run to change the code; what the agent ran is in its transcript."""
+    command = plan.policy.agent.command
+    return (shlex.join(command),) if command else ()
+
+
+def _said_by_agent(completed: Record[IssueEvent]) -> str:
+    """Its last words: a claim, not a fact (product claim 1)."""
+    summary = completed.meta.get("summary")
+    return f"the agent says: {summary}" if summary else ""
 
 
 def _evidence(app: App, stream: Stream, state: TaskState) -> EvidenceView | None:

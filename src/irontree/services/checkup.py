@@ -61,7 +61,8 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
     outcome = publish(app, subject, report)
     match outcome:
         case Landed():
-            return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor})
+            warned = {"warnings": outcome.warnings} if outcome.warnings else {}
+            return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor} | warned)
         case RedAtMerge(target_alone_red=True):
             branch = subject.plan.policy.publish.target_branch
             return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")

@@ -6,20 +6,21 @@ left alone. What failed is tried again next time.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.evolve import evolve, replay
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.plan import PlanNode
+from irontree.domain.reply import close_on_done as decided_close
 from irontree.domain.state import TaskState
+from irontree.domain.values import CloseOnDone
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
 from irontree.ports import DeliveryCursor, Label, Stream
-from irontree.services.comment import comment_for
+from irontree.services.comment import comment_for, comment_marker, post_once
+from irontree.services.replies import reply_where_due
 from irontree.services.world import read_world
 
 
@@ -30,6 +31,7 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
     if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
         return cursor
     reached, failure = _post_comments(app, stream, cursor.sequence)
+    cursor = reply_where_due(app, state, cursor, reached)
     unsure = cursor.sequence == 0 or bool(cursor.failures)
     opened_at = _opened_again_at(stream)
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > cursor.sequence else None
@@ -38,25 +40,29 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
     outcomes = (
         failure,
         not_opened,
-        _attempt(lambda: _set_labels(app, state, ensure=unsure)),
+        _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
         _attempt(lambda: _close(app, state)),
     )
-    now = DeliveryCursor(reached, tuple(message for message in outcomes if message))
+    failures = tuple(message for message in outcomes if message)
+    closed = cursor.closed or (not failures and _is_closed_by_us(app, state))
+    now = replace(cursor, sequence=reached, failures=failures, closed=closed)
     app.deliveries.save(issue_number, now)
     return now
 
 
-def comment_marker(issue_number: int, record: Record[IssueEvent], renewed_from: str = "") -> str:
-    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9)."""
-    event = record.event
-    name = f"{event.task_key}/{event.approved_revision}/{event.sequence}{renewed_from}"
-    digest = hashlib.sha256(name.encode()).digest()
-    token = base64.b32encode(digest[:10]).decode().lower()
-    return f"<!-- irontree:{issue_number}:{token} -->"
-
-
 def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | None]:
     """Post what audible events call for, in order; how far it got, and what stopped it."""
+    for state, record in due_comments(stream):
+        if record.event.sequence <= after:
+            continue
+        failure = _attempt(lambda state=state, record=record: _post(app, state, record), "comment_post_failed")  # type: ignore[misc]
+        if failure:
+            return record.event.sequence - 1, failure
+    return stream.last_sequence, None
+
+
+def due_comments(stream: Stream) -> Iterator[tuple[TaskState, Record[IssueEvent]]]:
+    """The events that call for a comment, in order, each with the state after it."""
     state: TaskState | None = None
     for record in stream.records:
         before = state
@@ -64,12 +70,8 @@ def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | Non
             state = evolve(before, record)
         except IllegalTransition:  # it counts for nothing; a gap event behind it does
             continue
-        if record.event.sequence <= after or not _calls_for_comment(before, record.event):
-            continue
-        failure = _attempt(lambda state=state, record=record: _post(app, state, record))  # type: ignore[misc]
-        if failure:
-            return record.event.sequence - 1, f"comment_post_failed: {failure}"
-    return stream.last_sequence, None
+        if _calls_for_comment(before, record.event):
+            yield state, record
 
 
 def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
@@ -80,9 +82,7 @@ def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
 
 def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, state.renewed_from)
-    if any(comment.ours and marker in comment.body for comment in app.forge().comments(number)):
-        return
-    app.forge().post_comment(number, comment_for(app, state, record, marker))
+    post_once(app, number, comment_for(app, state, record, marker), marker)
 
 
 def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
@@ -95,11 +95,15 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
 
 def _close(app: App, state: TaskState) -> None:
     """Close an issue that is done, unless closing is left to a person (contract, Close On Done)."""
-    if not state.done or close_on_done(app, read_world(app).nodes.get(state.task_key)) == "manual":
+    if not _is_closed_by_us(app, state):
         return
     issue = app.forge().read_issue(state.issue_number)
     if issue and issue.state == "open":
         app.forge().edit_issue(state.issue_number, state="closed")
+
+
+def _is_closed_by_us(app: App, state: TaskState) -> bool:
+    return state.done and close_on_done(app, read_world(app).nodes.get(state.task_key)) == "auto"
 
 
 def _opened_again_at(stream: Stream) -> int:
@@ -121,15 +125,18 @@ def _reopen(app: App, state: TaskState) -> None:
         app.forge().edit_issue(state.issue_number, state="open")
 
 
-def close_on_done(app: App, node: PlanNode | None) -> Literal["auto", "manual"]:
-    """`issue.close_on_done`: as configured; unset: a bug is closed by a person, everything else by us (contract)."""
-    return app.preferences().close_on_done or ("manual" if node and node.type == "bug" else "auto")
+def close_on_done(app: App, node: PlanNode | None) -> CloseOnDone:
+    """`issue.close_on_done`, or what holds where it is unset (contract)."""
+    return decided_close(app.preferences().close_on_done, node)
 
 
-def _attempt(effect: Callable[[], None]) -> str | None:
-    """Do it; what stood in the way. The configuration names the forge, and a person may be editing it (R9)."""
+def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
+    """Do it; what stood in the way, behind the contract's word for this *failure*.
+
+    The configuration names the forge, and a person may be editing it (R9).
+    """
     try:
         effect()
     except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
-        return error.message
+        return f"{failure}: {error.message}" if failure else error.message
     return None

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from irontree.app import App
+from irontree.domain.changes import changes_of
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
-from irontree.domain.verdict import commands_for, coverage, is_trivial
+from irontree.domain.verdict import coverage
 from irontree.errors import IrontreeError
-from irontree.services.approve import Proposal, kept, propose_again, what_changed
+from irontree.services.adopt import approval_name, issue_now
+from irontree.services.approval import adopted_view, before_words
+from irontree.services.approve import diff_of, propose_again, what_changed
 from irontree.services.history import failure_of
+from irontree.services.intake import special_choices
 from irontree.services.loop import read_loop
 from irontree.services.overview import title_of, waits_for
 from irontree.services.report import changed_files, check_defining, newest_results
 from irontree.services.steps import Question
-from irontree.services.views import (
-    ApprovalView,
-    FormView,
-    LoopFormView,
-    PlannedView,
-    WaitingView,
-    form_template,
-)
+from irontree.services.views import FormView, LoopFormView, WaitingView, form_template
 from irontree.services.world import World, read_world
 
 DIFF_LINES = 200
@@ -35,111 +34,6 @@ def question_text(app: App, question: Question) -> str:
     return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
 
 
-def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
-    """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
-    view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
-    return app.renderer.render("forms/intake.md", approval=view)
-
-
-def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> ApprovalView:
-    """What the approval shows."""
-    nodes, policy = proposal.requirements.nodes, proposal.policy
-    world = read_world(app)
-    commands = [check.run for node in nodes for check in commands_for(node, policy, present=())]
-    return ApprovalView(
-        revision=proposal.revision,
-        spec_path=proposal.spec_path,
-        tasks=tuple(_planned(world, node, nodes, proposal) for node in nodes),
-        policy=policy,
-        budget=proposal.budget,
-        loop_mode=loop_mode,
-        answer=answer,
-        estimate=_estimate(nodes, policy),
-        trivial=tuple(dict.fromkeys(command for command in commands if is_trivial(command))),
-        warnings=(*(str(warning) for warning in proposal.requirements.warnings), *_warnings(app, proposal)),
-        before=_before(world, proposal),
-        diff=what_changed(proposal.earlier, proposal) if proposal.earlier else "",
-    )
-
-
-def _before(world: World, proposal: Proposal) -> tuple[str, ...]:
-    """What becomes of tasks that were there before: removed ones, and finished ones that changed (ruling R7)."""
-    stays = {node.task_key for node in kept(proposal)}
-    again = proposal.choices.reopen_done
-    return (
-        *(
-            f"{_named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
-            for key in proposal.changed_done
-        ),
-        *(
-            f"{_named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
-            f"it is no longer in {proposal.spec_path}"
-            for node in proposal.removed
-        ),
-    )
-
-
-def _named(world: World, task_key: str) -> str:
-    state = world.states.get(task_key)
-    return f"#{state.issue_number} {title_of(world, task_key)}" if state else title_of(world, task_key)
-
-
-def _estimate(nodes: tuple[PlanNode, ...], policy: ExecutionPolicy) -> str:
-    """How often the agent is called, and the bounds of it (design, section 7)."""
-    tasks = sum(node.executability == "executable" for node in nodes)
-    attempts = tasks * (1 + policy.max_retry_count)
-    hours = attempts * policy.agent.wall_seconds / 3600
-    most = f"at most {attempts} times ({hours:,.0f} h)"
-    return f"the agent is called {tasks} times if every first attempt passes, and {most}"
-
-
-def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal: Proposal) -> PlannedView:
-    state = world.states.get(node.task_key)
-    return PlannedView(
-        node=node,
-        depth=_depth(node, {known.task_key: known for known in nodes}),
-        status=state.phase.value if state else "new",
-        coverage=coverage(node, proposal.policy),
-        commands=tuple(
-            c.run for c in commands_for(node, proposal.policy, present=()) if c not in proposal.policy.checks
-        ),
-        number=state.issue_number if state else None,
-    )
-
-
-def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
-    depth = 0
-    while node.parent in by_key:
-        depth, node = depth + 1, by_key[node.parent]
-    return depth
-
-
-def _warnings(app: App, proposal: Proposal) -> tuple[str, ...]:
-    policy = proposal.policy
-    found = app.repository.preflight(policy.publish, policy.workspace, exempt=(proposal.spec_path,))
-    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
-    return (*_missing_agent(app, policy.agent), *blockers, *_unknown_checks(proposal))
-
-
-def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
-    """An agent that cannot be started here: every attempt would end before it began."""
-    if not agent.command:
-        return ("no agent is configured: agent.command in .mino/config.yml",) if agent.adapter == "command" else ()
-    program = agent.command[0]
-    beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
-    if beside_the_code or app.which(program):
-        return ()
-    return (f"the agent's program {program} is not on PATH here",)
-
-
-def _unknown_checks(proposal: Proposal) -> tuple[str, ...]:
-    """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
-    known = {check.name for check in proposal.policy.checks}
-    cited = ((node, criterion.check) for node in proposal.requirements.nodes for criterion in node.criteria)
-    missing = {name: node.title for node, name in cited if name and name not in known}
-    return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())
-
-
 def issue_form(app: App, question: Question) -> FormView:
     """What the form of an issue shows."""
     world = read_world(app)
@@ -147,13 +41,14 @@ def issue_form(app: App, question: Question) -> FormView:
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
     report = newest_results(app, state)
-    now = _proposal_now(app, question, plan)
+    special = special_choices(app, question.rule.reason, question.task_key)
+    asks_approval = question.rule.reason == "reapproval_required"
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
         url=f"#{state.issue_number}",
         reason=_reason(state, record),
-        choices=choices(question.rule, in_loop=question.loop_id is not None),
+        choices=choices(question.rule, in_loop=question.loop_id is not None, special=special),
         answer=_answer_command(question),
         remedy=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
@@ -163,13 +58,16 @@ def issue_form(app: App, question: Question) -> FormView:
         coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
         results=report.results if report else (),
         files_changed=changed_files(app, state),
-        warnings=check_defining(app, state) + (report.warnings if report else ()),
+        warnings=check_defining(app, state) + (report.warnings if report else ()) + _noticed(app, state),
         failure=failure_of(app, stream, state),
         report_path=state.report_path,
-        revision=now.name if now else None,
-        diff=what_changed(plan, now) if plan and now else _diff(app, state),
-        before=_before(world, now) if now else (),
+        **(_to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}),
     )
+
+
+def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
+    """What was changed on the forge and does not count."""
+    return tuple(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed)
 
 
 def _answer_command(question: Question) -> str:
@@ -193,14 +91,33 @@ def _diff(app: App, state: TaskState) -> str:
     return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
 
 
-def _proposal_now(app: App, question: Question, plan: Plan | None) -> Proposal | None:
-    """What approving would approve; None where nothing is to be approved or the document is broken."""
-    if question.rule.reason != "reapproval_required" or plan is None:
-        return None
+def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    """What approving would approve; nothing where that cannot be read."""
     try:
-        return propose_again(app, plan)
+        return _adopted_now(app, plan) if plan.adoption else _document_now(app, world, plan)
     except (IrontreeError, OSError):
-        return None
+        return {}
+
+
+def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    now = propose_again(app, plan)
+    changes = changes_of(plan.nodes, now.requirements.nodes)
+    return {
+        "revision": now.name,
+        "diff": what_changed(plan, now),
+        "before": before_words(world, now),
+        "changes": changes,
+    }
+
+
+def _adopted_now(app: App, plan: Plan) -> dict[str, Any]:
+    now = issue_now(app, plan)
+    return {
+        "revision": approval_name(now),
+        "diff": diff_of(plan, now.source, now.policy),
+        "changes": changes_of(plan.nodes, now.nodes),
+        "approval": adopted_view(app, now),
+    }
 
 
 def _loop_text(app: App, question: Question) -> str:

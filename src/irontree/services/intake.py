@@ -5,7 +5,10 @@ from __future__ import annotations
 from irontree.app import App
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
+from irontree.errors import IrontreeError
+from irontree.services.adopt import approval_name, approve_adopted, issue_now
 from irontree.services.approve import (
+    Choices,
     Proposal,
     approve,
     go_on,
@@ -13,8 +16,11 @@ from irontree.services.approve import (
     propose_again,
     release_approved,
     require_revision,
+    ways_to_approve,
+    with_choices,
 )
-from irontree.services.loop import Loop, loop_for, replace_open, require_at_rest
+from irontree.services.loop import Loop
+from irontree.services.loop_choice import loop_for, replace_open, require_at_rest
 from irontree.services.publish import Published, publish
 from irontree.services.recovery import settle_leftovers
 from irontree.services.world import read_world
@@ -28,8 +34,9 @@ def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     """
     _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by)
-    _put_in_force(app, plan, by)
-    loop = loop_for(app, plan, proposal.spec_path)
+    intent = proposal.intent or proposal.spec_path
+    _put_in_force(app, plan, by, intent, proposal.loop_id)
+    loop = loop_for(app, plan, intent, proposal.loop_id)
     app.repository.back_up()
     return loop
 
@@ -47,15 +54,17 @@ def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> 
     return published
 
 
-def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskState:
+def approve_again(app: App, issue_number: int, revision: str, by: str, choices: Choices | None = None) -> TaskState:
     """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
 
     An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
     document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.
-    Raises as `authorise` does.
+    An adopted issue is approved as it says now. Raises as `authorise` does.
     """
     plan = _plan_now(app, issue_number)
-    proposal = propose_again(app, plan)
+    if plan.adoption:
+        return approve_adopted(app, plan, revision, by)
+    proposal = with_choices(propose_again(app, plan), choices or Choices())
     require_revision(proposal, revision)
     _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
@@ -66,17 +75,33 @@ def approve_again(app: App, issue_number: int, revision: str, by: str) -> TaskSt
     return go_on(app, now, by) if waits else now
 
 
+def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, ...]:
+    """The special answers (`domain/halt.py`) that make a difference to the question about this task now."""
+    plan = read_world(app).plans.get(task_key or "")
+    if reason != "reapproval_required" or plan is None or plan.adoption:
+        return ()
+    try:
+        return tuple(ways_to_approve(propose_again(app, plan)))
+    except (IrontreeError, OSError):  # the form says what is wrong with the document
+        return ()
+
+
+def name_to_approve(app: App, plan: Plan) -> str:
+    """What approving again names, as the document or the adopted issue and the settings are now."""
+    return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).name
+
+
 def _require_at_rest(app: App, proposal: Proposal) -> None:
     require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
 
 
-def _put_in_force(app: App, plan: Plan, by: str) -> Published:
+def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> Published:
     """Make its issues, once nothing is at work on them, and let what waited for it go on.
 
     The loop first: a plan that is not published whole is taken up again (`catch_up`), in the loop that has all of it.
     """
     settle_leftovers(app)
-    replace_open(app, plan)
+    replace_open(app, plan, intent, loop_id)
     published = publish(app, plan)
     release_approved(app, by)
     return published

@@ -6,16 +6,15 @@ Loop events win over the entity file; the entity is rewritten from them, `budget
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Decision, Halt, Scope, decide
 from irontree.domain.graph import Graph
-from irontree.domain.ids import intent_hash
 from irontree.domain.ids import loop_id as new_loop_id
-from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition
+from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition, entity_after, entity_from
 from irontree.domain.loop_events import (
     LoopBudgetExtended,
     LoopCancelled,
@@ -25,8 +24,8 @@ from irontree.domain.loop_events import (
     LoopResumed,
     LoopStarted,
 )
-from irontree.domain.plan import Plan
-from irontree.errors import Busy, LogDamaged, NotEligible
+from irontree.errors import LogDamaged, NotEligible, in_words
+from irontree.ports import LoopStream
 from irontree.services.world import World, read_world
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
@@ -39,6 +38,8 @@ class Loop:
     entity: LoopEntity
     sequence: int
     cancelled: frozenset[str] = frozenset()
+    damage: LogDamaged | None = None
+    """Why its log cannot be trusted: nothing is appended to it, and no other loop takes its place."""
 
     @property
     def id(self) -> str:
@@ -62,7 +63,8 @@ class Loop:
 
 
 def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
-    """Record a new loop; the event first, then the entity file."""
+    """Record a new loop; the event first, then the entity file. Raises LogDamaged beside one that cannot be trusted."""
+    require_trusted(app)
     event = LoopStarted(
         loop_id=entity.loop_id,
         sequence=1,
@@ -77,98 +79,72 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
     return Loop(entity, 1)
 
 
-def loop_for(app: App, plan: Plan, intent: str) -> Loop:
-    """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
-
-    One that has completed all of them counts as well: asking twice is no new work. An open loop that the same
-    document had over other tasks is cancelled: what was approved last is what runs.
-    """
-    keys = tuple(node.task_key for node in plan.nodes)
-    world = read_world(app)
-    finished = all(world.is_done(key) for key in keys)
-    fitting = (*OPEN, "completed") if finished else OPEN
-    known = (found for found in reversed(read_loops(app)[0]) if found.entity.status in fitting)
-    found = next((found for found in known if set(found.entity.task_keys) == set(keys)), None)
-    loop = found or _new_loop(app, plan, intent, keys)
-    _cancel_replaced(app, plan)  # last: as long as one of them is open, an approval that is cut short can be finished
-    return loop
+def draw_loop_id(app: App) -> str:
+    """The id of a loop that is yet to be."""
+    return new_loop_id(app.clock.now(), secrets.token_hex(3))
 
 
-def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...]) -> Loop:
-    entity = LoopEntity(
-        loop_id=new_loop_id(app.clock.now(), secrets.token_hex(3)),
-        created_at=app.stamp(),
-        goal_kind="set_done",
-        intent=intent,
-        resolved_query=plan.spec_path,
-        task_keys=keys,
-        budget_max_transitions=plan.budget_max_transitions,
-    )
-    return start(app, entity, intent_hash(intent))
+def open_loop_over(app: App, keys: Iterable[str]) -> Loop | None:
+    """The newest open loop over exactly these tasks."""
+    wanted = set(keys)
+    return next((found for found in reversed(read_loops(app)[0]) if found.is_open and set(found.keys) == wanted), None)
 
 
-def _cancel_replaced(app: App, plan: Plan) -> None:
-    """Cancel the open loops that the document of *plan* had over other tasks."""
-    keys = [node.task_key for node in plan.nodes]
-    for found in read_loops(app)[0]:
-        if _is_replaced(found, plan.spec_path, keys):
-            cancel(app, found.id, plan.approval.by, reason=f"revision {plan.spec_revision} has other tasks")
-
-
-def replace_open(app: App, plan: Plan) -> None:
-    """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
-
-    Only cancels that one if the approval did not name Loop Mode (ruling R17).
-    """
-    if plan.loop_mode and open_loop_of(app, plan.spec_path):
-        loop_for(app, plan, plan.spec_path)
-    else:
-        _cancel_replaced(app, plan)
-
-
-def open_loop_of(app: App, spec_path: str) -> Loop | None:
-    """The newest open loop over that document."""
-    of_document = (found for found in reversed(read_loops(app)[0]) if found.entity.resolved_query == spec_path)
-    return next((found for found in of_document if found.is_open), None)
-
-
-def replacement(app: App, loop_id: str) -> Loop | None:
-    """The open loop that an approval of other tasks put in the place of this one, which it cancelled."""
-    entity = read_loop(app, loop_id).entity
-    return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
-
-
-def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
-    """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
-
-    An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`.
-    """
-    active = app.lease.holder()
-    at_work = (found for found in read_loops(app)[0] if active and found.id == active.what)
-    for found in at_work:
-        if _is_replaced(found, spec_path, keys):
-            raise Busy(
-                f"loop {found.id} is at work on {spec_path}",
-                remedy=f"wait until it halts, or cancel it: `irontree task resume {found.id} cancel`",
-            )
-
-
-def _is_replaced(loop: Loop, spec_path: str, keys: Collection[str]) -> bool:
-    """Whether this open loop of the same document is over other tasks than *keys*."""
-    entity = loop.entity
-    return loop.is_open and entity.resolved_query == spec_path and set(entity.task_keys) != set(keys)
+def require_trusted(app: App) -> None:
+    """Raise LogDamaged where an open loop, or one of which nothing is known, cannot be trusted."""
+    for loop_id in app.loops.ids():
+        found = read_loop(app, loop_id)
+        if found.damage and found.is_open:
+            raise found.damage
 
 
 def read_loop(app: App, loop_id: str) -> Loop:
-    """The loop as its events say; raises NotEligible if there is none."""
-    records = app.loops.read(loop_id).records
-    if not records:
+    """The loop as its events say; its file only where the first of them is gone. Raises NotEligible without either."""
+    stream, entity = app.loops.read(loop_id), _entity(app, loop_id)
+    begin = next(((r.event, r.meta) for r in stream.records if isinstance(r.event, LoopStarted)), None)
+    if entity is None and begin:
+        entity = entity_from(*begin)
+    if entity is None:
+        if stream.highest_sequence:
+            raise _damage(loop_id, stream)
         raise NotEligible(f"Loop {loop_id} not found.", remedy="`irontree loops` lists them")
-    entity = app.loops.read_entity(loop_id)
-    loop = Loop(entity or _entity_from(records[0].event, records[0].meta), 0)
-    for record in records:
+    loop = Loop(entity, 0)
+    for record in stream.records:
         loop = _fold(loop, record.event, record.meta)
-    return loop
+    whole = begin is not None and len(stream.records) == stream.highest_sequence
+    return loop if whole else replace(loop, damage=_damage(loop_id, stream), sequence=stream.highest_sequence)
+
+
+def remake_entity(app: App, loop_id: str) -> bool:
+    """Write the loop's file anew from its events if it is lost, damaged, or says something else (ruling R17)."""
+    try:
+        loop, known = read_loop(app, loop_id), _entity(app, loop_id)
+    except (NotEligible, LogDamaged):
+        return False
+    if loop.damage or known == loop.entity:
+        return False
+    app.loops.write_entity(loop.entity)
+    return True
+
+
+def _entity(app: App, loop_id: str) -> LoopEntity | None:
+    """The loop's file; None if it is not there, or damaged: it repeats what the events say."""
+    try:
+        return app.loops.read_entity(loop_id)
+    except LogDamaged:
+        return None
+
+
+def _damage(loop_id: str, stream: LoopStream) -> LogDamaged:
+    newer = next((problem for problem in stream.problems if problem.newer), None)
+    if newer:
+        return LogDamaged(f"loop {loop_id}: {newer.path}: {newer.what}")
+    found = next((f"{problem.path}: {problem.what}" for problem in stream.problems), "some of its events are gone")
+    return LogDamaged(
+        f"loop {loop_id} cannot be trusted: {found}",
+        remedy="restore it: `irontree init --from-backup`; "
+        f"if it is lost for good, move .mino/loops/{loop_id} and its .yml away",
+    )
 
 
 def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
@@ -176,11 +152,12 @@ def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
     loops: list[Loop] = []
     problems: list[str] = []
     for loop_id in app.loops.ids():
-        problems += [f"{problem.path}: {problem.what}" for problem in app.loops.read(loop_id).problems]
         try:
-            loops.append(read_loop(app, loop_id))
+            loops.append(loop := read_loop(app, loop_id))
+            problems += [in_words(loop.damage)] if loop.damage else []
+            app.loops.read_entity(loop_id)
         except (NotEligible, LogDamaged) as error:
-            problems.append(error.message)
+            problems.append(in_words(error))
     return tuple(loops), tuple(problems)
 
 
@@ -318,7 +295,7 @@ def require_open(loop: Loop) -> Loop:
 
 def _change(app: App, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
     """Change the entity file; one that a crash kept from being written is made from the events first."""
-    if app.loops.read_entity(loop_id) is None:
+    if _entity(app, loop_id) is None:
         app.loops.write_entity(read_loop(app, loop_id).entity)
     return app.loops.change_entity(loop_id, change)
 
@@ -328,6 +305,8 @@ def _next(loop: Loop) -> dict[str, Any]:
 
 
 def _record(app: App, loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
+    if loop.damage:
+        raise loop.damage
     written = app.loops.append(event, expected_sequence=loop.sequence, meta=app.origin.meta() | meta)
     after = _fold(loop, written.event, written.meta)
     status = after.entity.model_dump(include={*_STATUS_KEYS})
@@ -336,7 +315,6 @@ def _record(app: App, loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loo
 
 
 _STATUS_KEYS = ("status", "halt_reason", "halt_at_task_key", "halt_at_iso", "budget_max_transitions", "completed_at")
-_RUNNING = {"status": "running", "halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
 
 
 def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
@@ -344,44 +322,4 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    used = max(loop.entity.budget_used, getattr(event, "transitions_used", 0))  # the file may have been lost
-    entity = loop.entity.model_copy(update=_entity_change(event, meta) | {"budget_used": used})
-    return Loop(entity, event.sequence, cancelled)
-
-
-def _entity_change(event: LoopEvent, meta: dict[str, Any]) -> dict[str, Any]:
-    match event:
-        case LoopStarted():
-            return {**_RUNNING, "budget_max_transitions": event.budget_max_transitions, "task_keys": event.task_keys}
-        case LoopResumed():
-            return dict(_RUNNING)
-        case LoopHalted():
-            return {
-                "status": "halted",
-                "halt_reason": event.halt_reason,
-                "halt_at_task_key": event.halt_at_task_key,
-                "halt_at_iso": meta.get("time"),
-            }
-        case LoopBudgetExtended():
-            return {"budget_max_transitions": event.budget_max_transitions}
-        case LoopCompleted():
-            return {"status": "completed", "completed_at": event.completed_at}
-        case LoopCancelled() if event.cancellation_scope == "loop":
-            return {"status": "cancelled"}
-        case _:
-            return {}
-
-
-def _entity_from(event: LoopEvent, meta: dict[str, Any]) -> LoopEntity:
-    """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
-    if not isinstance(event, LoopStarted):
-        raise NotEligible(f"Loop {event.loop_id} does not begin with loop_started", remedy="restore .mino/loops")
-    return LoopEntity(
-        loop_id=event.loop_id,
-        created_at=str(meta.get("time", "")),
-        goal_kind=event.goal_kind,
-        intent=str(meta.get("intent", "")),
-        resolved_query=str(meta.get("resolved_query", "")),
-        task_keys=event.task_keys,
-        budget_max_transitions=event.budget_max_transitions,
-    )
+    return replace(loop, entity=entity_after(loop.entity, event, meta), sequence=event.sequence, cancelled=cancelled)

@@ -15,6 +15,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
     if event.event == "verify_failed_retryable" and meta.get("note"):
         words = "sent back by {by}: “{note}”"
+    if getattr(event, "promoted_doc", None):
+        words += ", with notes in {document}"
     return words.format(
         attempt=event.attempt_count,
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
@@ -24,6 +26,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         by=meta.get("by") or getattr(event, "by", ""),
         note=meta.get("note", ""),
         check=getattr(event, "blocking_check", ""),
+        document=getattr(event, "promoted_doc", ""),
     )
 
 
@@ -45,6 +48,8 @@ def say_loop_event(record: Record[LoopEvent]) -> str:
 
 _ISSUE_WORDS = {
     "task_published": "published",
+    "task_adopted": "adopted, waits for its approval",
+    "task_re_adopted": "adopted anew, waits for its approval",
     "task_approved": "approved by {by}",
     "task_reapproval_required": "needs approval again: {why}",
     "run_started": "attempt {attempt} of {attempts}: the agent works",

@@ -18,7 +18,10 @@ SERVING: Final = "serving"
 
 @dataclass(frozen=True, slots=True)
 class IssueRow:
-    """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` the open halt reason."""
+    """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` the open halt reason.
+
+    `undelivered` is tried again, `warnings` are of what is not.
+    """
 
     number: int
     task_key: str
@@ -33,6 +36,7 @@ class IssueRow:
     asks: str | None
     problem: str | None
     undelivered: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,16 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
-        problems=(*(f"{problem.path}: {problem.what}" for problem in world.problems), *damaged),
+        problems=(*(f"{problem.path}: {problem.what}" for problem in world.problems), *damaged, *_stale_lease(app)),
         busy=_named(app.driver.holder()),
-        active_loop=_named(app.lease.holder()),
+        active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
     )
+
+
+def _stale_lease(app: App) -> tuple[str, ...]:
+    left = app.lease.stale()
+    return (f"stale loop lease detected: {left.words} -> `irontree task` asks whether to take it over",) if left else ()
 
 
 def _named(holder: Holder | None) -> str | None:
@@ -127,6 +136,7 @@ def _depth(world: World, task_key: str) -> int:
 
 def _row(app: App, world: World, state: TaskState) -> IssueRow:
     rule, cancelled = world.halt_of(state), state.task_key in world.cancelled
+    delivered = app.deliveries.load(state.issue_number)
     return IssueRow(
         number=state.issue_number,
         task_key=state.task_key,
@@ -140,7 +150,8 @@ def _row(app: App, world: World, state: TaskState) -> IssueRow:
         waits_for=() if state.done or cancelled else waits_for(world, state.task_key),
         asks=rule.reason if rule else None,
         problem=state.problem or state.blocking_check,
-        undelivered=app.deliveries.load(state.issue_number).failures,
+        undelivered=delivered.failures,
+        warnings=delivered.warnings,
     )
 
 

@@ -28,7 +28,7 @@ def require_sound(state: TaskState) -> None:
     if state.problem:
         raise NotEligible(
             f"issue-{state.issue_number}: {state.problem}",
-            remedy="`irontree checkup reconcile` records what is missing; then say how to go on",
+            remedy=state.way_out,
         )
 
 

@@ -9,7 +9,7 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import commands_for
 from irontree.services.history import failure_of
-from irontree.services.views import PromptView
+from irontree.services.views import PromptView, QuoteView
 
 
 def prompt_for(app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str]) -> str:
@@ -25,5 +25,6 @@ def prompt_for(app: App, node: PlanNode, plan: Plan, state: TaskState, present: 
         commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
         failure=failure_of(app, app.log.read(state.issue_number), state),
         continues=state.has_code,
+        quotes=QuoteView.of([node]),
     )
     return app.renderer.render("prompts/run.md", prompt=view)

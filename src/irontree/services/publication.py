@@ -12,7 +12,8 @@ from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
-from irontree.ports import Published
+from irontree.ports import Moved, Published
+from irontree.services.promote import Promotion
 from irontree.services.refs import merge_message, merge_ref
 
 T = TypeVar("T")
@@ -25,11 +26,17 @@ BACKOFF_SECONDS: Final = (1.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """`sha` is on the target; `report` holds its check results."""
+    """`sha`, the checked commit, is on the target, with what *promotion* says on top; `report` holds its results."""
 
     sha: str
     report: CheckReport
+    promotion: Promotion
     warning: str | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What did not go as it should."""
+        return [warning for warning in (self.warning, self.promotion.warning) if warning]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +66,26 @@ class Never:
 
 Publication = Landed | RedAtMerge | NotNow | Never
 RunChecks = Callable[[str], CheckReport]
+OnTop = Callable[[CheckReport], Promotion]
 
 
-def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks) -> Publication:
-    """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well."""
+def publish_commit(
+    app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks, on_top: OnTop
+) -> Publication:
+    """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well.
+
+    What *on_top* puts on the checked commit goes out with it, in one push.
+    """
     report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
     for _ in range(ROUNDS):
         try:
-            landed = patiently(app, partial(app.repository.publish, report.anchor, plan.policy.publish))
+            landed, promotion = _publish(app, plan, report.anchor, on_top(report))
         except RemoteUnavailable as error:
             return NotNow(error.message)
         except PublicationRefused as error:
             return Never(error.reason, error.message, error.remedy or "")
         if isinstance(landed, Published):
-            return Landed(landed.sha, report, landed.warning)
+            return Landed(report.anchor, report, promotion, landed.warning)
         if state.base_sha and not app.repository.contains(landed.tip, state.base_sha):
             return _rewritten(plan, state.base_sha)
         merged = _merge(app, plan, state, report.anchor, landed.tip)
@@ -82,6 +95,18 @@ def publish_commit(app: App, plan: Plan, state: TaskState, report: CheckReport, 
         if report.failed:
             return RedAtMerge(report, landed.tip, target_alone_red=_is_red_alone(plan, report, landed.tip, run_checks))
     return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
+
+
+def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[Published | Moved, Promotion]:
+    """Publish what *promotion* put on top of *anchor*; if that is refused, *anchor* alone: notes cost no work."""
+    publish = app.repository.publish
+    try:
+        return patiently(app, partial(publish, promotion.tip, plan.policy.publish)), promotion
+    except PublicationRefused as error:
+        if promotion.tip == anchor:
+            raise
+        landed = patiently(app, partial(publish, anchor, plan.policy.publish))
+        return landed, Promotion(anchor, promotion.why, warning=f"promotion_failed: {error.message}")
 
 
 def patiently(app: App, action: Callable[[], T]) -> T:

@@ -1,14 +1,17 @@
-"""Every node of an approved plan becomes an issue, exactly once (protocol, phase 2; rulings R7, R8)."""
+"""Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; rulings R7, R8).
+
+The issue of an adopted one is there already, and its text is never edited.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from irontree.app import App
-from irontree.domain.events import TaskPublished, TaskReapprovalRequired
+from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskReAdopted, TaskReapprovalRequired
 from irontree.domain.graph import Graph
-from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.brief import write_brief
@@ -17,7 +20,7 @@ from irontree.services.issue_text import issue_body, key_marker
 from irontree.services.record import record
 from irontree.services.world import World, read_world
 
-Status = Literal["created", "found", "kept", "renewed", "unreadable"]
+Status = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 Published = tuple[tuple[PlanNode, int, Status], ...]
 """The nodes of a plan in publication order, each with its issue and what became of it."""
 
@@ -26,9 +29,9 @@ def publish(app: App, plan: Plan) -> Published:
     """Make an issue and a stream for each node that has none, in dependency order; what became of each.
 
     Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
-    its key. A task whose own text changed and that is not done begins a fresh stream; the issue of one that the
-    document no longer has is closed. One whose log cannot be read is left alone, and somebody is told (R13). The
-    caller holds the driver lock.
+    its key, an adopted one by its number. A task whose own text changed and that is not done begins a fresh stream;
+    the issue of one that the document no longer has is closed. One whose log cannot be read is left alone, and
+    somebody is told (R13). The caller holds the driver lock.
     """
     published: list[tuple[PlanNode, int, Status]] = []
     world, previous = read_world(app), _previous(app, plan)
@@ -84,17 +87,31 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
 
 
 def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
+    if plan.adoption:
+        return _take_in(app, plan, node, plan.adoption.issue_number)
     found, body = _own_issue(app, node), issue_body(app, plan, node, numbers)
-    if found and app.log.read(found.number).highest_sequence:
-        return _left_alone(app, found.number, "its first event cannot be read")
-    if found and _is_lost(app, found.number):
-        return _left_alone(app, found.number, "its events were there and are gone (`irontree audit` names them)")
+    if found and (damage := _damage(app, found.number)):
+        return _left_alone(app, found.number, damage)
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
     issue = found or app.forge().create_issue(node.title, body, _type_labels(node))
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
+
+
+def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, Status]:
+    if damage := _damage(app, number):
+        return _left_alone(app, number, damage)
+    _first_event(app, plan, node, number)
+    return number, "adopted"
+
+
+def _damage(app: App, number: int) -> str | None:
+    """What is wrong with the log of an issue that has no state though it is there."""
+    if app.log.read(number).highest_sequence:
+        return "its first event cannot be read"
+    return "its events were there and are gone (`irontree audit` names them)" if _is_lost(app, number) else None
 
 
 def _is_lost(app: App, number: int) -> bool:
@@ -112,19 +129,41 @@ def _own_issue(app: App, node: PlanNode) -> Issue | None:
 
 
 def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
-    container = node.executability == "container"
-    event = TaskPublished(
-        task_key=node.task_key,
-        issue_number=number,
-        spec_revision=plan.spec_revision,
-        approved_revision=plan.spec_revision,
-        sequence=1,
-        next_stage="decompose" if container else "run",
-        workflow_entry_state="needs_breakdown" if container else "ready_to_start",
-        attempt_count=0,
-        max_retry_count=plan.policy.max_retry_count,
+    renewed = _renewed_from(app, number)
+    values: dict[str, Any] = {
+        "task_key": node.task_key,
+        "issue_number": number,
+        "spec_revision": plan.spec_revision,
+        "approved_revision": plan.spec_revision,
+        "sequence": 1,
+        "attempt_count": 0,
+        "max_retry_count": plan.policy.max_retry_count,
+    }
+    event = _adopted(app, plan.adoption, renewed, values) if plan.adoption else _published(node, values)
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | renewed)
+
+
+def _published(node: PlanNode, values: Mapping[str, Any]) -> IssueEvent:
+    if node.executability == "container":
+        return TaskPublished(**values, next_stage="decompose", workflow_entry_state="needs_breakdown")
+    return TaskPublished(**values, next_stage="run", workflow_entry_state="ready_to_start")
+
+
+def _adopted(app: App, adoption: Adoption, renewed: Mapping[str, str], values: Mapping[str, Any]) -> IssueEvent:
+    """Behind an archived stream it is a re-adoption (protocol, Re-adoption)."""
+    origin: dict[str, Any] = {
+        "adopted_from": f"{app.forge().name}_issue",
+        "issue_url": adoption.url,
+        "adopted_at": app.stamp(),
+    }
+    if not renewed:
+        return TaskAdopted(**values, **origin, original_title=adoption.title)
+    return TaskReAdopted(
+        **values,
+        **origin,
+        previous_revision=renewed["previous_revision"],
+        archive_path=f".mino/archive/{renewed['archive_path']}",
     )
-    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | _renewed_from(app, number))
 
 
 def _renewed_from(app: App, number: int) -> dict[str, str]:
@@ -139,9 +178,10 @@ def _renewed_from(app: App, number: int) -> dict[str, str]:
 def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
     """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7).
 
+    An adopted issue is its whole text: whoever takes it in anew reopens it.
     One that is being reopened when the driver dies is no longer done: the plan decides, not the phase.
     """
-    if (state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened:
+    if plan.adoption or ((state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened):
         return state.approved_revision != plan.spec_revision
     return not state.done and is_changed(app, node, state)
 
@@ -161,8 +201,9 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
     app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
     app.log.archive(state.issue_number, state.approved_revision)
-    body = issue_body(app, plan, node, numbers)
-    app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
+    if plan.adoption is None:
+        body = issue_body(app, plan, node, numbers)
+        app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
     _first_event(app, plan, node, state.issue_number)
     return state.issue_number, "renewed"
 

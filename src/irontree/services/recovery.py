@@ -6,9 +6,10 @@ from irontree.app import App
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.services.approve import approve_reverted
-from irontree.services.brief import write_brief
+from irontree.services.brief import write_projections
 from irontree.services.deliver import deliver
-from irontree.services.loop import replace_open
+from irontree.services.halted import tell_halts
+from irontree.services.loop_choice import replace_open
 from irontree.services.publish import cut_short, publish
 from irontree.services.run import recover
 from irontree.services.world import World, read_world
@@ -40,7 +41,8 @@ def catch_up(app: App) -> None:
     due = [state for state in world.states.values() if _is_due(app, state)]
     for state in due:
         deliver(app, state.issue_number)
-        write_brief(app, world, state)
+        write_projections(app, world, state)
+    tell_halts(app)
     if due:
         app.repository.back_up()
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from irontree.domain.state import TaskState
+
+# What forges take for "this commit closes that issue": the word right before the reference.
+_CLOSING_KEYWORD = re.compile(
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
+)
 
 RUN_TRAILER = "Irontree-Run"
 MERGE_TRAILER = "Irontree-Merge"
+DOCS_TRAILER = "Irontree-Docs"
 
 
 def attempt_name(state: TaskState) -> str:
@@ -28,9 +36,24 @@ def merge_ref(state: TaskState, tip: str) -> str:
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merge-{tip[:12]}"
 
 
+def docs_ref(state: TaskState, anchor: str) -> str:
+    """The ref of the commit with notes on top of *anchor*: the same commit checked, the same notes."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-docs-{anchor[:12]}"
+
+
+def docs_trailer(state: TaskState) -> str:
+    """What tells that commit; not to be taken for the attempt's own, nor for a merge."""
+    return f"{DOCS_TRAILER}: {state.run_token}/docs"
+
+
 def run_message(state: TaskState, title: str) -> str:
     """The commit message of an attempt (contract, `[run] #N: summary`) with its token."""
-    return f"[run] #{state.issue_number}: {title}\n\n{RUN_TRAILER}: {state.run_token}\n"
+    return f"[run] #{state.issue_number}: {summary(title)}\n\n{RUN_TRAILER}: {state.run_token}\n"
+
+
+def summary(title: str) -> str:
+    """A title that closes no issue when its commit is pushed: only evidence does (contract, commit message)."""
+    return _CLOSING_KEYWORD.sub(r"\1, see ", title)
 
 
 def merge_message(state: TaskState, target: str) -> str:

@@ -271,4 +271,8 @@ def _observed(result: AgentResult | None) -> dict[str, object]:
     if result is None:
         return {"recovered": True}
     agent = {"ended": result.ended, "exit_code": result.exit_code, **result.usage}
-    return {"seconds": round(result.seconds, 3), "agent": agent}
+    return {
+        "seconds": round(result.seconds, 3),
+        "agent": agent,
+        **({"summary": result.summary} if result.summary else {}),
+    }

@@ -11,7 +11,7 @@ from irontree.domain.halt import RULE, HaltRule, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services import checkup, loop, run, verify
-from irontree.services.brief import write_brief
+from irontree.services.brief import write_projections
 from irontree.services.deliver import deliver
 from irontree.services.overview import waits_for
 from irontree.services.preflight import block
@@ -94,7 +94,7 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 def follow_up(app: App, state: TaskState) -> None:
     """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
     deliver(app, state.issue_number)
-    write_brief(app, read_world(app), state)
+    write_projections(app, read_world(app), state)
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:

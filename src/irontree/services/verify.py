@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from irontree.app import App
 from irontree.domain.events import (
+    Reported,
     VerifyFailedRetryable,
     VerifyFailedTerminal,
     VerifyPassed,
@@ -22,9 +22,10 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
 from irontree.services.preflight import block, require_sound, stop_before_verify
+from irontree.services.promote import Promotion, promote
 from irontree.services.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.record import record
-from irontree.services.report import write_report
+from irontree.services.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
 
 
@@ -55,7 +56,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     stopped = stop_before_verify(app, world, state)
     if stopped:
         return stopped
-    subject = Subject(state, plan, node, _anchor(app, plan, state), note)
+    anchor = _anchor(app, plan, state)
+    subject = Subject(state, plan, node, anchor, note or _note_before(app, state, anchor))
     try:
         return _conclude(app, subject, check(app, subject, subject.anchor))
     except EnvironmentRefused as error:
@@ -78,7 +80,7 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         commands_digest=_digest(subject),
         complete=True,
         results=results,
-        versions={"python": platform.python_version(), "system": platform.platform(terse=True)},
+        versions=dict(app.checks.versions([command.run for command in commands], workspace=workspace.path)),
         warnings=app.checks.foreign_sources(workspace.path, app.repository.root),
     )
     app.results.save(report)
@@ -136,56 +138,55 @@ def failed(
     """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
     if retryable:
         return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
-    return record(
-        app,
-        subject.state,
-        VerifyFailedTerminal,
-        verify_anchor_sha=report.anchor,
-        report_path=_report(app, subject, report, "failed; all attempts are used up"),
-        meta=meta,
-    )
+    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta or {})
 
 
 def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
-    return record(
-        app,
-        subject.state,
-        VerifyPendingAcceptance,
-        verify_anchor_sha=report.anchor,
-        report_path=_report(app, subject, report, "waiting for a person's acceptance", reasons),
-        meta={"reasons": list(reasons)},
-    )
+    return _reported(app, subject, VerifyPendingAcceptance, report, meta={"reasons": list(reasons)})
 
 
 def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
-    outcome = publish(app, subject, report)
+    outcome = publish(app, subject, report, with_notes=True)
     match outcome:
         case Landed():
-            return record(
-                app,
-                subject.state,
-                VerifyPassed,
-                code_ref=outcome.sha,
-                code_publication_state="published",
-                verify_anchor_sha=outcome.report.anchor,
-                report_path=_report(app, subject, outcome.report, "passed and published"),
-                meta={"warning": outcome.warning} if outcome.warning else None,
-            )
+            return _passed(app, subject, outcome)
         case NotNow():
-            return record(
-                app,
-                subject.state,
-                VerifyPublicationFailed,
-                verify_anchor_sha=report.anchor,
-                meta={"reason": outcome.reason},
-            )
+            meta = {"reason": outcome.reason, **_note(subject)}
+            return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
         case _:
             return not_publishable(app, subject, outcome)
 
 
-def publish(app: App, subject: Subject, report: CheckReport) -> Publication:
-    """Publish the checked commit; merges are checked with the same commands."""
-    return publish_commit(app, subject.plan, subject.state, report, lambda sha: check(app, subject, sha))
+def _passed(app: App, subject: Subject, landed: Landed) -> TaskState:
+    promotion = landed.promotion
+    meta = {
+        "promotion": promotion.why,
+        **({"docs_commit": promotion.tip} if promotion.document else {}),
+        **({"warnings": landed.warnings} if landed.warnings else {}),
+    }
+    return _reported(
+        app,
+        subject,
+        VerifyPassed,
+        landed.report,
+        meta=meta,
+        code_ref=landed.sha,
+        code_publication_state="published",
+        promoted_doc=promotion.document,
+    )
+
+
+def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool = False) -> Publication:
+    """Publish the checked commit; merges are checked with the same commands.
+
+    *with_notes* puts notes for the project's documents on top. An acceptance commits nothing (ruling R14).
+    """
+    state, plan, node = subject.state, subject.plan, subject.node
+
+    def on_top(checked: CheckReport) -> Promotion:
+        return promote(app, state, plan, node, checked) if with_notes else Promotion(checked.anchor, NOT_PROMOTED)
+
+    return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
 
 
 def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> TaskState:
@@ -200,8 +201,28 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
     return failed(app, subject, outcome.report, retryable=retryable, meta={"base_sha": outcome.tip})
 
 
-def _report(app: App, subject: Subject, report: CheckReport, outcome: str, reasons: tuple[str, ...] = ()) -> str:
-    return write_report(app, subject.state, subject.plan, subject.node, report, outcome, reasons, note=subject.note)
+def _reported(
+    app: App, subject: Subject, kind: type[Reported], report: CheckReport, *, meta: dict[str, Any], **values: Any
+) -> TaskState:
+    """Record an outcome that has a report, and write it: the event first."""
+    to_judge = tuple(item.criterion.text for item in coverage(subject.node, subject.plan.policy) if item.by is None)
+    path = report_path(subject.state, report, to_judge, subject.note)
+    meta = {**meta, **_note(subject)}
+    values |= {"verify_anchor_sha": report.anchor, "report_path": path}
+    state = record(app, subject.state, kind, meta=meta, **values)
+    write_report(app, state, subject.plan, subject.node)
+    return state
+
+
+def _note(subject: Subject) -> dict[str, str]:
+    return {"verifier_note": subject.note} if subject.note else {}
+
+
+def _note_before(app: App, state: TaskState, anchor: str) -> str:
+    """What was said when this commit was verified and could not be published: only that is done again (outcome E)."""
+    failed_before = app.log.read(state.issue_number).records[-1]
+    same = getattr(failed_before.event, "verify_anchor_sha", None) == anchor
+    return str(failed_before.meta.get("verifier_note", "")) if same else ""
 
 
 def _anchor(app: App, plan: Plan, state: TaskState) -> str:

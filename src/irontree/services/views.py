@@ -7,20 +7,17 @@ the templates make them harmless.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from irontree.domain.events import CATEGORY, IssueEvent, kebab
 from irontree.domain.halt import RULES, Choice
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.results import CheckResult
 from irontree.domain.state import TaskState
-from irontree.domain.values import Basis
+from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
-
-CloseOnDone = Literal["auto", "manual"]
-
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -168,7 +165,7 @@ class BriefView:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """A verification report. `findings` are reasons and warnings, one line each; `note` is kept to the letter."""
+    """A verification report. `findings` and `warnings` are one line each; `note` is kept to the letter."""
 
     number: int
     title: str
@@ -179,10 +176,27 @@ class ReportView:
     results: tuple[CheckResult, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     findings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
     rationale: str = ""
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesView:
+    """Notes for the project's documents. *update*: they go to the end of a document that is there."""
+
+    number: int
+    title: str
+    date: str
+    anchor: str
+    update: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    setup: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    criteria: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
 
 
 # --- comments/ ----------------------------------------------------------------------------------------------
@@ -198,21 +212,24 @@ class CommentView:
     action: str = ""
     attempt: int = 0
     attempts: int = 0
-    commit_url: str | None = None
-    docs_url: str | None = None
-    report_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyView:
-    """A reply to the person who wrote the issue. `to_check` is what only a person can judge."""
+    """A reply to the person who wrote the issue. `to_check` is what only a person can judge.
+
+    *remark*: whoever looked at it has said something, which is nobody's to repeat. *close_it*: they are to close it.
+    """
 
     title: str
     marker: str
     basis: Basis | None
     to_check: tuple[str, ...] = ()
+    remark: bool = False
     commit_url: str | None = None
     docs_url: str | None = None
+    document: str | None = None
+    close_it: bool = False
     close_command: str | None = None
 
 
@@ -225,6 +242,16 @@ class QuoteView:
 
     author: str
     text: str
+
+    @classmethod
+    def of(cls, nodes: Iterable[PlanNode]) -> tuple[QuoteView, ...]:
+        """Title, description and criteria of those that are by an outsider."""
+        return tuple(cls(node.outsider, _said(node)) for node in nodes if node.outsider)
+
+
+def _said(node: PlanNode) -> str:
+    criteria = "\n".join(f"- {criterion.text}" for criterion in node.criteria)
+    return "\n\n".join(filter(None, (node.title, node.description, criteria)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +296,10 @@ class FormView:
     revision: str | None = None
     before: tuple[str, ...] = ()
     """What approving makes of removed tasks, and of finished ones that changed."""
+    changes: tuple[str, ...] = ()
+    """What changed since the last approval, one line each."""
+    approval: ApprovalView | None = None
+    """All that approving an adopted issue would approve."""
     diff: str = ""
 
 
@@ -327,7 +358,19 @@ class ApprovalView:
     quotes: tuple[QuoteView, ...] = ()
     before: tuple[str, ...] = ()
     """What becomes of removed tasks, and of finished ones that changed."""
+    changes: tuple[str, ...] = ()
+    """What changed since the last approval, one line each."""
     diff: str = ""
+    loop_id: str = ""
+    goal: str = ""
+    intent: str = ""
+    """What was typed."""
+    query: str = ""
+    """What that was resolved to."""
+    excluded: tuple[str, ...] = ()
+    """What was asked for and is left out, with the reason."""
+    questions: tuple[str, ...] = ()
+    """What has to be answered in the issues before this can be approved."""
 
 
 # --- which template takes what ------------------------------------------------------------------------------
@@ -347,6 +390,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "issues/body.md": ("issue", IssueView),
     "briefs/brief.md": ("brief", BriefView),
     "reports/report.md": ("report", ReportView),
+    "reports/notes.md": ("notes", NotesView),
     "prompts/run.md": ("prompt", PromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),

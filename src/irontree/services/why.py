@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
+from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import choices
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
@@ -50,6 +51,7 @@ def explain(app: App, task_key: str) -> Explanation:
         return _unpublished(world, task_key)
     loop = _loop_over(app, task_key)
     standing, because, rule = _standing(world, state, loop)
+    because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
     told = tuple(f"{record.event.sequence}. {say_issue_event(record)}" for record in records)
     return Explanation(task_key, state.issue_number, standing, because, rule, told)
@@ -74,11 +76,17 @@ def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standi
         return "skipped", *skipped
     loop = loop if loop and loop.is_open else None
     if rule := world.halt_of(state):
-        detail = state.problem or state.blocking_check
+        detail = state.problem or _in_words(state)
         words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None))
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
         return "blocked", because, f"a person decides; the choices are: {words}"
     return _among_others(world, state, loop)
+
+
+def _in_words(state: TaskState) -> str | None:
+    """What blocks it; what was done outside, with its reason."""
+    outside = BY_CHECK.get(state.blocking_check or "")
+    return f"{state.blocking_check}: {outside.reason}" if outside else state.blocking_check
 
 
 def _evidence(state: TaskState) -> str:

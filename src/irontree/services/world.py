@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from irontree.app import App
 from irontree.domain.decide import Scope
-from irontree.domain.evolve import Replay, replay
+from irontree.domain.evolve import Replay
 from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
@@ -86,8 +86,7 @@ def read_world(app: App) -> World:
 
 def state_of(app: App, issue_number: int) -> TaskState | None:
     """The state of one issue, without a look at the others; None if nothing of it can be read."""
-    stream = app.log.read(issue_number)
-    return replay(stream.records, highest_sequence=stream.highest_sequence).state
+    return app.log.read(issue_number).replayed().state
 
 
 def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:

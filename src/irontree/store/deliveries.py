@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import Field
@@ -18,6 +19,11 @@ from irontree.store.layout import Layout
 class _CursorFile(Value):
     sequence: int = Field(ge=0)
     failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    replied: int = Field(default=0, ge=0)
+    closed: bool = False
+    text: str = ""
+    noticed: tuple[str, ...] = ()
 
 
 class FileDeliveries:
@@ -39,9 +45,8 @@ class FileDeliveries:
             found = decode_value(_CursorFile, data, self._layout.shown(path), limit=EVENT_BYTES, remedy="")
         except LogDamaged:
             return DeliveryCursor()
-        return DeliveryCursor(found.sequence, found.failures)
+        return DeliveryCursor(**dict(found))
 
     def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
         """Store the cursor."""
-        stored = _CursorFile(sequence=cursor.sequence, failures=cursor.failures)
-        replace(self._layout.delivery(issue_number), encode_value(stored))
+        replace(self._layout.delivery(issue_number), encode_value(_CursorFile(**asdict(cursor))))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from irontree.domain.events import IssueEvent, Record
-from irontree.errors import NotEligible
+from irontree.errors import NotEligible, SequenceConflict
 from irontree.ports import Clock, Stream
-from irontree.store.files import Disk, disk_errors
+from irontree.store.blocks import read_blocks
+from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors
 from irontree.store.folders import StreamFolder, append_durably
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
-from irontree.store.streams import ISSUE_FORM, issue_stream, number_in, replied_file
+from irontree.store.streams import ISSUE_FORM, issue_stream, number_in, replied_file, restored_files
 
 STREAM_NAME = re.compile(r"issue-([1-9]\d*)")
 
@@ -63,6 +65,23 @@ class FileEventLog:
                 name, data = change
                 self._disk.write_durably(files.path / name, data)
 
+    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
+        """The events of the issue in the YAML blocks of a comment."""
+        return read_blocks(text, where, issue_number)
+
+    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
+        """Write a whole stream, durably and visible in one rename; raises SequenceConflict if there is one by now."""
+        files = self._files(issue_number)
+        making = files.path.with_name(f".{files.path.name}{RESTORED_SUFFIX}")
+        with exclusive(self._layout.append_lock), disk_errors(files.path):
+            if files.names():
+                raise SequenceConflict(f"{files.where}: has events by now", remedy="look at them first")
+            shutil.rmtree(making, ignore_errors=True)
+            for name, data in restored_files(records, self._clock.now()).items():
+                self._disk.write_durably(making / name, data)
+            self._disk.rename(making, files.path)
+            self._disk.sync_folder(files.path.parent)
+
     def archive(self, issue_number: int, revision: str) -> Path:
         """Move stream and brief to `.mino/archive/` and return the folder they are in (ruling R7).
 
@@ -81,11 +100,11 @@ class FileEventLog:
             self._disk.sync_folder(stream.parent)
         return target
 
-    def archives(self, issue_number: int) -> tuple[str, ...]:
-        """Names of the folders that its earlier streams were moved to, oldest first."""
+    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
+        """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
         if not self._layout.archive.is_dir():
             return ()
-        folders = self._layout.archive.glob(f"issue-{issue_number}-rev-*/events")
+        folders = self._layout.archive.glob(f"issue-{issue_number or '[1-9]*'}-rev-*/events")
         return tuple(path.parent.name for path in sorted(folders, key=lambda path: path.parent.stat().st_mtime_ns))
 
     def read_archived(self, name: str) -> Stream:

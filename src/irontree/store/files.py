@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
+from irontree.store.liveness import lives
 
 if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC, fcntl
@@ -21,6 +22,8 @@ else:
     _sync = os.fsync
 
 TEMPORARY_SUFFIX = ".tmp"
+RESTORED_SUFFIX = ".restored"
+"""Of a hidden folder beside a stream, in which the stream is written whole."""
 
 
 @contextmanager
@@ -38,6 +41,12 @@ def disk_errors(path: Path) -> Iterator[None]:
 def is_leftover(name: str) -> bool:
     """Whether *name* is a dot-temporary of ours: it stands only between two steps, or after a kill."""
     return name.startswith(".") and name.endswith(TEMPORARY_SUFFIX)
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether *name* is a temporary of a process that is gone."""
+    pid = name.removesuffix(TEMPORARY_SUFFIX).rpartition(".")[2].partition("-")[0]
+    return is_leftover(name) and pid.isdecimal() and not lives(int(pid))
 
 
 def _temporary_of(path: Path) -> Path:

@@ -17,11 +17,12 @@ from typing import Any, Literal
 
 from irontree.domain.values import Value
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
-from irontree.ports import Child, Clock, Holder
+from irontree.ports import Child, Clock, Holder, LeftLease
 from irontree.store.codec import EVENT_BYTES, read_mapping
 from irontree.store.documents import V, encode_value, validated
 from irontree.store.files import disk_errors, overwrite, read_bytes, replace
 from irontree.store.layout import Layout
+from irontree.store.liveness import lives
 from irontree.store.locks import FileLock, exclusive
 from irontree.store.streams import utc_text
 
@@ -102,8 +103,12 @@ class _LockFile:
             host=str(mapping.get("host") or ""),
             since=since,
             ours=ours,
-            stale=not ours and self._clock.now() - since > self._stale_after(),
+            stale=not ours and (self._is_dead(mapping) or self._clock.now() - since > self._stale_after()),
         )
+
+    def _is_dead(self, mapping: Mapping[str, Any]) -> bool:  # noqa: ARG002 - a lease names a process, a run lock none
+        """Whether the content names a process of this host that is gone."""
+        return False
 
     def _what(self, mapping: Mapping[str, Any]) -> str:
         raise NotImplementedError
@@ -251,6 +256,18 @@ class LoopLeaseFile(_LockFile):
         """Say that no loop is active; no error if none was."""
         self._delete()
 
+    def override(self) -> None:
+        """Remove a stale one of another tool or host."""
+        found = self.found()
+        if found and found.stale:
+            self._delete()
+
+    def left(self, found: FoundLock) -> LeftLease:
+        """What was found, as something that nobody holds."""
+        data = read_bytes(self._path, EVENT_BYTES) or b""
+        loop_id = self._mapping(data).get("loop_id")
+        return LeftLease(str(loop_id) if loop_id else None, str(found))
+
     def heartbeat(self) -> None:
         """Say that it still is; nothing happens if the file is gone or not ours."""
         own = self._own(_Lease)
@@ -260,12 +277,18 @@ class LoopLeaseFile(_LockFile):
     def _write(self, value: _Lease) -> None:
         replace(self._path, encode_value(value))
 
+    def _is_dead(self, mapping: Mapping[str, Any]) -> bool:
+        """Gone, whatever its heartbeat says (contract, lease). Another host's processes cannot be seen from here."""
+        meta, pid = mapping.get("meta"), str(mapping.get("holder_pid"))
+        host = meta.get("host") if isinstance(meta, dict) else self._host
+        return host == self._host and pid.isdecimal() and not lives(int(pid))
+
     def _what(self, mapping: Mapping[str, Any]) -> str:
         return f"loop {mapping.get('loop_id') or 'unknown'}, process {mapping.get('holder_pid') or 'unknown'}"
 
 
 class LoopLease:
-    """The port `Lock` for a loop's lease: the kernel's lock, with `active.lock` beside it for everybody else."""
+    """The port `Lease`: the kernel's lock, with `active.lock` beside it for everybody else."""
 
     def __init__(self, lock: FileLock, file: LoopLeaseFile, *, beat_seconds: float = BEAT_SECONDS) -> None:
         self._lock = lock
@@ -276,7 +299,7 @@ class LoopLease:
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
         """Hold the lease for the loop with id *what*; raises Busy, naming who has it.
 
-        An `active.lock` that another tool or host wrote counts until it is stale.
+        An `active.lock` that another tool or host wrote counts, until a stale one is taken over.
         """
         with self._lock.hold(what, wait_seconds=wait_seconds):
             self._respect_foreign()
@@ -290,6 +313,25 @@ class LoopLease:
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""
         return self._lock.holder()
+
+    def foreign(self) -> str | None:
+        """Whose loop is active, in words, if another tool or host says so and is believed to live."""
+        found = self._file.found()
+        return str(found) if found and found.foreign else None
+
+    def stale(self) -> LeftLease | None:
+        """What another tool or host left behind."""
+        found = self._file.found()
+        return self._file.left(found) if found and found.stale else None
+
+    def left(self) -> LeftLease | None:
+        """What a process of ours left behind that is gone."""
+        found = self._file.found()
+        return self._file.left(found) if found and found.ours and self.holder() is None else None
+
+    def override(self) -> None:
+        """Remove a stale one of another tool or host."""
+        self._file.override()
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
@@ -313,6 +355,11 @@ class LoopLease:
             raise Busy(
                 f"another tool's loop is active: {found} (.mino/loops/active.lock)",
                 remedy="wait for it, or remove that file once you are sure that the loop has ended",
+            )
+        if found and found.stale:
+            raise Busy(
+                f"stale loop lease detected: {found} (.mino/loops/active.lock)",
+                remedy="`irontree task` asks whether to take it over",
             )
 
 

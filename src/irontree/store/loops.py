@@ -20,7 +20,7 @@ from irontree.store.locks import exclusive
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, read_stream
 
 _LOOP_NAME = re.compile(r"(\d{4}-\d{2}-\d{2}-\d{4}-[0-9a-f]{6})(\.yml)?")
-_REMEDY = "move the file away; it is made again from the loop's events"
+_REMEDY = "`irontree checkup repair` makes it again from the events of the loop"
 
 
 class FileLoopLog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -15,8 +15,9 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport
-from irontree.errors import Busy, NotEligible
-from irontree.ports import Clock, DeliveryCursor, Holder, LoopStream, Stream
+from irontree.errors import Busy, NotEligible, SequenceConflict
+from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, LoopStream, Stream
+from irontree.store.blocks import read_blocks
 from irontree.store.documents import decode_value
 from irontree.store.loops import encode_entity
 from irontree.store.plans import approved_at
@@ -30,6 +31,7 @@ from irontree.store.streams import (
     number_in,
     read_stream,
     replied_file,
+    restored_files,
     utc_text,
 )
 
@@ -96,6 +98,18 @@ class MemoryEventLog:
             name, data = change
             stream.files[name] = data
 
+    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
+        """The events of the issue in the YAML blocks of a comment."""
+        return read_blocks(text, where, issue_number)
+
+    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
+        """Store a whole stream; raises SequenceConflict if there is one by now."""
+        with self._writing:
+            stream = self.files(issue_number)
+            if stream.files:
+                raise SequenceConflict(f"{stream.where}: has events by now")
+            stream.files.update(restored_files(records, self._clock.now()))
+
     def archive(self, issue_number: int, revision: str) -> Path:
         """Move the stream to `archived`; raises NotEligible without one."""
         if issue_number not in self.streams():
@@ -106,9 +120,9 @@ class MemoryEventLog:
         self.archived[free] = self._streams.pop(issue_number)
         return Path(".mino/archive") / free
 
-    def archives(self, issue_number: int) -> tuple[str, ...]:
-        """Keys of `archived` that its earlier streams are under, oldest first."""
-        return tuple(name for name in self.archived if name.startswith(f"issue-{issue_number}-rev-"))
+    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
+        """Keys of `archived` that earlier streams of that issue, or of all, are under, oldest first."""
+        return tuple(name for name in self.archived if issue_number in (None, number_in(name)))
 
     def read_archived(self, name: str) -> Stream:
         """All events of a stream that was moved away."""
@@ -213,6 +227,10 @@ class MemoryProjections:
         """Keep a brief."""
         return self._kept(self._root / f".mino/briefs/issue-{issue_number}.md", text)
 
+    def read_brief(self, issue_number: int) -> str | None:
+        """The brief as it is; None without one."""
+        return self.texts.get(self._root / f".mino/briefs/issue-{issue_number}.md")
+
     def write_report(self, issue_number: int, text: str) -> Path:
         """Keep a report."""
         return self._kept(self._root / f".mino/reports/issue-{issue_number}/report.md", text)
@@ -220,6 +238,21 @@ class MemoryProjections:
     def _kept(self, path: Path, text: str) -> Path:
         self.texts[path] = text
         return path
+
+
+class MemoryUpkeep:
+    """The port `Upkeep` where nothing is ever left behind; `leftovers` is what a test says there is."""
+
+    def __init__(self) -> None:
+        self.leftovers = 0
+
+    def remove_leftovers(self) -> int:
+        """How many there were."""
+        found, self.leftovers = self.leftovers, 0
+        return found
+
+    def drop_caches(self) -> None:
+        """There are none."""
 
 
 class MemoryDeliveries:
@@ -261,6 +294,42 @@ class MemoryLock:
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""
         return self._holder
+
+
+class MemoryLease(MemoryLock):
+    """The port `Lease` within one process; `other` is another tool's loop, which is stale if `is_old`."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.other: LeftLease | None = None
+        self.is_old = False
+        self.own: LeftLease | None = None
+
+    @contextmanager
+    def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+        """Hold the lease for the block; raises Busy beside another tool's loop."""
+        if self.other:
+            raise Busy(f"another tool's loop is active: {self.other.words}")
+        self.own = None
+        with super().hold(what, wait_seconds=wait_seconds):
+            yield
+
+    def foreign(self) -> str | None:
+        """The words of `other`, unless it is old."""
+        return self.other.words if self.other and not self.is_old else None
+
+    def stale(self) -> LeftLease | None:
+        """The `other`, if it is old."""
+        return self.other if self.is_old else None
+
+    def left(self) -> LeftLease | None:
+        """What was given as `own`."""
+        return self.own
+
+    def override(self) -> None:
+        """Forget an old `other`."""
+        if self.is_old:
+            self.other = None
 
 
 class MemoryRunLock:

@@ -104,8 +104,8 @@ class FilePlanStore:
 
 
 def approved_at(plan: Plan) -> datetime:
-    """When the plan was approved; long ago if it does not say so in ISO 8601."""
+    """When the plan was approved, or else taken in; long ago if it does not say so in ISO 8601."""
     try:
-        return datetime.fromisoformat(plan.approval.at).astimezone(UTC)
+        return datetime.fromisoformat(plan.in_force_since).astimezone(UTC)
     except ValueError:
         return _LONG_AGO

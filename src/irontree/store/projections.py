@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from irontree.store.files import replace
+from irontree.store.files import read_bytes, replace
 from irontree.store.layout import Layout
+
+BRIEF_BYTES = 4 * 1024 * 1024
 
 
 class FileProjections:
@@ -17,6 +19,11 @@ class FileProjections:
     def write_brief(self, issue_number: int, text: str) -> Path:
         """Write `.mino/briefs/issue-{N}.md`."""
         return _written(self._layout.brief(issue_number), text)
+
+    def read_brief(self, issue_number: int) -> str | None:
+        """The brief as it is; None without one."""
+        data = read_bytes(self._layout.brief(issue_number), BRIEF_BYTES)
+        return None if data is None else data.decode("utf-8", "replace")
 
     def write_report(self, issue_number: int, text: str) -> Path:
         """Write `.mino/reports/issue-{N}/report.md`."""

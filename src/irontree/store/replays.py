@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from irontree import __version__
-from irontree.domain.evolve import Replay, replay
+from irontree.domain.evolve import Replay
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import Clock, EventLog, Problem, Reading
 from irontree.store.cache import DerivedCache, fingerprint_streams
@@ -32,7 +32,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/3")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/5")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
@@ -53,7 +53,7 @@ class CachedReplays:
 def read_one(log: EventLog, issue_number: int) -> Reading:
     """Read and replay one stream."""
     stream = log.read(issue_number)
-    return Reading(replay(stream.records, highest_sequence=stream.highest_sequence), stream.problems)
+    return Reading(stream.replayed(), stream.problems)
 
 
 def _encoded(reading: Reading) -> dict[str, Any]:
@@ -62,12 +62,12 @@ def _encoded(reading: Reading) -> dict[str, Any]:
         "state": asdict(found.state) if found.state else None,
         "missing": list(found.missing),
         "problem": found.problem,
-        "problems": [(problem.path, problem.what) for problem in reading.problems],
+        "problems": [(problem.path, problem.what, problem.newer) for problem in reading.problems],
     }
 
 
 def _decoded(value: Mapping[str, Any]) -> Reading:
-    problems = tuple(Problem(path, what) for path, what in value["problems"])
+    problems = tuple(Problem(path, what, newer) for path, what, newer in value["problems"])
     return Reading(Replay(_state(value["state"]), tuple(value["missing"]), value["problem"]), problems)
 
 

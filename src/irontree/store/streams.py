@@ -32,6 +32,10 @@ _EVENT_NAME = re.compile(r"(\d+)-[a-z0-9_-]+\.ya?ml", re.IGNORECASE)
 UPGRADE = "upgrade irontree: a newer version wrote it"
 
 
+class WrittenByNewer(LogDamaged):
+    """Nothing is wrong with the file, but this version does not know what it says (S3)."""
+
+
 class EventFiles(Protocol):
     """The files of one stream."""
 
@@ -90,10 +94,10 @@ class Form(Generic[E]):
 
     def _model(self, block: Mapping[str, Any], path: str) -> type[E]:
         if block.get("version") != "1":
-            raise LogDamaged(f"{path}: protocol version {block.get('version')!r}; {UPGRADE}")
+            raise WrittenByNewer(f"{path}: protocol version {block.get('version')!r}; {UPGRADE}")
         name = block.get("event")
         if not isinstance(name, str) or name not in self.models:
-            raise LogDamaged(f"{path}: unknown event {name!r}; {UPGRADE}")
+            raise WrittenByNewer(f"{path}: unknown event {name!r}; {UPGRADE}")
         return self.models[name]
 
 
@@ -119,8 +123,14 @@ def read_stream(form: Form[E], files: EventFiles, owner: object) -> Contents[E]:
         try:
             records.append(_read(form, files, name, owner))
         except IrontreeError as error:
-            problems.append(Problem(path, error.message.removeprefix(path).lstrip(":, ")))
+            problems.append(problem_of(path, error))
     return Contents(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
+
+
+def problem_of(path: str, error: IrontreeError) -> Problem:
+    """What keeps the file at *path* from being used."""
+    what = error.message.removeprefix(path).lstrip(":, ")
+    return Problem(path, what, newer=isinstance(error, WrittenByNewer))
 
 
 def issue_stream(files: EventFiles, issue_number: int) -> Stream:
@@ -178,6 +188,19 @@ def next_file(
         raise Refused(f"{files.where}: {event.event} would be larger than {form.limit} bytes")
     name = form.file_name(event)
     return name, data, form.decode(data, f"{files.where}/{name}")
+
+
+def restored_files(records: Iterable[Record[IssueEvent]], moment: datetime) -> dict[str, bytes]:
+    """File names and bytes of a whole stream, each event under its own sequence, chained where they follow."""
+    files: dict[str, bytes] = {}
+    before: IssueEvent | None = None
+    for record in sorted(records, key=lambda record: record.event.sequence):
+        event = record.event
+        follows = before is not None and before.sequence == event.sequence - 1
+        own = {"time": utc_text(moment), "previous": event_digest(before) if before and follows else None}
+        files[ISSUE_FORM.file_name(event)] = ISSUE_FORM.encode(event, own | record.meta | own)
+        before = event
+    return files
 
 
 def _digest_of(form: Form[E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:

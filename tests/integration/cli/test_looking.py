@@ -37,12 +37,13 @@ SHOW_KEYS = {
         "next",
         "files",
         "undelivered",
+        "warnings",
         "diff",
     ),
 }
 ISSUE_KEYS = {
     *("number", "task_key", "title", "parent", "depth", "phase", "stage", "attempts", "code_ref"),
-    *("waits_for", "asks", "problem", "undelivered", "skipped"),
+    *("waits_for", "asks", "problem", "undelivered", "warnings", "skipped"),
 }
 
 

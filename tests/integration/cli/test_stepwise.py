@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -188,3 +189,35 @@ def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell,
     assert "attempt 1 given back" in out
     assert "Traceback" not in err
     assert "half" in git(shell.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
+
+
+def test_tc_7_2_a_second_run_is_refused_and_names_the_active_task(shell):
+    app = open_app(shell.root, origin=Origin("somebody"))
+    with app.driver.hold("issue-1, run"):
+        refused = shell("run", "3")
+    assert refused.code == 1
+    assert "busy: issue-1, run, since 20" in refused.err
+
+
+def test_tc_7_2_the_run_lock_of_another_tool_is_respected_and_named(shell):
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    lock = shell.root / ".mino" / "run.lock"
+    lock.write_text(f"task_key: their-task\nissue_number: 7\nacquired_at: {since}\nhost: builder-2\n")
+    refused = shell("run", "1")
+    assert refused.code == 1
+    assert f"another tool holds .mino/run.lock: issue-7 (their-task), since {since}, on builder-2" in refused.err
+    assert lock.exists()
+
+
+def test_another_tools_living_loop_takes_the_steps_itself_and_a_stale_one_is_cleaned_up_by_task(shell):
+    now = datetime.now(UTC)
+    lock = shell.root / ".mino" / "loops" / "active.lock"
+    lock.parent.mkdir(exist_ok=True)
+    form = 'loop_id: "2026-04-22-1432-a3f8b2"\nholder_pid: {}\nholder_agent: mino-task\nheartbeat_at: "{}"\n'
+    lock.write_text(form.format(os.getpid(), now.isoformat()))
+    assert "another tool's loop is at work here: loop 2026-04-22-1432-a3f8b2" in shell("run", "1").err
+    lock.write_text(form.format(os.getpid(), (now - timedelta(hours=7)).isoformat()))
+    refused = shell("run", "1")
+    assert refused.code == 1
+    assert "stale loop lease detected: loop 2026-04-22-1432-a3f8b2" in refused.err
+    assert "irontree task" in refused.err

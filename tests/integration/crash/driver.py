@@ -40,7 +40,7 @@ EFFECTS = {
     "repository": ("keep", "publish", "back_up", "mark_history"),
 }
 FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
-WORKSPACE = ("prepare", "commit", "salvage", "merge")
+WORKSPACE = ("prepare", "commit", "commit_document", "salvage", "merge")
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,8 @@ CHANGED_AGAIN = CHANGED.replace("extra exists", "extra is there")
 """What the loop meets on its way, and what is approved in the form."""
 APPENDING = "echo attempt $IRONTREE_ATTEMPT >> ${IRONTREE_TASK_KEY##*-}.txt"
 GIVEN_BACK = "run_interrupted"
+TALKATIVE = "report:\n  promotion: always\ncomment:\n  reply: always\n"
+"""Notes in the documents for what is verified, and a reply where there may be one."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class Laboratory:
     def __post_init__(self) -> None:
         self.place.mkdir(parents=True)
         if self.life == "begin":
-            lay_out(self.place)
+            lay_out(self.place, settings=TALKATIVE)
         else:
             lay_out(self.place, APPENDING, BEFORE)
             work_before(self.open())

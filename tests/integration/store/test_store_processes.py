@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from irontree.clock import SystemClock
+from irontree.domain.chain import digest_chain
 from irontree.errors import Busy
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
@@ -56,6 +57,30 @@ def test_of_eight_processes_at_one_place_one_wins_and_the_others_are_told(tmp_pa
         "0001-task-published.yml",
         "0002-run-started.yml",
     ]
+
+
+def test_of_fifty_processes_that_want_to_run_one_does_and_says_so_in_run_lock(tmp_path, log):
+    """Contract, execution lock: serial at the level of the repository (R3, R19)."""
+    codes = exit_codes("run", tmp_path, 50)
+    assert sorted(codes) == [WON, *[LOST] * 49]
+    winner = codes.index(WON) + 1
+    layout = Layout(tmp_path)
+    assert f"issue_number: {winner}\n" in layout.run_lock.read_text()
+    assert FileLock(layout.driver_lock, SystemClock(), "here").holder() is None, "freed by the kernel"
+
+
+def test_of_fifty_processes_at_one_place_one_appends_and_forty_nine_get_a_sequence_conflict(tmp_path, log):
+    log.append(published(), expected_sequence=0)
+    assert sorted(exit_codes("race", tmp_path, 50)) == [WON, *[LOST] * 49]
+    assert log.read(12).highest_sequence == 2
+
+
+def test_fifty_racing_writers_that_try_again_leave_contiguous_sequences(tmp_path, log):
+    refused = exit_codes("retry", tmp_path, 50)
+    stream = log.read(12)
+    assert [record.event.sequence for record in stream.records] == list(range(1, 51))
+    assert (stream.problems, digest_chain(stream.records)) == ((), ())
+    assert min(refused) == 0
 
 
 def test_a_writer_killed_at_any_step_leaves_a_log_that_can_be_read_and_written(tmp_path):

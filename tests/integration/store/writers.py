@@ -1,6 +1,6 @@
 """Processes that write to one log at the same time, or die over it; run by test_store_processes.py.
 
-`python -m tests.integration.store.writers many|race|kill|hold ROOT [NUMBER ...]`
+`python -m tests.integration.store.writers many|race|run|retry|kill|hold ROOT [NUMBER ...]`
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from irontree.clock import SystemClock
-from irontree.errors import SequenceConflict
+from irontree.errors import Busy, SequenceConflict
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout
+from irontree.store.lockfiles import RunLockFile
 from irontree.store.locks import FileLock
 from tests.support.disk import StoppingDisk
 from tests.support.store import StillClock, published, started
@@ -48,6 +49,47 @@ def race(root: Path, processes: int) -> list[int]:
         return WON if _appended(log, 1) else LOST
 
     # The last reference to the writing end goes with the parent's: every reader wakes up.
+    return _forked([work] * processes, before_waiting=lambda: os.close(go))
+
+
+def run(root: Path, processes: int) -> list[int]:
+    """Every process wants to run an issue, all let go at once; the winner holds on until the others have been told."""
+    layout = Layout(root)
+    start, go = os.pipe()
+    told, tell = os.pipe()
+
+    def work(number: int) -> Callable[[], int]:
+        def attempt() -> int:
+            os.close(go)
+            os.read(start, 1)
+            try:
+                with FileLock(layout.driver_lock, SystemClock(), "here").hold(f"issue-{number}, run"):
+                    RunLockFile(layout.run_lock, SystemClock(), "here").write(f"task-{number}", number)
+                    for _ in range(processes - 1):
+                        os.read(told, 1)
+                    return WON
+            except Busy:
+                os.write(tell, b".")
+                return LOST
+
+        return attempt
+
+    return _forked([work(number) for number in range(1, processes + 1)], before_waiting=lambda: os.close(go))
+
+
+def retry(root: Path, processes: int) -> list[int]:
+    """Every process appends one event, and tries again wherever the stream ends by then; how often it was refused."""
+    log = FileEventLog(root, StillClock())
+    start, go = os.pipe()
+
+    def work() -> int:
+        os.close(go)
+        os.read(start, 1)
+        refused = 0
+        while not _appended(log, log.read(12).highest_sequence):
+            refused += 1
+        return min(refused, 255)
+
     return _forked([work] * processes, before_waiting=lambda: os.close(go))
 
 
@@ -101,5 +143,7 @@ def _fork(work: Callable[[], int]) -> int:
 
 if __name__ == "__main__":
     mode, folder, *numbers = sys.argv[1:]
-    codes = {"many": many, "race": race, "kill": kill, "hold": hold}[mode](Path(folder), *map(int, numbers))
+    codes = {"many": many, "race": race, "run": run, "retry": retry, "kill": kill, "hold": hold}[mode](
+        Path(folder), *map(int, numbers)
+    )
     json.dump(codes, sys.stdout)

@@ -71,7 +71,7 @@ def test_no_option_is_understood_by_its_beginning(verb):
         (["checkup", "reject", "issue-1"], "checkup reject needs a note"),
         (["checkup", "reject", "issue-1", " "], "checkup reject needs a note"),
         (["checkup", "finalize", "issue-1", "nice"], "checkup finalize takes no note"),
-        (["checkup", "reconcile", "issue-1"], "checkup reconcile looks at all issues"),
+        (["checkup", "check", "issue-1"], "checkup check looks at all issues"),
         (["checkup", "accept", "issue-1", "--retry", "2"], "belong to checkup unblock"),
         (["checkup", "unblock", "issue-1", "--retry", "0"], "'0' is not a whole number above zero"),
         (["checkup", "unblock", "issue-1", "--retry", "1", "--verify"], "one of --retry, --verify and --approve"),

@@ -42,7 +42,7 @@ MAY_FOLLOW = {
     Phase.BLOCKED: "checkup_unblocked DETOUR",
     Phase.STALE: "task_approved CLOSED GAP",
     Phase.VERIFIED: "checkup_done DETOUR",
-    Phase.DONE: "task_reapproval_required GAP",
+    Phase.DONE: "task_reapproval_required checkup_preflight_blocked GAP",
 }
 SHORT = {
     "DETOUR": {"task_reapproval_required", "checkup_preflight_blocked", CLOSED, GAP},

@@ -26,12 +26,18 @@ HALTS = {
     Phase.ADOPTED: "reapproval_required",
     Phase.BLOCKED: "blocked",
 }
-# Reason -> who asks, and the answers: name and what it needs. A star: only inside a loop.
+# Reason -> who asks, and the answers: name and what it needs. A star: only inside a loop; a plus: where it matters.
 ANSWERS = {
     "goal_reached": (None, []),
     "fail_terminal": ("issue", ["retry count", "verify", "*skip", "*stop"]),
     "pending_acceptance": ("issue", ["accept", "send-back note", "*skip", "*stop"]),
-    "reapproval_required": ("issue", ["approve revision", "*skip", "*stop"]),
+    "reapproval_required": (
+        "issue",
+        [
+            *("approve revision", "+approve-keep revision", "+approve-reopen revision"),
+            *("+approve-keep-reopen revision", "*skip", "*stop"),
+        ],
+    ),
     "blocked": ("issue", ["go-on", "*skip", "*stop"]),
     "protocol_gap": ("loop", ["go-on", "*stop"]),
     "loop_budget_exhausted": ("loop", ["extend count", "*stop"]),
@@ -58,7 +64,10 @@ def test_a_log_that_cannot_be_trusted_blocks_in_every_phase(phase):
 def test_a_person_is_asked_by_the_issue_or_the_loop_and_has_these_choices(reason):
     asked_of, answers = ANSWERS[reason]
     rule = RULE[reason]
-    told = [f"{'*' * choice.loop_only}{choice.name} {' '.join(choice.needs)}".strip() for choice in rule.choices]
+    told = [
+        f"{'*' * choice.loop_only}{'+' * choice.special}{choice.name} {' '.join(choice.needs)}".strip()
+        for choice in rule.choices
+    ]
     assert (rule.asked_of, told) == (asked_of, answers)
 
 
@@ -77,3 +86,11 @@ def test_skipping_and_stopping_need_a_loop_and_something_else_is_always_left(rea
     alone = {choice.name for choice in choices(rule, in_loop=False)}
     assert alone
     assert {choice.name for choice in choices(rule, in_loop=True)} == alone | {"skip", "stop"}
+
+
+def test_special_choices_are_offered_only_by_name():
+    """R7: an approval can keep or reopen tasks that were there before, where there are any."""
+    rule = RULE["reapproval_required"]
+    assert [choice.name for choice in choices(rule, in_loop=False)] == ["approve"]
+    offered = choices(rule, in_loop=False, special=["approve-keep"])
+    assert [choice.name for choice in offered] == ["approve", "approve-keep"]

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.labels import MANAGED, PENDING, STAGE_DONE, STAGE_RUN, STAGE_TASK, STAGE_VERIFY, labels_for
+from irontree.domain.labels import (
+    ADOPTED,
+    MANAGED,
+    NEEDS_BREAKDOWN,
+    PENDING,
+    STAGE_DONE,
+    STAGE_RUN,
+    STAGE_TASK,
+    STAGE_VERIFY,
+    labels_for,
+)
 from irontree.domain.state import Phase, TaskState
 from tests.unit.domain.histories import PATHS, History
 
@@ -22,7 +32,7 @@ def after(*steps) -> TaskState:
 
 OF_PHASE = {
     Phase.CONTAINER: {STAGE_TASK},
-    Phase.ADOPTED: {STAGE_TASK},
+    Phase.ADOPTED: {ADOPTED, STAGE_TASK},
     Phase.READY: {STAGE_TASK},
     Phase.RUNNING: {STAGE_RUN},
     Phase.COMMITTED: {STAGE_VERIFY},
@@ -46,7 +56,7 @@ def test_an_issue_on_hold_keeps_the_label_of_where_it_halted(phase, holds):
 
 @pytest.mark.parametrize("later", [(), (BLOCKED,), (BLOCKED, RESUMED), (STALE,), (STALE, APPROVED)])
 def test_an_adopted_issue_that_was_approved_stays_so_through_holds(later):
-    assert labels_for(after("task_adopted", APPROVED, *later)) == {STAGE_RUN}
+    assert labels_for(after("task_adopted", APPROVED, *later)) == {ADOPTED, STAGE_RUN}
 
 
 @pytest.mark.parametrize("phase", [Phase.COMMITTED, Phase.PENDING, Phase.VERIFIED])
@@ -59,4 +69,4 @@ def test_going_on_after_a_block_puts_pending_back():
 
 
 def test_exactly_the_labels_that_follow_the_state_are_managed():
-    assert {label for labels in OF_PHASE.values() for label in labels} == MANAGED
+    assert {label for labels in OF_PHASE.values() for label in labels} == MANAGED - {NEEDS_BREAKDOWN} | {ADOPTED}

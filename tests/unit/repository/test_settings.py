@@ -69,7 +69,8 @@ def test_whatever_a_value_contains_git_reads_back_what_was_written(entries, tmp_
     file.write_text(Settings(tuple(entries)).for_workspace(COMMON), encoding="utf-8")
     git = Git(file.parent, children(), git_environment({"PATH": "/usr/bin:/bin"}))
     found = git.paths("config", "--file", str(file), "--list", "-z")
-    assert [tuple(entry.split("\n", 1)) for entry in found] == entries
+    sealed = [("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", "")]
+    assert [tuple(entry.split("\n", 1)) for entry in found] == [*entries, *sealed]
 
 
 def test_a_setting_without_a_value_is_true(tmp_path):

@@ -10,6 +10,7 @@ from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.approval import approval_text
 from irontree.services.approve import (
     Choices,
     approve,
@@ -17,11 +18,11 @@ from irontree.services.approve import (
     propose,
     propose_again,
     require_revision,
-    ways_to_approve,
 )
-from irontree.services.forms import approval_text, question_text
+from irontree.services.forms import question_text
 from irontree.services.intake import approve_again, authorise, authorise_stepwise
-from irontree.services.loop import Loop, replacement
+from irontree.services.loop import Loop
+from irontree.services.loop_choice import replacement
 from irontree.services.overview import overview
 from irontree.services.publish import publish
 from irontree.services.reconcile import reconcile
@@ -209,7 +210,7 @@ def test_approving_a_document_without_a_task_cancels_it(scene):
     with pytest.raises(NotEligible, match="was cancelled"):
         run(scene.app, 2)
     found = reconcile(scene.app)
-    assert (found.closed_outside, found.open_questions) == ((), ())
+    assert (found.outside, found.open_questions) == ((), ())
 
 
 def test_the_approval_names_what_it_cancels(scene):
@@ -306,7 +307,7 @@ def test_a_crash_while_finished_work_is_reopened_leaves_none_of_it_done_or_close
     authorise(scene.app, again, again.revision, "ada")
     assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
     assert {issue.state for issue in scene.tracker.issues.values()} == {"open"}
-    assert reconcile(scene.app).closed_outside == ()
+    assert reconcile(scene.app).outside == ()
 
 
 def test_approving_again_does_not_start_a_loop_that_nobody_named(scene):
@@ -490,11 +491,3 @@ def test_a_cut_off_attempt_is_settled_before_its_task_begins_again(scene):
 def test_the_answer_in_a_form_is_the_same_approval(scene):
     revision = stale(scene)
     assert answer_issue(scene.app, 1, Answer("approve", "ada", revision=revision)).phase is Phase.READY
-
-
-def test_a_form_offers_only_what_makes_a_difference(scene):
-    """R7"""
-    assert ways_to_approve(propose(scene.app, scene.write(ONE_TASK))) == {}
-    without_close(scene)
-    ways = ways_to_approve(propose(scene.app, scene.root / "SPEC.md"))
-    assert list(ways.values()) == [Choices(keep_removed=True)]

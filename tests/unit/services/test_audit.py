@@ -6,7 +6,7 @@ from irontree.services.audit import audit
 from irontree.services.run import run
 from irontree.services.verify import verify
 from irontree.store.memory import MemoryResultStore
-from tests.support.world import ONE_TASK, SPEC, Scene
+from tests.support.world import ONE, ONE_TASK, PARTS, SPEC, Scene, accepts, prepared
 
 
 def worked_on(scene: Scene) -> Scene:
@@ -104,3 +104,60 @@ def test_an_event_missing_from_a_loop_is_named(scene):
     files = scene.loops.files(loop.id).files
     del files["0001-loop-started.yml"]
     assert (f"loop {loop.id}", "sequence 1 is missing") in found(scene)
+
+
+def test_a_parent_whose_child_is_not_done_is_named(scene):
+    scene.drive(scene.start(SPEC), prepared(accepts("fine")))
+    assert found(scene) == []
+    number = scene.number(ONE)
+    del scene.log.files(number).files["0005-checkup-done.yml"]
+    assert (f"issue-{scene.number(PARTS)}", f"it is done by its children, but {ONE} is not") in found(scene)
+
+
+def test_an_event_of_a_loop_that_was_changed_afterwards_is_named(scene):
+    loop = scene.start(ONE_TASK)
+    scene.drive(loop)
+    files = scene.loops.files(loop.id).files
+    files["0001-loop-started.yml"] = files["0001-loop-started.yml"].replace(
+        b"budget_max_transitions: 50", b"budget_max_transitions: 51"
+    )
+    assert found(scene) == [(f"loop {loop.id}", "the event before sequence 2 was changed after it was written")]
+
+
+def test_a_loop_file_that_cannot_be_read_is_named(scene):
+    loop = scene.start(ONE_TASK)
+    scene.loops.entities[loop.id] = b"torn"
+    [(where, _)] = found(scene)
+    assert where == f"loop {loop.id}"
+
+
+def test_an_archived_stream_whose_issue_has_none_now_is_looked_at_as_well(scene):
+    worked_on(scene)
+    archive = scene.log.archive(1, scene.state().approved_revision)
+    del scene.log.archived[archive.name].files["0003-run-completed.yml"]
+    assert (f"archive/{archive.name}", "sequence 3 is missing or unreadable") in found(scene)
+
+
+def test_what_a_newer_version_wrote_is_one_finding_with_one_advice(scene):
+    worked_on(scene)
+    change(scene, "0004-verify-passed.yml", b"verify_passed", b"verify_dreamt")
+    [finding] = audit(scene.app)
+    assert finding.line().count("upgrade irontree") == 1
+
+
+def test_two_files_of_one_sequence_are_both_named(scene):
+    files = worked_on(scene).log.files(1).files
+    files["0004-run-started.yml"] = files["0002-run-started.yml"]
+    assert [what for _, what in found(scene)].count("sequence 4 is taken by another file too") == 2
+
+
+def test_a_file_that_was_backed_up_and_is_gone_is_named_with_how_to_get_it_back(scene):
+    worked_on(scene)
+    lost = scene.root / ".mino/events/issue-1/0005-checkup-done.yml"
+    lost.parent.mkdir(parents=True)
+    lost.write_text("iron_tree: {}")
+    scene.repository.back_up()
+    lost.unlink()
+    finding = next(item for item in audit(scene.app) if "is gone" in item.what)
+    assert finding.where == ".mino/events/issue-1/0005-checkup-done.yml"
+    assert "git show" in finding.remedy

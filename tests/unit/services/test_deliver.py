@@ -14,7 +14,8 @@ from irontree.domain.lint import status_problems
 from irontree.errors import ConfigRefused
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.checkup import Decider, accept, finalize
-from irontree.services.deliver import comment_marker, deliver
+from irontree.services.comment import comment_marker
+from irontree.services.deliver import deliver
 from irontree.services.reconcile import reconcile
 from irontree.services.run import run
 from irontree.services.steps import perform
@@ -90,6 +91,12 @@ def test_an_audible_event_posts_one_comment_with_its_marker(scene):
     assert comment_marker(1, scene.last()) in scene.comments()[0]
     deliver(scene.app, 1)
     assert len(scene.comments()) == 1
+
+
+def test_a_comment_about_a_failure_names_the_check_that_failed(scene):
+    scene.agent = ScriptedAgent(does(greet_txt="bye"))
+    verified(scene)
+    assert "\nReason: `has greet.txt hello` fails\n" in scene.comments()[0]
 
 
 def test_silent_events_post_none(scene):
@@ -183,7 +190,8 @@ def test_a_failure_is_kept_shown_and_tried_again(scene):
     verify(scene.app, 1)
     scene.tracker.outage = "503 from the forge"
     cursor = deliver(scene.app, 1)
-    assert (cursor.sequence, cursor.failures) == (3, ("comment_post_failed: 503 from the forge", "503 from the forge"))
+    said = [f"{what}: 503 from the forge" for what in ("comment_post_failed", "stage_label_sync_failed")]
+    assert (cursor.sequence, list(cursor.failures)) == (3, said)
     assert scene.deliveries.load(1) == cursor
     scene.tracker.outage = None
     assert deliver(scene.app, 1).failures == ()
@@ -256,7 +264,7 @@ def test_going_on_after_somebody_closed_it_opens_it_again(scene):
     reconcile(scene.app)
     answer_issue(scene.app, 1, Answer("go-on", "ada"))
     assert scene.tracker.issues[1].state == "open"
-    assert reconcile(scene.app).closed_outside == ()
+    assert reconcile(scene.app).outside == ()
     assert run(scene.app, 1).last_event == "run_completed"
 
 
@@ -270,7 +278,7 @@ def test_an_issue_that_could_not_be_opened_when_the_work_went_on_is_opened_later
     scene.tracker.outage = None
     deliver(scene.app, 1)
     assert scene.tracker.issues[1].state == "open"
-    assert reconcile(scene.app).closed_outside == ()
+    assert reconcile(scene.app).outside == ()
     assert len(scene.comments()) == len(set(scene.comments())), "nothing is posted twice"
 
 
@@ -282,7 +290,7 @@ def test_an_issue_that_is_closed_once_more_is_asked_about_once_more(scene):
     step(scene, run)
     scene.forge_seen.edit_issue(1, state="closed")
     step(scene, verify)
-    assert reconcile(scene.app).closed_outside == (1,)
+    assert [change.issue_number for change in reconcile(scene.app).outside] == [1]
     assert scene.tracker.issues[1].state == "closed"
 
 
@@ -324,7 +332,7 @@ def test_a_configuration_that_is_broken_in_mid_attempt_does_not_stop_the_work(sc
     scene.agent = ScriptedAgent(breaks_it)
     app = replace(scene.app, forge=forge)
     assert perform(app, Run(GREETING)).last_event == "run_completed"
-    assert "forge.kind: nothing is called that" in scene.deliveries.load(1).failures
+    assert "stage_label_sync_failed: forge.kind: nothing is called that" in scene.deliveries.load(1).failures
     forge.broken = False
     assert deliver(app, 1).failures == ()
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, WorkspacePolicy
+from irontree.services.approval import approval_text
 from irontree.services.approve import propose
 from irontree.services.checkup import Decider, send_back
-from irontree.services.forms import approval_text, issue_form, question_text
+from irontree.services.forms import issue_form, question_text
 from irontree.services.run import run
 from irontree.services.steps import question_about
 from irontree.services.verify import verify

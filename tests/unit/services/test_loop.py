@@ -9,13 +9,15 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Halt, Run
-from irontree.errors import Busy, NotEligible
+from irontree.domain.loop import LoopEntity
+from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.services import loop as loops
 from irontree.services.answers import Answer
 from irontree.services.approve import propose
 from irontree.services.forms import question_text
 from irontree.services.intake import authorise
 from irontree.services.steps import perform, question_of_loop
+from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import (
     CLOSE,
@@ -300,13 +302,52 @@ def test_a_file_that_is_lost_is_made_again_from_the_events(scene):
     assert scene.loops.read_entity(loop.id).budget_max_transitions == 7
 
 
-def test_a_loop_whose_events_are_lost_stops_no_other(scene):
+@pytest.mark.parametrize("damage", [b"torn", b"", b"loop_id: [1"])
+def test_a_damaged_file_hides_no_loop_and_repair_makes_it_from_its_events(scene, damage):
     loop = scene.start(ONE_TASK)
-    scene.loops.files(loop.id).files.clear()
-    found, problems = loops.read_loops(scene.app)
-    assert found == ()
-    assert loop.id in problems[0]
-    assert scene.start(ONE_TASK).id != loop.id
+    scene.drive(loop)
+    before = scene.loops.entities[loop.id]
+    scene.loops.entities[loop.id] = damage
+    found = read(scene, loop)
+    assert (found.id, found.entity.status, found.damage) == (loop.id, "completed", None)
+    assert found.entity.budget_used == LoopEntity.model_validate(read_mapping(before, "")).budget_used
+    assert loops.remake_entity(scene.app, loop.id)
+    assert not loops.remake_entity(scene.app, loop.id)
+
+
+def test_an_open_loop_with_a_damaged_file_is_the_one_that_goes_on(scene):
+    loop = scene.start(ONE_TASK)
+    scene.loops.entities[loop.id] = b"torn"
+    assert scene.start(ONE_TASK).id == loop.id
+    assert scene.drive(loop).reason == "goal_reached"
+    assert scene.loops.ids() == (loop.id,)
+
+
+@pytest.mark.parametrize("lost", ["events", "first event", "all but a torn event"])
+def test_no_second_loop_starts_over_one_whose_events_are_lost(scene, lost):
+    loop = scene.start(ONE_TASK)
+    loops.halt(scene.app, loop.id, Halt("blocked"))
+    files = scene.loops.files(loop.id).files
+    if lost == "events":
+        files.clear()
+    elif lost == "first event":
+        del files["0001-loop-started.yml"]
+    else:
+        files["0001-loop-started.yml"] = b"torn"
+        del files["0002-loop-halted.yml"], scene.loops.entities[loop.id]
+    with pytest.raises(LogDamaged) as refused:
+        scene.start(ONE_TASK)
+    assert f"git archive refs/irontree/log .mino/loops/{loop.id}" in refused.value.remedy
+    assert scene.loops.ids() == (loop.id,)
+
+
+def test_nothing_is_appended_to_a_loop_that_a_newer_version_wrote_and_upgrading_is_the_advice(scene):
+    loop = scene.start(ONE_TASK)
+    scene.loops.files(loop.id).files["0002-loop-pondered.yml"] = b"loop: {version: 2, event: loop_pondered}"
+    with pytest.raises(LogDamaged) as refused:
+        loops.cancel(scene.app, loop.id, "ada")
+    assert in_words(refused.value).count("upgrade irontree") == 1
+    assert scene.loops.read(loop.id).highest_sequence == 2
 
 
 # --- what a loop decides -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irontree.ports import LeftLease
 from irontree.services.overview import overview
 from irontree.services.run import run
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
@@ -63,7 +64,7 @@ def test_a_loop_that_cannot_be_read_stops_nothing(scene):
     assert any("0002-loop-halted.yml" in problem for problem in overview(scene.app).problems)
     files.clear()
     found = overview(scene.app)
-    assert found.loops == ()
+    assert [row.loop_id for row in found.loops] == [loop.id], "its file says so much"
     assert any(loop.id in problem for problem in found.problems)
 
 
@@ -76,6 +77,15 @@ def test_what_was_not_delivered_is_shown(scene):
     run(scene.app, 1)
     deliver(scene.app, 1)
     assert any("503" in failure for failure in rows(scene)[GREETING].undelivered)
+
+
+def test_another_tools_loop_is_at_work_until_its_lease_is_stale(scene):
+    scene.lease.other = LeftLease("2026-04-21-0000-00ff00", "loop 2026-04-21-0000-00ff00, process 7")
+    assert overview(scene.app).active_loop == "loop 2026-04-21-0000-00ff00, process 7"
+    scene.lease.is_old = True
+    found = overview(scene.app)
+    assert found.active_loop is None
+    assert any("stale loop lease detected" in problem for problem in found.problems)
 
 
 def test_an_empty_repository_has_an_empty_overview(scene):

@@ -244,6 +244,13 @@ def test_acceptance_publishes_the_merge_and_says_what_was_accepted(pending):
     assert pending.last().meta["accepted_sha"] == anchor
 
 
+def test_an_acceptance_that_ones_own_checkout_could_not_follow_says_so(pending):
+    (pending.root / "greet.txt").write_text("mine, and in no commit")
+    state = accept(pending.app, 1, Decider("ada"))
+    assert state.last_event == "checkup_accept_recorded"
+    assert pending.last().meta["warnings"] == ["your own main could not follow"]
+
+
 def test_an_outage_leaves_it_pending(pending):
     """TC-4.1"""
     pending.repository.failures += [RemoteUnavailable("no route")] * 3

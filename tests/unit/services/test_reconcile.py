@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irontree.domain.state import Phase
+from irontree.errors import NotEligible
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.overview import overview
 from irontree.services.publish import publish
@@ -25,7 +28,7 @@ def damaged(scene: Scene) -> Scene:
 def test_a_sound_repository_has_nothing_to_reconcile(scene):
     scene.publish(SPEC)
     found = reconcile(scene.app)
-    assert (found.gaps, found.closed_outside, found.problems, found.open_questions) == ((), (), (), ())
+    assert (found.gaps, found.outside, found.problems, found.open_questions, found.restored) == ((), (), (), (), ())
 
 
 def test_a_gap_is_recorded_once_and_blocks(scene):
@@ -49,12 +52,24 @@ def test_after_a_gap_a_person_says_how_to_go_on(scene):
 def test_a_file_that_cannot_be_read_at_the_end_is_a_gap_too(scene):
     scene.publish(ONE_TASK)
     run(scene.app, 1)
-    name = "0003-run-completed.yml"
-    scene.log.files(1).files[name] = scene.log.files(1).files[name].replace(b"run_completed", b"run_celebrated")
+    scene.log.files(1).files["0003-run-completed.yml"] = b"torn"
     found = reconcile(scene.app)
     assert found.gaps == (1,)
-    assert any("upgrade irontree" in problem for problem in found.problems)
     assert isinstance(next_step(scene.app, 1), Question)
+
+
+@pytest.mark.parametrize(("old", "new"), [(b"run_completed", b"run_celebrated"), (b"version: 1", b"version: 2")])
+def test_what_a_newer_version_wrote_is_no_gap_but_one_advice_to_upgrade(scene, old, new):
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    name = "0003-run-completed.yml"
+    scene.log.files(1).files[name] = scene.log.files(1).files[name].replace(old, new)
+    found = reconcile(scene.app)
+    assert (found.gaps, scene.log.read(1).highest_sequence) == ((), 3)
+    assert all("upgrade irontree" in problem for problem in found.problems)
+    assert isinstance(next_step(scene.app, 1), Question)
+    with pytest.raises(NotEligible, match="upgrade irontree"):
+        run(scene.app, 1)
 
 
 def test_an_issue_of_which_nothing_can_be_read_is_named(scene):
@@ -68,8 +83,8 @@ def test_an_issue_of_which_nothing_can_be_read_is_named(scene):
 def test_an_issue_closed_outside_is_recorded_once_and_never_believed(scene):
     scene.publish(ONE_TASK)
     scene.forge_seen.edit_issue(1, state="closed")
-    assert reconcile(scene.app).closed_outside == (1,)
-    assert reconcile(scene.app).closed_outside == ()
+    assert [change.issue_number for change in reconcile(scene.app).outside] == [1]
+    assert reconcile(scene.app).outside == ()
     assert (scene.state().phase, scene.state().done) == (Phase.BLOCKED, False)
     assert len(scene.comments()) == 1
 
@@ -78,7 +93,7 @@ def test_our_own_closing_is_never_external(scene):
     loop = scene.start(ONE_TASK)
     scene.drive(loop)
     assert scene.tracker.issues[1].state == "closed"
-    assert reconcile(scene.app).closed_outside == ()
+    assert reconcile(scene.app).outside == ()
 
 
 def test_a_closing_beneath_another_hold_is_not_recorded_again(scene):
@@ -96,14 +111,8 @@ def test_an_issue_that_the_forge_cannot_show_is_left_alone(scene):
     scene.publish(ONE_TASK)
     scene.tracker.outage = "503"
     found = reconcile(scene.app)
-    assert found.closed_outside == ()
+    assert found.outside == ()
     assert any("503" in line for line in scene.notes.lines)
-
-
-def test_an_issue_that_was_deleted_is_not_closed(scene):
-    scene.publish(ONE_TASK)
-    scene.tracker.issues.clear()
-    assert reconcile(scene.app).closed_outside == ()
 
 
 def test_what_was_not_delivered_is_delivered_and_else_listed(scene):

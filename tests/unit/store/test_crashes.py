@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from irontree.domain.events import Record
 from irontree.store.event_log import FileEventLog
 from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
@@ -15,7 +16,18 @@ from irontree.store.plans import FilePlanStore
 from irontree.store.results import FileResultStore
 from tests.contract.test_result_store import report
 from tests.support.disk import Stopped, stopping_at
-from tests.support.store import LOOP_ID, SHA, StillClock, entity, loop_started, passed, plan, published, started
+from tests.support.store import (
+    LOOP_ID,
+    SHA,
+    StillClock,
+    entity,
+    history,
+    loop_started,
+    passed,
+    plan,
+    published,
+    started,
+)
 
 STEPS = range(12)
 URL = "https://forge.example/c/1"
@@ -123,3 +135,16 @@ def test_every_step_of_an_append_was_among_those_tried(root):
     work = [lambda disk: log(root, disk).append(published(), expected_sequence=0)]
     assert stopped(work[0], 0)
     assert not stopped(lambda disk: log(root, disk).append(published(13), expected_sequence=0), STEPS[-1])
+
+
+@pytest.mark.parametrize("step", range(24))
+def test_a_stream_is_restored_whole_or_not_at_all_and_can_be_restored_then(root, step):
+    records = [Record(event) for event in history(3)]
+    was_stopped = stopped(lambda disk: log(root, disk).restore(12, records), step)
+    if (events := [record.event for record in log(root).read(12).records]) == []:
+        assert was_stopped
+        assert log(root).streams() == ()
+        log(root).restore(12, records)
+        events = [record.event for record in log(root).read(12).records]
+    assert events == history(3)
+    assert [path.name for path in Layout(root).events.iterdir()] == ["issue-12"]

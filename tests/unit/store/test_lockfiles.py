@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -224,17 +225,57 @@ def test_the_heart_of_a_held_lease_beats(layout):
     assert not layout.active_lock.exists()
 
 
-def test_another_tool_s_loop_is_respected_until_it_is_stale(layout, clock):
-    layout.loops.mkdir()
-    layout.active_lock.write_text('loop_id: theirs\nholder_pid: 1\nheartbeat_at: "2026-04-22T10:00:00Z"\n')
-    with (
-        pytest.raises(Busy, match="loop theirs, process 1, since 2026-04-22T10:00:00Z"),
-        lease(layout, clock).hold(LOOP_ID),
-    ):
+THEIR_LEASE = 'loop_id: theirs\nholder_pid: {pid}\nholder_agent: mino-task\nheartbeat_at: "2026-04-22T10:00:00Z"\n'
+
+
+def theirs(layout: Layout, pid: int = 1) -> None:
+    """The lease file of a living process (1 always lives) of another tool, two hours old."""
+    layout.loops.mkdir(exist_ok=True)
+    layout.active_lock.write_text(THEIR_LEASE.format(pid=pid))
+
+
+def test_another_tool_s_living_loop_with_a_fresh_heart_beat_is_respected(layout, clock):
+    theirs(layout)
+    found = lease(layout, clock)
+    with pytest.raises(Busy, match="loop theirs, process 1, since 2026-04-22T10:00:00Z"), found.hold(LOOP_ID):
         pytest.fail("two loops")
-    clock.advance(hours=5)
-    with lease(layout, clock).hold(LOOP_ID):
+    assert ("theirs" in found.foreign(), found.stale(), found.left()) == (True, None, None)
+    found.override()
+    assert layout.active_lock.exists(), "what is believed to live is never removed"
+
+
+@pytest.mark.parametrize("why", ["old heart beat", "dead process"])
+def test_another_tool_s_stale_lease_is_taken_over_only_once_that_was_confirmed(layout, clock, why):
+    theirs(layout, pid=1 if why == "old heart beat" else dead_pid())
+    clock.advance(hours=5 if why == "old heart beat" else 0)
+    found = lease(layout, clock)
+    assert (found.foreign(), found.stale().loop_id, found.left()) == (None, "theirs", None)
+    with pytest.raises(Busy, match="stale loop lease detected"), found.hold(LOOP_ID):
+        pytest.fail("taken over unasked")
+    found.override()
+    with found.hold(LOOP_ID):
         assert LOOP_ID in layout.active_lock.read_text()
+
+
+def test_a_process_of_another_host_cannot_be_seen_from_here_so_its_heart_beat_counts(layout, clock):
+    LoopLeaseFile(layout.active_lock, clock, "there").write(LOOP_ID)
+    assert lease(layout, clock).foreign()
+    clock.advance(hours=7)
+    assert lease(layout, clock).stale().loop_id == LOOP_ID
+
+
+def test_what_our_own_dead_process_left_is_known_without_asking_anybody(layout, clock):
+    LoopLeaseFile(layout.active_lock, clock, "here").write(LOOP_ID)
+    found = lease(layout, clock)
+    assert (found.left().loop_id, found.stale(), found.foreign()) == (LOOP_ID, None, None)
+    with found.hold(LOOP_ID):
+        assert found.left() is None
+
+
+def dead_pid() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
 
 
 def test_our_own_lease_file_left_by_a_killed_loop_is_stale_at_once(layout, clock):

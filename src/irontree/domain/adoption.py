@@ -1,0 +1,284 @@
+"""Existing issues as tasks: who may be taken in, and what their text says (protocol, Adopting Existing Issues).
+
+What makes a requirement document wrong makes an issue unclear: it becomes an open question of the task, to be answered
+in the issue before it is approved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from irontree.domain.ids import normalize, normalized_lines
+from irontree.domain.plan import Criterion, PlanNode
+from irontree.domain.requirements.criteria import parse_criterion
+from irontree.domain.requirements.dependencies import resolve
+from irontree.domain.requirements.drafts import make_drafts
+from irontree.domain.requirements.findings import Findings, SpecProblem, quoted
+from irontree.domain.requirements.labels import Labelled, split_label
+from irontree.domain.requirements.markdown import MAX_TEXT, Block, Document, parse
+from irontree.domain.requirements.names import Kind, kind_of
+from irontree.domain.requirements.outline import Entry, Part
+from irontree.domain.requirements.tasks import TaskText, read_task
+from irontree.domain.spec import deceptive_characters, plan_node
+from irontree.domain.values import TaskType
+
+COMPOSITE_THRESHOLD: Final = 3
+"""More open checkboxes than these make an issue composite (protocol; ruling R16)."""
+INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
+"""The one criterion of an issue that states none: sparse, and explicitly so."""
+
+_OPEN_BOX: Final = re.compile(r"^[ \t]*[-*+][ \t]*\[[ \t]\]", re.MULTILINE)
+_CHECKED_BOX: Final = re.compile(r"^(\s*[-*+]\s+)\[[xX]\]\s+")
+_BUG_LABEL: Final = re.compile(r"bug|defect|fix|regression", re.IGNORECASE)
+_REPRODUCTION: Final = re.compile(
+    r"(?:steps to reproduce|how to reproduce|to reproduce|reproduction(?: steps)?|repro(?: steps)?|复现步骤|重现步骤)",
+    re.IGNORECASE,
+)
+_EXPECTED: Final = re.compile(r"(?:expected(?: behaviou?r| results?| outcome)?|what should happen)", re.IGNORECASE)
+_PLACEHOLDERS: Final = frozenset({"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response"})
+_FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
+_OWN_COMMENT: Final = "<!-- irontree:"
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A comment; *trusted* if its author has write access."""
+
+    author: str
+    text: str
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueText:
+    """An issue as people wrote it; *trusted* if its author has write access."""
+
+    number: int
+    title: str
+    body: str
+    author: str
+    trusted: bool
+    labels: tuple[str, ...] = ()
+    comments: tuple[Spoken, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ineligible:
+    """Why an issue cannot be taken in, and what to do about it; *composite* if it has to be split first."""
+
+    reason: str
+    remedy: str
+    composite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Adoptable:
+    """What an issue says, as a task; what it leaves open stands in `node.open_questions`."""
+
+    node: PlanNode
+    warnings: tuple[str, ...] = ()
+
+
+def spec_path(forge: str, number: int) -> str:
+    """Where an adopted issue's text comes from: `github://issue-12`; other forges by their own names."""
+    return f"{forge}://issue-{number}"
+
+
+def open_checkboxes(body: str) -> int:
+    """How many task-list items of *body* are not ticked (protocol, Eligibility)."""
+    return len(_OPEN_BOX.findall(body))
+
+
+def ineligible(
+    number: int, body: str, *, is_open: bool, pull_request: bool = False, threshold: int = COMPOSITE_THRESHOLD
+) -> Ineligible | None:
+    """Why issue *number* cannot be taken in; None if it can."""
+    if pull_request:
+        return Ineligible(
+            f"#{number} is a pull request; only issues can be adopted.", "name the issue that it is about"
+        )
+    if not is_open:
+        return Ineligible(f"Issue #{number} is CLOSED; only OPEN issues can be adopted.", "open it again if it is due")
+    boxes = open_checkboxes(body)
+    if boxes > threshold:
+        return Ineligible(
+            f"Issue #{number} appears composite ({boxes} open checkboxes). Split it into child issues, then run "
+            "`irontree task adopt` on each child.",
+            "criteria of one single task can be a plain list under a heading “Acceptance criteria”",
+            composite=True,
+        )
+    return None
+
+
+def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | None = None) -> Adoptable:
+    """The issue as a task of the same shape as a published one.
+
+    *known_issues* are the Task Keys that a `#N` may mean; *key* is its own, where it has one already. Comments count
+    if somebody with write access or the author wrote them. Commands are taken from people with write access alone.
+    """
+    findings = Findings([number for number, _ in normalized_lines(issue.body)])
+    findings.errors += deceptive_characters(f"{issue.title}\n{issue.body}")
+    text = _task_text(issue, findings)
+    questions = [] if text.criteria else [_missing(issue)]
+    text = replace(text, criteria=text.criteria or (Criterion(text=INSUFFICIENT, manual=True),))
+    drafts = make_drafts([text], findings)
+    resolve(drafts, known_issues, findings)
+    node = plan_node(drafts[0], findings)
+    questions += [_question(issue, problem) for problem in sorted(set(findings.errors))]
+    node = node.model_copy(
+        update={
+            "task_key": key or node.task_key,
+            "type": _type(issue, node, drafts[0].text),
+            "line": None,
+            "open_questions": (*questions, *_vague(node.criteria)),
+        }
+    )
+    warnings = tuple(str(warning) for warning in sorted(set(findings.warnings)))
+    return Adoptable(node if issue.trusted else _outsiders(node, issue.author), warnings)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def _task_text(issue: IssueText, findings: Findings) -> TaskText:
+    """What body and comments say, the body first; of a field that both have, the body's."""
+    own = _read(issue.title, issue.body, findings)
+    if not issue.trusted:
+        own = _without_commands(own)
+    for comment in issue.comments:
+        if _counts(issue, comment):
+            own = _with_comment(own, comment, _said(issue, comment, findings))
+    return own
+
+
+def _said(issue: IssueText, comment: Spoken, findings: Findings) -> TaskText:
+    """What a comment says; what is wrong with it is as wrong as in the body."""
+    found = Findings([number for number, _ in normalized_lines(comment.text)], [*deceptive_characters(comment.text)])
+    said = _read(issue.title, comment.text, found)
+    findings.errors += [replace(problem, what=f"{comment.author} wrote {problem.what}") for problem in found.errors]
+    findings.warnings += found.warnings
+    return said if comment.trusted else _without_commands(said)
+
+
+def _read(title: str, body: str, findings: Findings) -> TaskText:
+    """One text; every section whose name means nothing else is part of the description."""
+    lines = [_CHECKED_BOX.sub(r"\1", line) for _, line in normalized_lines(body)]
+    document = parse(lines)
+    text = read_task(Entry(" ".join(title.split()), 0, 0, None, list(_parts(document, len(lines)))), lines, findings)
+    criteria = text.criteria or tuple(_expected(document, lines))
+    return replace(text, criteria=criteria, fields=_dependency(lines) | text.fields)
+
+
+def _dependency(lines: Sequence[str]) -> dict[Kind, Labelled]:
+    """`Depends on: #3` counts wherever it stands in an issue: one that is overlooked starts work too early."""
+    for index, line in enumerate(lines):
+        label, value = split_label(line.strip(" -*")) or ("", "")
+        if kind_of(label) == "depends_on" and value:
+            return {"depends_on": Labelled("depends_on", label, index, index + 1, value)}
+    return {}
+
+
+def _parts(document: Document, end: int) -> Iterator[Part]:
+    first = document.sections[0].start if document.sections else end
+    yield Part(None, "", 0, 0, 0, first, list(document.preamble))
+    current: Part | None = None
+    for section in document.sections:
+        if current and section.level > current.level:
+            current.blocks += [Block("heading", section.start, section.body), *section.blocks]
+            current.end = section.end
+            continue
+        if current:
+            yield current
+        kind = kind_of(section.title) or "prose"
+        current = Part(kind, section.title, section.level, section.start, section.body, section.end, [*section.blocks])
+    if current:
+        yield current
+
+
+def _counts(issue: IssueText, comment: Spoken) -> bool:
+    """Comments of the author and of people with write access (protocol, Brief Standardization); never our own."""
+    return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.text
+
+
+def _with_comment(own: TaskText, comment: Spoken, said: TaskText) -> TaskText:
+    told = f"{own.description}\n\n**{comment.author} wrote:**\n\n{said.description}" if said.description else ""
+    return replace(
+        own,
+        fields=said.fields | own.fields,
+        description=normalize(told) or own.description,
+        criteria=(*own.criteria, *(c for c in said.criteria if c not in own.criteria)),
+        verification=tuple(dict.fromkeys((*own.verification, *said.verification))),
+    )
+
+
+def _expected(document: Document, lines: Sequence[str]) -> Iterator[Criterion]:
+    """What a report expects is what must hold: the items or the first paragraph of that section, or its label."""
+    for section in document.sections:
+        if _EXPECTED.fullmatch(section.title.strip(" :")):
+            yield from (_criterion(text) for text in _statements(section.blocks))
+    for line in lines:
+        label, value = split_label(line.strip()) or ("", "")
+        if _EXPECTED.fullmatch(label.strip()) and value:
+            yield _criterion(value)
+
+
+def _criterion(text: str) -> Criterion:
+    return parse_criterion(text) if len(text) <= MAX_TEXT else Criterion(text=text)
+
+
+def _statements(blocks: Sequence[Block]) -> list[str]:
+    items = [item.text for block in blocks for item in block.items if item.text]
+    prose = [" ".join(" ".join(block.lines).split()) for block in blocks if block.kind == "paragraph"]
+    return items or prose[:1]
+
+
+def _without_commands(text: TaskText) -> TaskText:
+    """Text by people without write access never becomes a command (ruling R20); what it says can be read still."""
+    return replace(text, criteria=tuple(_in_words(c) for c in text.criteria), verification=())
+
+
+def _in_words(criterion: Criterion) -> Criterion:
+    command = criterion.command
+    if command is None:
+        return criterion
+    text = criterion.text if command in criterion.text else f"{criterion.text}: {command}"
+    return Criterion(text=text, manual=criterion.manual, check=criterion.check)
+
+
+def _outsiders(node: PlanNode, author: str) -> PlanNode:
+    """Marked as data; what is no plain file name would be prose in a place where nobody expects any."""
+    files = tuple(name for name in node.target_files if _FILE_NAME.fullmatch(name))
+    return node.model_copy(update={"outsider": author, "target_files": files})
+
+
+def _type(issue: IssueText, node: PlanNode, text: TaskText) -> TaskType:
+    """As the text says; else a bug by its label or because it can be reproduced (contract, brief extraction)."""
+    if "type" in text.fields:
+        return node.type
+    return "bug" if any(map(_BUG_LABEL.fullmatch, issue.labels)) or _reproduces(issue.body) else "feature"
+
+
+def _reproduces(body: str) -> bool:
+    names = (line.strip().strip("#*_: \t") for line in body.splitlines())
+    return any(_REPRODUCTION.fullmatch(name) for name in names)
+
+
+# --- open questions -----------------------------------------------------------------------------------------
+
+
+def _missing(issue: IssueText) -> str:
+    wanted = "What must hold when this is done?" if issue.body.strip() else "What is wanted, and what must hold then?"
+    return f"{wanted} #{issue.number} has no acceptance criterion: add some as a list under “Acceptance criteria”"
+
+
+def _vague(criteria: Iterable[Criterion]) -> Iterator[str]:
+    for criterion in criteria:
+        if " ".join(re.findall(r"[^\W_]+", criterion.text)).casefold() in _PLACEHOLDERS:
+            yield f"How would one test the criterion {quoted(criterion.text)}?"
+
+
+def _question(issue: IssueText, problem: SpecProblem) -> str:
+    return f"#{issue.number}, {problem}"

@@ -1,0 +1,92 @@
+"""What was done to an issue outside: which of it stops the work, in which words (protocol, External Events).
+
+The forge is the authority on whether an issue exists and is open, the log on how far its work is. Where the two
+disagree, a person is asked; nothing is believed silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final, Literal
+
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.legal import DETOURS, LEGAL
+from irontree.domain.state import Phase, TaskState
+
+Seen = Literal["open", "closed", "gone"]
+"""How the forge shows an issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalEvent:
+    """Something that stops the work: its name in the brief, the event and `blocking_check` it is recorded as."""
+
+    name: str
+    event: str
+    check: str
+    reason: str
+    remedy: str
+
+
+CLOSED: Final = ExternalEvent(
+    "issue_closed",
+    "checkup_reconcile_external_close_detected",
+    "closed-outside",
+    "it was closed on the forge without completion evidence",
+    "if its work goes on, say so, and it is opened again; else take it out of its document",
+)
+REOPENED: Final = ExternalEvent(
+    "issue_reopened",
+    "checkup_preflight_blocked",
+    "reopened-outside",
+    "it is done, and somebody opened it again on the forge",
+    "if it stays done, say so, and it is closed again; if something is missing, change its text in the document "
+    "and approve that with --reopen-changed",
+)
+DELETED: Final = ExternalEvent(
+    "issue_deleted",
+    "checkup_preflight_blocked",
+    "deleted-outside",
+    "it is gone from the forge",
+    "bring it back there, or say that the work goes on without it; to give the work up, take it out of its document",
+)
+BY_CHECK: Final = {event.check: event for event in (CLOSED, REOPENED, DELETED)}
+
+
+def detect(
+    state: TaskState, seen: Seen, *, was_closed: bool, records: Sequence[Record[IssueEvent]]
+) -> ExternalEvent | None:
+    """What contradicts the log and is not recorded in *records*, the issue's, yet.
+
+    *was_closed*: after it was done, the issue was seen closed. That an issue is gone is asked once, for it stays gone.
+    """
+    found = _contradiction(state, seen, was_closed=was_closed)
+    if found is None or state.problem or found.event not in LEGAL[state.phase]:
+        return None
+    known = records if found is DELETED else tuple(takewhile(_is_hold, reversed(records)))
+    return None if any(_is_recorded(found, record.event) for record in known) else found
+
+
+def _contradiction(state: TaskState, seen: Seen, *, was_closed: bool) -> ExternalEvent | None:
+    if _at_rest(state).phase is Phase.DONE:
+        opened_again = state.phase is Phase.DONE and seen == "open" and was_closed
+        return REOPENED if opened_again else None
+    return {"open": None, "closed": CLOSED, "gone": DELETED}[seen]
+
+
+def _at_rest(state: TaskState) -> TaskState:
+    """What an issue goes back to when everything that holds it is cleared."""
+    while state.before:
+        state = state.before
+    return state
+
+
+def _is_hold(record: Record[IssueEvent]) -> bool:
+    """Whether it keeps the issue where it was: what was recorded before it stands as long."""
+    return record.event.event in DETOURS
+
+
+def _is_recorded(found: ExternalEvent, event: IssueEvent) -> bool:
+    return event.event == found.event and getattr(event, "blocking_check", found.check) == found.check

@@ -1,0 +1,90 @@
+"""An issue's events from its comments, where older tools wrote them down (protocol, Source Of Truth).
+
+Before 1.12 the comment of a finished issue held them all, before 1.10 each event had a comment of its own. Both are
+fallbacks: the second counts only where the first is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.evolve import evolve, replay
+from irontree.domain.gaps import gap_event
+from irontree.domain.state import TaskState
+from irontree.errors import IllegalTransition
+
+Source = Literal["summary comment", "event comments"]
+Said = tuple[Record[IssueEvent], ...]
+"""The events in one comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What can be written to an empty log; the last record is a gap event where something is *missing*.
+
+    `diverging` are the sequences of which the comments say different things: they count as missing.
+    """
+
+    source: Source
+    records: Said
+    missing: tuple[int, ...]
+    diverging: tuple[int, ...]
+
+
+def restored(comments: Sequence[Said]) -> Restored | None:
+    """The events to write, by the comments of one issue; None if its first event is nowhere to be found."""
+    summaries = [said for said in comments if _is_summary(said)]
+    single = [said for said in comments if not _is_summary(said)]
+    source: Source = "summary comment" if summaries else "event comments"
+    chosen = [record for said in summaries or single for record in said]
+    diverging = _diverging([record for said in comments for record in said])
+    usable = _legal([record for record in _once(chosen) if record.event.sequence not in diverging])
+    highest = max((record.event.sequence for record in chosen), default=0)
+    found = replay(usable, highest_sequence=highest)
+    if found.state is None:
+        return None
+    gap = _gap(found.state, usable, found.missing, highest)
+    return Restored(source, (*usable, *gap), found.missing, tuple(sorted(diverging)))
+
+
+def _is_summary(said: Said) -> bool:
+    """The comment of a finished issue before 1.12: every event, from the first to the last."""
+    return any(record.event.sequence == 1 for record in said) and any(
+        record.event.event == "checkup_done" for record in said
+    )
+
+
+def _once(records: Iterable[Record[IssueEvent]]) -> Said:
+    by_sequence = {record.event.sequence: record for record in records}
+    return tuple(by_sequence[sequence] for sequence in sorted(by_sequence))
+
+
+def _diverging(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
+    said: dict[int, IssueEvent] = {}
+    records = tuple(records)
+    for record in records:
+        said.setdefault(record.event.sequence, record.event)
+    return frozenset(r.event.sequence for r in records if said[r.event.sequence] != r.event)
+
+
+def _legal(records: Said | list[Record[IssueEvent]]) -> Said:
+    """Without the first event that may not stand where it does: what follows it stands behind a gap."""
+    state: TaskState | None = None
+    for record in records:
+        if record.event.sequence != (state.sequence + 1 if state else 1):
+            break
+        try:
+            state = evolve(state, record)
+        except IllegalTransition:
+            return tuple(other for other in records if other is not record)
+    return tuple(records)
+
+
+def _gap(state: TaskState, usable: Said, missing: tuple[int, ...], highest: int) -> Said:
+    if not missing:
+        return ()
+    found = (record.event.sequence for record in usable)
+    return (Record(gap_event(state, highest + 1, found, missing), {"reason": "its comments do not hold every event"}),)

@@ -1,0 +1,64 @@
+"""Acceptance cases TC-2.x: attempts, the runway, and dependencies."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.decide import Run, Verify
+from irontree.domain.state import Phase
+from irontree.errors import NotEligible
+from irontree.services.run import run
+from irontree.services.steps import next_step, perform
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, SPEC, Scene, does
+
+
+def attempt(scene: Scene, says: str) -> None:
+    scene.agent = ScriptedAgent(does(greet_txt=says))
+    perform(scene.app, Run(GREETING))
+    perform(scene.app, Verify(GREETING))
+
+
+def test_tc_2_1_the_second_attempt_passes_and_the_history_is_whole(scene):
+    scene.publish(ONE_TASK)
+    attempt(scene, "bye")
+    state = scene.state()
+    assert (state.pass_fail_outcome, state.attempt_count) == ("fail_retryable", 1)
+    attempt(scene, "hello")
+    assert (scene.state().pass_fail_outcome, scene.state().attempt_count) == ("pass", 2)
+    assert [record.event.sequence for record in scene.records()] == list(range(1, 8))
+    brief = scene.projections.read_brief(1)
+    failure = brief.partition("## Failure Context")[2].partition("\n## ")[0]
+    assert "Attempt: 1 / 4" in failure
+
+
+def test_tc_2_2_a_dirty_tree_blocks_before_the_run(scene):
+    scene.publish(ONE_TASK)
+    (scene.root / "mine.txt").write_text("half")
+    run(scene.app, 1)
+    assert scene.events() == ["task_published", "checkup_preflight_blocked"]
+    assert scene.last().event.blocking_check == "dirty-working-tree"
+    assert [record.event.sequence for record in scene.records()] == [1, 2]
+
+
+def test_tc_2_3_the_fourth_failure_is_terminal(scene):
+    scene.publish(ONE_TASK)
+    for number in range(1, 5):
+        attempt(scene, "bye" * number)
+    state = scene.state()
+    assert (state.pass_fail_outcome, state.workflow_entry_state, state.attempt_count) == ("fail_terminal", "blocked", 4)
+    assert scene.events().count("verify_failed_retryable") == 3
+    assert state.phase is Phase.TERMINAL
+    with pytest.raises(NotEligible):
+        run(scene.app, 1)
+
+
+def test_tc_2_4_an_issue_whose_dependency_is_not_done_is_refused_with_what_to_run_first(scene):
+    scene.publish(SPEC)
+    with pytest.raises(NotEligible) as refused:
+        run(scene.app, scene.number(CLOSE))
+    assert ONE in refused.value.message
+    assert refused.value.remedy == f"run issue-{scene.number(ONE)} first"
+    with pytest.raises(NotEligible, match=f"depends on {GREETING}"):
+        run(scene.app, scene.number(ONE))
+    assert next_step(scene.app, scene.number(ONE)).reason == f"waits for {GREETING}"

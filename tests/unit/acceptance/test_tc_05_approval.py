@@ -1,0 +1,42 @@
+"""Acceptance cases TC-5.x: what was approved is what runs, and nothing is published twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.state import Phase
+from irontree.errors import NotEligible
+from irontree.services.approve import propose
+from irontree.services.intake import authorise
+from irontree.services.publish import publish
+from irontree.services.run import run
+from tests.support.issues import resolved, write
+from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
+
+
+def test_tc_5_1_a_changed_document_needs_approval_again_and_nothing_runs(scene: Scene):
+    scene.publish(ONE_TASK)
+    scene.write(ONE_TASK.replace("it says hello", "it says goodbye"))
+    assert run(scene.app, scene.number()).phase is Phase.STALE
+    assert scene.events() == ["task_published", "task_reapproval_required"]
+    assert scene.agent.tasks == []
+
+
+def test_tc_5_2_the_same_document_twice_makes_no_issue_twice_and_keeps_the_briefs(scene: Scene):
+    plan = scene.publish(SPEC)
+    issues, briefs = dict(scene.tracker.issues), dict(scene.projections.texts)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert proposal.approved == plan
+    authorise(scene.app, proposal, proposal.revision, "ada")
+    publish(scene.app, plan)
+    assert dict(scene.tracker.issues) == issues
+    assert dict(scene.projections.texts) == briefs
+    assert scene.events(GREETING) == ["task_published"]
+
+
+def test_tc_5_3_a_vague_composite_is_marked_for_breakdown_and_no_tree_is_guessed(scene: Scene):
+    write(scene, "Everything", "".join(f"- [ ] part {number}\n" for number in range(5)))
+    with pytest.raises(NotEligible, match="appears composite"):
+        resolved(scene, 1)
+    assert scene.tracker.issues[1].labels == ("iron-tree:needs-breakdown",)
+    assert (len(scene.tracker.issues), scene.log.streams(), scene.plans.revisions()) == (1, (), ())

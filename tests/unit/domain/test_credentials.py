@@ -1,0 +1,104 @@
+"""What looks like a secret is hidden: tokens by their shape, and the values of variables with such names."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irontree.domain.credentials import HIDDEN, secret_values, without_secrets
+from irontree.domain.lint import comment_problems, slim
+
+LETTERS = "0123456789abcdefghijABCDEFGHIJ0123456789"
+TOKENS = (
+    *(f"{kind}_{LETTERS[:36]}" for kind in ("ghp", "gho", "ghu", "ghs", "ghr")),
+    f"github_pat_{LETTERS[:22]}_{LETTERS}",
+    f"glpat-{LETTERS[:20]}",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE",
+    f"AIza{LETTERS[:35]}",
+    f"ya29.{LETTERS[:30]}",
+    f"xoxb-{LETTERS[:24]}",
+    f"sk-ant-api03-{LETTERS}",
+    f"sk_live_{LETTERS[:24]}",
+    f"npm_{LETTERS[:36]}",
+    f"pypi-{LETTERS}",
+    f"hf_{LETTERS[:34]}",
+    f"SG.{LETTERS[:22]}.{LETTERS[:22]}",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY----- cut short b3BlbnNz",
+)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_a_token_is_hidden_wherever_it_stands(token: str):
+    for text in (token, f"token={token}", f"see https://example.com/?t={token}", f"'{token}', next"):
+        assert token not in without_secrets(text)
+        assert HIDDEN in without_secrets(text)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_no_comment_may_hold_a_token_and_none_does_after_the_repair(token: str):
+    assert "a secret" in comment_problems(f"it said {token}")
+    assert comment_problems(slim(f"it said {token}")) == ()
+    assert token not in slim(f"it said {token}")
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("https://ada:hunter2@git.example.com/shop", "https://***@git.example.com/shop"),
+        ("postgres://ada:hunter2@db:5432/x", "postgres://***@db:5432/x"),
+        ("https://x-access-token@git.example.com", "https://***@git.example.com"),
+        ("git clone ssh://git@git.example.com/x", "git clone ssh://git@git.example.com/x"),
+        ("https://example.com/@ada", "https://example.com/@ada"),
+        ("mail ada@example.com", "mail ada@example.com"),
+    ],
+)
+def test_an_address_goes_without_its_login(text: str, clean: str):
+    assert without_secrets(text) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["task-management", "the desk-top-computer-of-the-house", "sk-8", "pypi-upload", "hf_home", "a SG.1.2 b", ""],
+)
+def test_ordinary_words_stay(text: str):
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "OPENAI_API_KEY",
+        "PGPASSWORD",
+        "DB_PASSWD",
+        "npm_token",
+        "GPG_PASSPHRASE",
+    ],
+)
+def test_a_variable_is_secret_by_its_name(name: str):
+    assert secret_values({name: "correct-horse", "EDITOR": "emacs-nox", "PATH": "/usr/bin"}) == {"correct-horse"}
+
+
+def test_short_values_are_words_and_of_several_lines_each_counts():
+    assert secret_values({"A_TOKEN": "yes", "SSH_PRIVATE_KEY": "-----BEGIN\nMIIEowIBAAKCAQEA\n--\n"}) == {
+        "-----BEGIN",
+        "MIIEowIBAAKCAQEA",
+    }
+
+
+@given(st.text(), st.sets(st.text(min_size=8).map(str.strip).filter(lambda value: len(value) >= 8), max_size=3))
+def test_no_value_is_left_in_any_text(text: str, values: set[str]):
+    around = f"{text}{' '.join(sorted(values))}{text}"
+    hidden = without_secrets(around, values)
+    assert not [value for value in values if value in hidden and value not in HIDDEN]
+
+
+@given(st.text())
+def test_hiding_twice_is_hiding_once(text: str):
+    once = without_secrets(text)
+    assert without_secrets(once) == once

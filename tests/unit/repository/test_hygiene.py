@@ -1,0 +1,84 @@
+"""Nothing in the program can force-push, rewrite or delete what is on the remote (multi-agent git hygiene, R5)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import irontree.repository
+
+REPOSITORY = Path(irontree.repository.__file__).parent
+FORBIDDEN = (
+    *("--force-with-lease", "--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
+    *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
+)
+ALLOWED_FORCE = {"add", "checkout"}
+"""`add --force` takes up what is ignored, `checkout --force` resets a workspace: neither leaves this machine."""
+
+
+def calls() -> Iterator[tuple[str, list[str]]]:
+    """Where git is given words, and those of its words that stand in the source."""
+    for path in sorted(REPOSITORY.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and _gives_words(node):
+                yield f"{path.name}:{node.lineno}", list(_words(node))
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                yield f"{path.name}:{node.lineno}", list(_words(node.value))
+
+
+def _gives_words(node: ast.Call) -> bool:
+    """`git.run(...)`, `change`, `read`, `ask`, `find`, `holds`, `paths`."""
+    names = {"run", "change", "read", "ask", "find", "holds", "paths"}
+    return isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """Every literal word below *node*; of a formatted one, its first literal part."""
+    for found in ast.walk(node):
+        if isinstance(found, ast.JoinedStr):
+            first = found.values[0]
+            yield first.value if isinstance(first, ast.Constant) else "{}"
+        elif isinstance(found, ast.Constant) and isinstance(found.value, str):
+            yield found.value
+
+
+CALLS = list(calls())
+
+
+def test_the_scan_sees_what_git_is_given():
+    words = [word for _, found in CALLS for word in found]
+    assert {"push", "fetch", "commit", "merge", "checkout", "update-ref"} <= {*words}
+
+
+@pytest.mark.parametrize("word", FORBIDDEN)
+def test_no_call_of_git_has_a_word_that_rewrites_or_deletes(word):
+    assert [where for where, found in CALLS if word in found] == []
+
+
+def test_force_is_used_for_nothing_that_leaves_this_machine():
+    forced = {where: found for where, found in CALLS if {"--force", "-f"} & {*found}}
+    assert forced
+    assert all(ALLOWED_FORCE & {*found} for found in forced.values())
+
+
+def test_the_one_push_names_a_commit_and_a_branch_and_no_plus_before_them():
+    pushes = [(where, found) for where, found in CALLS if "push" in found]
+    [(_, words)] = pushes
+    assert [word for word in words if word.startswith("-")] == [
+        *("--porcelain", "--no-follow-tags", "--recurse-submodules=no"),
+    ]
+    assert not any(word.startswith(("+", ":")) and word != ":refs/heads/" for word in words)
+
+
+def test_a_plus_stands_only_before_what_is_fetched_to_a_tracking_branch():
+    plus = [(where, found) for where, found in CALLS if any(word.startswith("+") for word in found)]
+    assert [where.partition(":")[0] for where, _ in plus] == ["publication.py"]
+    assert "push" not in plus[0][1]
+
+
+def test_a_ref_is_deleted_only_in_a_clone_that_was_just_made():
+    deleting = [where.partition(":")[0] for where, found in CALLS if "update-ref" in found and "-d" in found]
+    assert deleting == ["clone.py"]

@@ -1,0 +1,154 @@
+"""The brief: every section of the contract, filled from plan and log (contract, brief)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.decide import Finalize, Run, Verify
+from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
+from irontree.ports import AgentResult
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.steps import perform
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does
+
+DETAILED = """\
+# Toy
+
+## Base
+
+- [ ] it is there `$ has README.md`
+
+## Greeting
+
+Depends on: Base
+Files: greet.txt
+
+- [ ] it says hello `$ has greet.txt hello`
+- [ ] it is friendly (manual)
+"""
+
+
+def says(text: str, **files: str):
+    """A step that writes these files and leaves these last words."""
+
+    def step(task) -> AgentResult:
+        does(**files)(task)
+        return AgentResult("exited", 0, 1.0, "", summary=text)
+
+    return step
+
+
+def work(scene: Scene, *steps: type) -> None:
+    for step in steps:
+        perform(scene.app, step(GREETING))
+
+
+def brief(scene: Scene, number: int) -> dict[str, str]:
+    """The sections of the written brief, by heading."""
+    text = scene.projections.texts[scene.root / f".mino/briefs/issue-{number}.md"]
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
+    return {heading: body.strip() for heading, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+@pytest.fixture
+def lived(scene) -> dict[str, str]:
+    """The brief of an issue that failed, was sent back, and was accepted."""
+    scene.preferences = Preferences(close_on_done="manual")
+    setup = WorkspacePolicy(setup=("npm ci",))
+    scene.policy = scene.policy.model_copy(update={"workspace": setup})
+    scene.publish(DETAILED)
+    scene.agent = ScriptedAgent(
+        does(base_txt="x"),
+        says("no idea", greet_txt="bye"),
+        says("greeted", greet_txt="hello"),
+        says("greeted warmly", greet_txt="hello, dear"),
+    )
+    for step in (Run("base"), Verify("base"), Finalize("base")):
+        perform(scene.app, step)
+    work(scene, Run, Verify, Run, Verify)
+    number = scene.number()
+    with scene.driver.hold("answer"):
+        answer_issue(scene.app, number, Answer("send-back", "ada", note="warmer"))
+    work(scene, Run, Verify)
+    with scene.driver.hold("answer"):
+        answer_issue(scene.app, number, Answer("accept", "ada", note="lovely"))
+    work(scene, Finalize)
+    return brief(scene, number)
+
+
+SECTIONS = (
+    *("Issue", "Classification", "Dependencies", "Acceptance Criteria", "Verification", "Target Files"),
+    *("Work Breakdown", "Workflow State", "Manual Acceptance", "Failure Context", "External Event"),
+    *("Completion Handoff", "Execution Summary", "Verification Report", "Verification Summary", "Pass/Fail Outcome"),
+    *("Open Questions / Warnings", "Source"),
+)
+
+
+def test_the_18_sections_of_the_contract_are_there_in_order(lived):
+    assert tuple(lived) == SECTIONS
+
+
+def test_what_has_happened_is_in_every_section_that_it_concerns(lived):
+    empty = [heading for heading, body in lived.items() if "_(" in body]
+    assert empty == ["Work Breakdown", "External Event", "Open Questions / Warnings"]
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [
+        ("Issue", "- Task Key: greeting"),
+        ("Classification", "- Approval State: approved"),
+        ("Dependencies", "- Depends On: base"),
+        ("Acceptance Criteria", "- [ ] it is friendly (a person judges this)"),
+        ("Verification", "- `$ has greet.txt hello`"),
+        ("Target Files", "- `greet.txt`"),
+        ("Workflow State", "- Attempt Count: 3"),
+        ("Workflow State", "- Current Stage: done"),
+        ("Workflow State", "- Manual Close: close issue #2 once you have looked at it"),
+        ("Manual Acceptance", "> lovely"),
+        ("Failure Context", "> warmer"),
+        ("Completion Handoff", "- Completion Basis: accepted"),
+        ("Execution Summary", "- Attempt: 3 / 4"),
+        ("Execution Summary", "  - `greet.txt`"),
+        ("Execution Summary", "  - `npm ci`"),
+        ("Execution Summary", "  - `agent`"),
+        ("Execution Summary", "- Notes: the agent says: greeted warmly"),
+        ("Verification Report", "- Local: .mino/reports/issue-2/report.md"),
+        ("Verification Summary", "- Reviewer: ada"),
+        ("Verification Summary", "- Notes: lovely"),
+        ("Pass/Fail Outcome", "pass"),
+        ("Source", "- Spec: SPEC.md"),
+    ],
+)
+def test_the_sections_say_what_the_log_says(lived, section, line):
+    assert line in lived[section].splitlines()
+
+
+def test_notes_in_the_documents_are_named(scene):
+    scene.policy = scene.policy.model_copy(update={"promotion": PromotionPolicy(mode="always")})
+    scene.publish(ONE_TASK)
+    work(scene, Run, Verify)
+    assert "- Docs: docs/integrations/greeting.md" in brief(scene, 1)["Verification Report"]
+
+
+def test_what_is_not_delivered_and_what_did_not_work_is_under_warnings(scene):
+    scene.policy = scene.policy.model_copy(update={"promotion": PromotionPolicy(mode="always")})
+    scene.publish(ONE_TASK)
+    work(scene, Run)
+    scene.repository.hook = lambda _: "too long a line"
+    scene.tracker.outage = "503"
+    work(scene, Verify)
+    assert brief(scene, 1)["Open Questions / Warnings"].splitlines() == [
+        "- promotion_failed: git refused the commit: too long a line",
+        "- stage_label_sync_failed: 503",
+    ]
+
+
+def test_an_agent_without_last_words_leaves_no_note(scene):
+    scene.publish(MANUAL_TASK)
+    work(scene, Run)
+    assert "- Notes: none" in brief(scene, 1)["Execution Summary"]

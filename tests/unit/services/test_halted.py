@@ -1,0 +1,87 @@
+"""Where a loop halts at an issue whose own event was silent, the issue is told (ruling R10)."""
+
+from __future__ import annotations
+
+from irontree.domain.decide import Halt
+from irontree.domain.lint import status_problems
+from irontree.services import loop as loops
+from irontree.services.checkup import Decider, accept
+from irontree.services.deliver import deliver
+from irontree.services.halted import tell_halts
+from irontree.services.run import run
+from irontree.services.verify import verify
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene
+
+
+def halted(scene: Scene) -> Scene:
+    """A scene whose loop has halted at an issue with a damaged log, which nobody has told of yet."""
+    loop = scene.start(ONE_TASK)
+    run(scene.app, 1)
+    del scene.log.files(1).files["0002-run-started.yml"]
+    loops.halt(scene.app, loop.id, Halt("blocked", GREETING))
+    return scene
+
+
+def test_a_halt_at_a_silent_event_is_told_once(scene):
+    halted(scene)
+    for _ in range(2):
+        tell_halts(scene.app)
+    (comment,) = scene.comments()
+    assert comment.startswith("⏸️ loop halted — #1\n")
+    assert "Reason: events are missing or cannot be read: sequence 2" in comment
+    assert status_problems(comment) == ()
+
+
+def test_a_halt_at_an_event_that_posted_its_own_comment_is_not_told_again(scene):
+    loop = scene.start(MANUAL_TASK)
+    for step in (run, verify):
+        step(scene.app, 1)
+        deliver(scene.app, 1)
+    loops.halt(scene.app, loop.id, Halt("pending_acceptance", GREETING))
+    tell_halts(scene.app)
+    assert len(scene.comments()) == 1
+
+
+def test_a_loop_that_goes_on_tells_nothing(scene):
+    halted(scene)
+    loops.resume(scene.app, scene.loops.ids()[0])
+    tell_halts(scene.app)
+    assert scene.comments() == []
+
+
+def test_a_halt_that_was_answered_before_the_loop_went_on_is_not_told(scene):
+    loop = scene.start(MANUAL_TASK)
+    for step in (run, verify):
+        step(scene.app, 1)
+        deliver(scene.app, 1)
+    loops.halt(scene.app, loop.id, Halt("pending_acceptance", GREETING))
+    accept(scene.app, 1, Decider("ada"))
+    tell_halts(scene.app)
+    assert len(scene.comments()) == 1
+
+
+def test_a_halt_of_the_loop_itself_belongs_to_no_issue(scene):
+    loop = scene.start(ONE_TASK)
+    loops.halt(scene.app, loop.id, Halt("protocol_gap"))
+    tell_halts(scene.app)
+    assert scene.comments() == []
+
+
+def test_the_same_halt_after_going_on_without_an_event_is_not_told_again(scene):
+    halted(scene)
+    tell_halts(scene.app)
+    loop_id = scene.loops.ids()[0]
+    loops.resume(scene.app, loop_id)
+    loops.halt(scene.app, loop_id, Halt("blocked", GREETING))
+    tell_halts(scene.app)
+    assert len(scene.comments()) == 1
+
+
+def test_an_outage_is_said_and_what_is_due_comes_later(scene):
+    halted(scene)
+    scene.tracker.outage = "503"
+    tell_halts(scene.app)
+    assert "comment_post_failed: 503" in scene.notes.lines
+    scene.tracker.outage = None
+    tell_halts(scene.app)
+    assert len(scene.comments()) == 1

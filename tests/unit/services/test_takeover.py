@@ -1,0 +1,98 @@
+"""The lease of a loop that nobody drives: taken over when that is certain, else when a person confirms it (lease)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.decide import Halt
+from irontree.domain.state import Phase
+from irontree.errors import Busy
+from irontree.ports import LeftLease
+from irontree.services import loop as loops
+from irontree.services.answers import Answer
+from irontree.services.takeover import STALE_LEASE, clear_the_way
+from tests.support.world import ONE_TASK, Scene, nobody, prepared
+
+
+def other_loop(scene: Scene) -> loops.Loop:
+    """A loop over another document that was running when its process died."""
+    entity = scene.start(ONE_TASK).entity.model_copy(
+        update={"loop_id": "2026-04-21-0000-00ff00", "task_keys": ("another-task",), "resolved_query": "OTHER.md"}
+    )
+    return loops.start(scene.app, entity, "0" * 64)
+
+
+def stale(scene: Scene, loop_id: str = "2026-04-21-0000-00ff00") -> None:
+    scene.lease.other, scene.lease.is_old = LeftLease(loop_id, f"loop {loop_id}, process 7"), True
+
+
+def test_without_a_lease_of_others_the_way_is_clear(scene):
+    loop = scene.start(ONE_TASK)
+    assert clear_the_way(scene.app, loop.id) is None
+
+
+def test_a_stale_lease_of_another_tool_stops_the_loop_with_a_question(scene):
+    loop = scene.start(ONE_TASK)
+    stale(scene)
+    assert scene.drive(loop, nobody) == Halt("blocked", "greeting")
+    state = scene.state()
+    assert (state.phase, state.blocking_check, scene.lease.other is not None) == (Phase.BLOCKED, STALE_LEASE, True)
+    assert "stale loop lease detected" in scene.last().meta["reason"]
+    assert scene.loop_events(loop) == ["loop_started", "loop_halted"]
+
+
+def test_confirmed_it_is_taken_over_and_the_loop_goes_on_to_its_end(scene):
+    loop = scene.start(ONE_TASK)
+    stale(scene)
+    assert scene.drive(loop, prepared(Answer("go-on", "ada"))).reason == "goal_reached"
+    assert scene.lease.other is None
+    assert scene.state().done
+
+
+def test_the_previous_loop_is_halted_by_the_takeover(scene):
+    previous = other_loop(scene)
+    loop = scene.start(ONE_TASK)
+    stale(scene, previous.id)
+    scene.drive(loop, prepared(Answer("go-on", "ada")))
+    events = [record.event for record in scene.loops.read(previous.id).records]
+    assert [(event.event, getattr(event, "halt_reason", None)) for event in events] == [
+        *(("loop_started", None), ("loop_halted", "stale_takeover")),
+    ]
+    assert loops.read_loop(scene.app, previous.id).entity.status == "halted"
+
+
+def test_a_loop_that_was_taken_over_can_be_resumed(scene):
+    loop = scene.start(ONE_TASK)
+    loops.halt(scene.app, loop.id, Halt("stale_takeover"))
+    assert scene.drive(loop).reason == "goal_reached"
+    assert scene.loop_events(loop) == ["loop_started", "loop_halted", "loop_resumed", "loop_completed"]
+
+
+def test_what_a_dead_process_of_ours_left_of_another_loop_is_taken_over_unasked(scene):
+    previous = other_loop(scene)
+    loop = scene.start(ONE_TASK)
+    scene.lease.own = LeftLease(previous.id, f"loop {previous.id}, process 7")
+    assert scene.drive(loop).reason == "goal_reached"
+    assert loops.read_loop(scene.app, previous.id).entity.halt_reason == "stale_takeover"
+
+
+def test_what_it_left_of_the_same_loop_is_simply_gone_on_with(scene):
+    loop = scene.start(ONE_TASK)
+    scene.lease.own = LeftLease(loop.id, "process 7")
+    scene.drive(loop)
+    assert scene.loop_events(loop) == ["loop_started", "loop_completed"]
+
+
+def test_a_previous_loop_that_is_not_known_here_keeps_nothing_from_going_on(scene):
+    loop = scene.start(ONE_TASK)
+    stale(scene, "2020-01-01-0000-000000")
+    assert scene.drive(loop, prepared(Answer("go-on", "ada"))).reason == "goal_reached"
+    assert scene.loops.ids() == (loop.id,)
+
+
+def test_a_living_loop_of_another_tool_is_never_taken_over(scene):
+    loop = scene.start(ONE_TASK)
+    scene.lease.other = LeftLease("2026-04-21-0000-00ff00", "loop 2026-04-21-0000-00ff00, process 7")
+    with pytest.raises(Busy, match="another tool's loop is active"):
+        scene.drive(loop)
+    assert scene.events() == ["task_published"]

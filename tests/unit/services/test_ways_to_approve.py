@@ -1,0 +1,79 @@
+"""What the form of an issue shows and offers when the document behind it changed (ruling R7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.domain.state import Phase
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.approve import Choices, propose, ways_to_approve
+from irontree.services.forms import question_text
+from irontree.services.intake import special_choices
+from irontree.services.run import run
+from irontree.services.steps import next_step
+from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene
+
+WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
+
+
+def without_close(scene: Scene) -> str:
+    """Greeting and Close are published, and Close is no longer in the document; what to approve."""
+    scene.publish(WITH_CLOSE)
+    return propose(scene.app, scene.write(ONE_TASK)).name
+
+
+def test_the_form_of_an_issue_offers_to_keep_what_was_removed_and_does_so(scene):
+    """R7: not only where the document is approved as a whole."""
+    approval = without_close(scene)
+    run(scene.app, 2)
+    assert special_choices(scene.app, "reapproval_required", CLOSE) == ("approve-keep",)
+    shown = question_text(scene.app, next_step(scene.app, 2))
+    assert "**approve-keep**: approve; keep what was removed" in shown
+    assert "approve-reopen" not in shown
+    answer_issue(scene.app, 2, Answer("approve-keep", "ada", revision=approval))
+    assert scene.world.plans[CLOSE].kept == (CLOSE,)
+    assert scene.state(CLOSE).phase is Phase.READY
+
+
+@pytest.mark.parametrize("choice", ["approve-reopen", "approve; begin again what is done and changed"])
+def test_the_form_of_an_issue_offers_to_reopen_what_is_done_and_changed_and_does_so(scene, choice):
+    """R7; a terminal sends the name, a form in the browser the label."""
+    loop = scene.start(ONE_TASK)
+    assert scene.drive(loop).reason == "goal_reached"
+    scene.publish(WITH_CLOSE)
+    name = propose(scene.app, scene.write(WITH_CLOSE.replace("says hello", "greets").replace("closed", "shut"))).name
+    assert run(scene.app, 2).phase is Phase.STALE
+    assert special_choices(scene.app, "reapproval_required", CLOSE) == ("approve-reopen",)
+    answer_issue(scene.app, 2, Answer(choice, "ada", revision=name))
+    assert scene.state(GREETING).phase is Phase.READY
+    assert scene.events(GREETING) == ["task_published"]
+
+
+def test_where_nothing_was_there_before_only_the_plain_approval_is_offered(scene):
+    scene.publish(ONE_TASK)
+    scene.write(ONE_TASK.replace("says hello", "says good day"))
+    assert special_choices(scene.app, "reapproval_required", GREETING) == ()
+    assert special_choices(scene.app, "blocked", GREETING) == ()
+    scene.write("no headings")
+    assert special_choices(scene.app, "reapproval_required", GREETING) == ()
+
+
+def test_a_changed_document_is_summed_up_before_its_diff(scene):
+    """R7: what was added, removed and changed, and of that what."""
+    without_close(scene)
+    changed = ONE_TASK.replace("says hello `$ has greet.txt hello`", "greets `$ has greet.txt`")
+    scene.write(f"{changed}\n## Leave\n\n- [ ] it leaves (manual)\n")
+    run(scene.app, 2)
+    shown = question_text(scene.app, next_step(scene.app, 2))
+    summary, _, diff = shown.partition("```diff")
+    for line in ("added: “Leave”", "removed: “Close”", "criterion added: it greets", "command removed: has greet.txt"):
+        assert line in summary
+    assert "+## Leave" in diff
+
+
+def test_a_form_offers_only_what_makes_a_difference(scene):
+    """R7"""
+    assert ways_to_approve(propose(scene.app, scene.write(ONE_TASK))) == {}
+    without_close(scene)
+    ways = ways_to_approve(propose(scene.app, scene.root / "SPEC.md"))
+    assert list(ways.values()) == [Choices(keep_removed=True)]
