@@ -23,7 +23,7 @@ def rows() -> list[tuple[str, ...]]:
 
 
 @cache
-def tests_in(path: str) -> frozenset[str]:
+def names_in(path: str) -> frozenset[str]:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
@@ -42,4 +42,4 @@ def test_a_clause_names_code_that_is_there_and_tests_that_are_there(row):
     named = re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", proofs)
     assert named, "a test is named by its node id"
     for path, name in named:
-        assert name in tests_in(path), f"{path}::{name}"
+        assert name in names_in(path), f"{path}::{name}"
