@@ -106,7 +106,9 @@ def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[Finding]:
     where = f".mino/plans/{revision}.yml"
     if isinstance(plan, LogDamaged):
         yield Finding(where, plan.message, RESTORE)
-    elif (found := spec_revision(plan.source, plan.nodes)) != plan.spec_revision:
+        return
+    of_the_document = [node for node in plan.nodes if node.task_key not in plan.kept]
+    if (found := spec_revision(plan.source, of_the_document)) != plan.spec_revision:
         yield Finding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
 
 
