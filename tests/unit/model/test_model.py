@@ -12,14 +12,14 @@ from tests.unit.model.rules import Model
 
 SOAK = os.environ.get("SOAK") == "all"
 SETTINGS = hypothesis.settings(
-    max_examples=2000 if SOAK else 50,
-    stateful_step_count=60 if SOAK else 50,
-    derandomize=not SOAK,
-    deadline=None,
+    max_examples=1500 if SOAK else 60,
+    stateful_step_count=80 if SOAK else 40,
+    derandomize=not SOAK,  # the same steps each time, unless somebody goes looking
+    report_multiple_bugs=False,
     suppress_health_check=list(hypothesis.HealthCheck),
 )
 
 
-@pytest.mark.timeout(3 * 3600 if SOAK else 300)
+@pytest.mark.timeout(4 * 3600 if SOAK else 600)
 def test_every_promise_holds_whatever_people_and_the_world_do():
     run_state_machine_as_test(Model, settings=SETTINGS)
