@@ -88,7 +88,7 @@ class Model(RuleBasedStateMachine):
                 assert not fate.is_kind
                 return False
             except LogDamaged:
-                assert self.ledger.damaged or self.ledger.damaged_loops
+                assert self.ledger.damaged
                 return False
             return True
 
