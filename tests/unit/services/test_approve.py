@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.decide import Run
 from irontree.domain.halt import RULE
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
@@ -24,7 +23,7 @@ from irontree.services.forms import approval_text, question_text
 from irontree.services.intake import approve_again, authorise, authorise_stepwise
 from irontree.services.loop import Loop, replacement
 from irontree.services.overview import overview
-from irontree.services.publish import cut_short, publish
+from irontree.services.publish import publish
 from irontree.services.reconcile import reconcile
 from irontree.services.recovery import catch_up
 from irontree.services.run import run
@@ -248,19 +247,6 @@ def test_a_kept_task_stays_kept_at_the_next_approval(scene):
     with_check(scene)
     again = propose(scene.app, scene.root / "SPEC.md")
     assert approve(scene.app, again, again.revision, "ada").kept == (CLOSE,)
-
-
-def test_a_kept_task_waits_for_nobody_who_was_cancelled(scene):
-    last, close = (
-        "\n## Last\n\n- [ ] the last `$ has last.txt`\n",
-        "\n## Close\n\nDepends on: Last\n\n- [ ] closed (manual)\n",
-    )
-    scene.publish(f"{ONE_TASK}{last}{close}")
-    for text, choices in ((f"{ONE_TASK}{last}", Choices(keep_removed=True)), (ONE_TASK, Choices())):
-        proposal = propose(scene.app, scene.write(text), choices=choices)
-        publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
-    assert (scene.world.cancelled, next_step(scene.app, scene.number(CLOSE))) == ({"last"}, Run(CLOSE))
-    assert cut_short(scene.app, scene.world) == (), "what was approved of it is unchanged"
 
 
 def test_a_cancelled_task_that_comes_back_goes_on(scene):
