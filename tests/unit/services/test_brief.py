@@ -10,6 +10,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
+from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.steps import perform
@@ -146,6 +147,41 @@ def test_what_is_not_delivered_and_what_did_not_work_is_under_warnings(scene):
         "- promotion_failed: git refused the commit: too long a line",
         "- stage_label_sync_failed: 503",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "failed_step"), [(ONE_TASK, "publication"), (MANUAL_TASK, "checkup accept publication")]
+)
+def test_a_publication_that_failed_is_the_failure_context_until_it_succeeds(scene, text, failed_step):
+    """Outcome E, and the same at an acceptance: what is left to do is publication alone."""
+
+    def publish() -> None:
+        if text is ONE_TASK:
+            work(scene, Verify)
+        else:
+            with scene.driver.hold("answer"):
+                answer_issue(scene.app, 1, Answer("accept", "ada"))
+
+    scene.publish(text)
+    work(scene, Run, *([Verify] if text is MANUAL_TASK else []))
+    scene.repository.failures += [RemoteUnavailable("no route to the remote")] * 3
+    publish()
+    lines = brief(scene, 1)["Failure Context"].splitlines()
+    assert {f"- Failed Check: {failed_step}", "- Outcome: publication_failed", "- Attempt: 1 / 4"} <= set(lines)
+    assert f"- Verify Anchor SHA: {scene.state().commit}" in lines
+    assert "no route to the remote" in lines
+    publish()
+    assert brief(scene, 1)["Failure Context"] == "_(no failure so far)_"
+
+
+def test_the_halt_reason_is_in_the_brief_as_long_as_a_person_is_waited_for(scene):
+    """A mirror alone: the loop's own log has the last word."""
+    scene.publish(MANUAL_TASK)
+    work(scene, Run, Verify)
+    assert "- Halt Reason: pending_acceptance" in brief(scene, 1)["Workflow State"].splitlines()
+    with scene.driver.hold("answer"):
+        answer_issue(scene.app, 1, Answer("accept", "ada"))
+    assert "Halt Reason" not in brief(scene, 1)["Workflow State"]
 
 
 def test_an_agent_without_last_words_leaves_no_note(scene):
