@@ -174,6 +174,14 @@ def test_a_publication_that_failed_is_the_failure_context_until_it_succeeds(scen
     assert brief(scene, 1)["Failure Context"] == "_(no failure so far)_"
 
 
+def test_a_refused_commit_is_in_the_brief_with_what_git_said(scene):
+    scene.repository.hook = lambda _: "no sign-off"
+    scene.publish(ONE_TASK)
+    work(scene, Run)
+    lines = brief(scene, 1)["Failure Context"].splitlines()
+    assert {"- Failed Check: git commit", "- Verify Anchor SHA: none — commit refused", "no sign-off"} <= set(lines)
+
+
 def test_the_halt_reason_is_in_the_brief_as_long_as_a_person_is_waited_for(scene):
     """A mirror alone: the loop's own log has the last word."""
     scene.publish(MANUAL_TASK)
