@@ -13,6 +13,7 @@ from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.plan import Plan
 from irontree.services import loop as loops
 from irontree.services.approve import approve, propose
+from irontree.services.loop_choice import loop_for
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM
 
@@ -44,7 +45,7 @@ def lay_out_log(folder: Path, issues: int) -> App:
     for number, node in enumerate(plan.nodes, start=1):
         _write_stream(Layout(app.repository.root).stream(number), _history(plan, node.task_key, number))
     app.repository.mark_history()
-    loops.complete(app, loops.loop_for(app, plan, document.name).id)
+    loops.complete(app, loop_for(app, plan, document.name).id)
     return app
 
 

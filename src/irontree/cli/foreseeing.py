@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.context import Context
+from irontree.cli.exit_codes import OK
 from irontree.domain.decide import Aggregate, Decision, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.forecast import Foreseen
 from irontree.domain.halt import RULE
+from irontree.domain.plan import ExecutionPolicy, PlanNode
+from irontree.services.forecast import foresee_loop, foresee_plan
+from irontree.services.loop import Loop
+from irontree.services.world import read_world
 
 _STEPS: Final = {
     Recover: "recover",
@@ -18,6 +25,23 @@ _STEPS: Final = {
     Aggregate: "aggregate",
     Halt: "asks you",
 }
+
+
+def show_plan_ahead(context: Context, app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> int:
+    """Show what a loop over *tasks*, each with the settings it is approved with, would do."""
+    found = foresee_plan(app, tasks, budget)
+    return _show(context, found, {node.task_key: node.title for node, _ in tasks})
+
+
+def show_loop_ahead(context: Context, app: App, loop: Loop) -> int:
+    """Show what a loop that is there would do from here."""
+    nodes = read_world(app).nodes
+    return _show(context, foresee_loop(app, loop), {key: node.title for key, node in nodes.items()})
+
+
+def _show(context: Context, found: Sequence[Foreseen], titles: Mapping[str, str]) -> int:
+    context.console.show(lambda: as_json(found), blocks(found, titles))
+    return OK
 
 
 def as_json(found: Sequence[Foreseen]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from irontree.cli.approving import ask_for_approval, show_markdown
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
+from irontree.cli.foreseeing import show_plan_ahead
 from irontree.cli.parser import UsageError
 from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.plan import Plan
@@ -25,7 +26,7 @@ WAIT_SECONDS = 10
 def adopt_one(context: Context, app: App, number: int) -> int:
     """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`)."""
     options = context.options
-    if options.plan or options.approve or options.answer or options.stepwise or options.detach:
+    if options.plan or options.what_if or options.approve or options.answer or options.stepwise or options.detach:
         raise UsageError(f"adopt takes issue-{number} in and stops there: for a plan or an approval, type '#{number}'")
     with app.driver.hold(f"issue-{number}, adopt", wait_seconds=WAIT_SECONDS):
         plan = adopt(app, number)
@@ -47,9 +48,13 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
 def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prepared: Sequence[Prepared]) -> int:
     """Resolve once, show it, have it approved, and follow its loop (protocol, Intent Resolution)."""
     options = context.options
-    resolved = resolve(app, intent, " ".join(options.intent), touch_nothing=options.plan)
+    looks_only = options.plan or options.what_if
+    resolved = resolve(app, intent, " ".join(options.intent), touch_nothing=looks_only)
     if options.plan:
         return _show_plan(context, app, resolved)
+    if options.what_if:
+        pairs = [(member.node, member.plan.policy) for member in resolved.members]
+        return show_plan_ahead(context, app, pairs, resolved.budget)
     refuse_unknown(prepared, {member.node.task_key: member.number for member in resolved.members})
     if options.stepwise:
         return _stepwise(context, app, resolved)

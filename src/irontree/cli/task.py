@@ -13,6 +13,7 @@ from irontree.cli.approving import ask_for_approval, show_markdown
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
+from irontree.cli.foreseeing import show_loop_ahead, show_plan_ahead
 from irontree.cli.issues import adopt_one, take_in_issues
 from irontree.cli.parser import UsageError
 from irontree.domain.graph import Graph
@@ -20,7 +21,7 @@ from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, Res
 from irontree.errors import NotEligible
 from irontree.services import loop as loops
 from irontree.services.approval import approval_text
-from irontree.services.approve import Choices, Proposal, propose
+from irontree.services.approve import Choices, Proposal, planned, propose
 from irontree.services.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
 
@@ -34,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip KEY|cancel]",
     )
     parser.add_argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing")
-    parser.add_argument("--json", action="store_true", help="with --plan: the machine form")
+    parser.add_argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing")
+    parser.add_argument("--json", action="store_true", help="with --plan or --what-if: the machine form")
     parser.add_argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
     parser.add_argument(
         "--answer",
@@ -77,13 +79,17 @@ def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prep
     proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
     if options.plan:
         return _show_plan(context, app, proposal)
+    if options.what_if:
+        return show_plan_ahead(context, app, [(node, proposal.policy) for node in planned(proposal)], proposal.budget)
     refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
     return approve_and_drive(context, app, proposal, prepared)
 
 
 def _require_fit(options: argparse.Namespace) -> None:
-    if options.json and not options.plan:
-        raise UsageError("--json goes with --plan")
+    if options.json and not (options.plan or options.what_if):
+        raise UsageError("--json goes with --plan or --what-if")
+    if options.what_if and options.plan:
+        raise UsageError("--plan shows what would be approved, --what-if what would follow: leave one of them out")
     if options.stepwise and options.detach:
         raise UsageError("--stepwise starts nothing that could be left to a worker: leave --detach out")
     if options.answer and (options.stepwise or options.detach):
@@ -107,6 +113,8 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
 def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
     """Go on with a halted loop, with all of it or without one task, or end it (protocol, Halt Semantics)."""
     loop = loops.require_open(loops.read_loop(app, intent.loop_id))
+    if context.options.what_if:
+        return _show_loop_ahead(context, app, loop, intent)
     if intent.action == "cancel":
         return _cancel(context, app, loop.id)
     refuse_unknown(prepared, _numbers(app, loop.keys))
@@ -116,6 +124,12 @@ def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[P
             app.repository.back_up()
             context.console.write(f"Skipped: {', '.join(skipped)}\n")
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
+
+
+def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: ResumeLoop) -> int:
+    if intent.action != "continue":
+        raise UsageError(f"--what-if looks at a loop that goes on: leave {intent.action} out")
+    return show_loop_ahead(context, app, loop)
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -17,11 +17,10 @@ from irontree.services.publish import is_changed, publication_order
 from irontree.services.world import World, read_world
 
 
-def foresee_plan(
-    app: App, nodes: Sequence[PlanNode], policies: Mapping[str, ExecutionPolicy], budget: int
-) -> tuple[Foreseen, ...]:
-    """The decisions of a new loop over *nodes*, approved with *policies* (by key), each issue made or taken in."""
-    world = read_world(app)
+def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> tuple[Foreseen, ...]:
+    """The decisions of a new loop over *tasks*, each approved with these settings, its issue made or taken in."""
+    world, nodes = read_world(app), [node for node, _ in tasks]
+    judged = {node.task_key for node, policy in tasks if needs_person(node, policy)}
     free = count(1 + max((state.issue_number for state in world.states.values()), default=0))
     approved = {node.task_key: _approved(app, world, node, free) for node in publication_order(nodes)}
     children: dict[str, tuple[str, ...]] = {}
@@ -35,7 +34,7 @@ def foresee_plan(
         children={**world.children, **children},
         budget_left=budget,
     )
-    return tuple(forecast(scope, lambda key: needs_person(scope.nodes[key], policies[key])))
+    return tuple(forecast(scope, judged.__contains__))
 
 
 def foresee_loop(app: App, loop: Loop) -> tuple[Foreseen, ...]:

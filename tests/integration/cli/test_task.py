@@ -253,3 +253,27 @@ def test_another_way_to_resume_is_refused_and_the_loop_stays_as_it_is(shell, loo
     assert refused.code == 1
     assert said in refused.err
     assert everything(shell.root) == before
+
+
+# --- --what-if ----------------------------------------------------------------------------------------------
+
+
+def test_what_if_names_every_step_and_who_is_asked_and_touches_nothing(shell):
+    before = sorted((shell.root / ".mino").rglob("*.yml"))
+    typed = shell("task", "SPEC.md", "--what-if")
+    assert typed.code == 0, typed.err
+    assert "If every attempt passes, you are asked once, and it ends with: The goal is reached." in typed.out
+    steps = shell("task", "SPEC.md", "--what-if", "--json").data
+    assert [step["step"] for step in steps["steps"]] == [
+        *("run", "verify", "finalize"),
+        *("run", "verify", "asks you", "finalize"),
+        *("aggregate", "finalize"),
+    ]
+    assert steps["ends_with"] == "goal_reached"
+    assert sorted((shell.root / ".mino").rglob("*.yml")) == before
+
+
+def test_what_if_and_plan_are_two_questions(shell):
+    typed = shell("task", "SPEC.md", "--what-if", "--plan")
+    assert typed.code == 2
+    assert "leave one of them out" in typed.err

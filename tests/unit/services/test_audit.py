@@ -160,4 +160,4 @@ def test_a_file_that_was_backed_up_and_is_gone_is_named_with_how_to_get_it_back(
     lost.unlink()
     finding = next(item for item in audit(scene.app) if "is gone" in item.what)
     assert finding.where == ".mino/events/issue-1/0005-checkup-done.yml"
-    assert "git show" in finding.remedy
+    assert finding.remedy == "irontree init --from-backup"
