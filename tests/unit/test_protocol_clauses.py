@@ -16,7 +16,7 @@ SECTION = (
 COLUMNS = ("Clause", "Lives in", "Proved by", "Deviation, and why")
 LINE = re.compile(r"^\|(.+)\|$", re.MULTILINE)
 CODE = re.compile(r"`([\w/.-]+)`")
-NODE_ID = re.compile(r"`(tests/[\w/.-]+\.py)::(test_\w+)`")
+NODE_ID = re.compile(r"`(tests/[\w/.-]+\.py)::((?:Test\w+::)?test_\w+)`")
 # The protocol's own headings; the contract's chapters follow.
 PROTOCOL = """Concept and core loop|Phase 1: Document Intake|Phase 2: Publish|Phase 3: Readiness Gate|Execution Lock|
 Phase 4: Execution|Phase 5: Validation|Verify Anchor|Verification Report|Promotion to Project Docs|
@@ -39,9 +39,16 @@ def rows() -> list[tuple[str, ...]]:
 
 
 @cache
-def functions_in(path: str) -> frozenset[str]:
+def node_ids_in(path: str) -> frozenset[str]:
+    """What pytest calls the tests of that file, behind the file's name."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    methods = [f"{known.name}::{name}" for known in classes for name in functions(known.body)]
+    return frozenset([*functions(tree.body), *methods])
+
+
+def functions(body: list[ast.stmt]) -> list[str]:
+    return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def test_every_chapter_has_its_table():
@@ -73,4 +80,4 @@ def test_a_clause_names_code_that_is_there_and_tests_that_are_there(row: tuple[s
     assert paths, "code is named by its path"
     assert [path for path in paths if not (ROOT / path).is_file()] == []
     assert len(named) == proofs.count("`") / 2 > 0, "a test is named by its node id"
-    assert [f"{path}::{name}" for path, name in named if name not in functions_in(path)] == []
+    assert [f"{path}::{name}" for path, name in named if name not in node_ids_in(path)] == []

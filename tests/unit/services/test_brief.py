@@ -10,9 +10,11 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
-from irontree.errors import RemoteUnavailable
+from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.reconcile import reconcile
+from irontree.services.run import run
 from irontree.services.steps import perform
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
@@ -127,6 +129,21 @@ def test_what_has_happened_is_in_every_section_that_it_concerns(lived):
 )
 def test_the_sections_say_what_the_log_says(lived, section, line):
     assert line in lived[section].splitlines()
+
+
+def test_what_somebody_writes_into_a_brief_decides_nothing(scene):
+    """It is made from plan and log, and never read back."""
+    scene.publish(DETAILED)
+    number = scene.number()
+    waits = scene.projections.read_brief(number)
+    lie = waits.replace("- Depends On: base", "- Depends On: none").replace(
+        "Current Stage: definition", "Current Stage: done"
+    )
+    scene.projections.write_brief(number, lie)
+    with pytest.raises(NotEligible, match="depends on base, not done yet"):
+        run(scene.app, number)
+    reconcile(scene.app)
+    assert scene.projections.read_brief(number) == waits != lie
 
 
 def test_notes_in_the_documents_are_named(scene):
