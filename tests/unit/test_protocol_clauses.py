@@ -1,4 +1,4 @@
-"""The table of clauses in docs/protocol.md: each names the code that holds it and tests that exist."""
+"""The tables of clauses in docs/protocol.md: each row names the code that holds the clause and tests that exist."""
 
 from __future__ import annotations
 
@@ -10,36 +10,74 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-HEADINGS = ("Clause", "Lives in", "Proved by", "Deviation, and why")
-ROW = re.compile(r"^\|(.+)\|$", re.MULTILINE)
+SECTION = (
+    (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").partition("\n## Clauses\n")[2].partition("\n## ")[0]
+)
+COLUMNS = ("Clause", "Lives in", "Proved by", "Deviation, and why")
+LINE = re.compile(r"^\|(.+)\|$", re.MULTILINE)
+CODE = re.compile(r"`([\w/.-]+)`")
+NODE_ID = re.compile(r"`(tests/[\w/.-]+\.py)::((?:Test\w+::)?test_\w+)`")
+# The protocol's own headings; the contract's chapters follow.
+PROTOCOL = """Concept and core loop|Phase 1: Document Intake|Phase 2: Publish|Phase 3: Readiness Gate|Execution Lock|
+Phase 4: Execution|Phase 5: Validation|Verify Anchor|Verification Report|Promotion to Project Docs|
+Phase 6: Acceptance Or Aggregation|Source Of Truth|External Events|Event Recording & Comment Policy|
+Multi-Agent Git Hygiene|Adopting Existing Issues|Re-adoption|Stage Label Lifecycle|Brief Standardization|DAG Rules|
+Required Capabilities|Execution Modes|Goal|Halt Conditions|Decision Function|Loop Budget|Loop Entity|Active Lease|
+Invariants|Slim Comment Invariant|Comment Classes|Reply Dispatch"""
+CONTRACT = "fields and enums|event file|loop events|brief|identity|configuration|intents of task|run|verify|checkup"
+CASES = (
+    *("1.2", "2.1", "2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "4.1", "4.2", "4.3", "4.4", "5.1", "5.2", "5.3"),
+    *("6.1", "6.2", "7.1", "7.2", "7.3", "9.1", "9.2", "9.3", "9.4", "9.5", "10.1"),
+    *("11.1", "11.2", "11.3", "11.4", "11.5", "11.6", "11.7"),
+)
 
 
 def rows() -> list[tuple[str, ...]]:
-    """The cells of every row of every clause table."""
-    section = TEXT.partition("\n## Clauses\n")[2].partition("\n## ")[0]
-    cells = [tuple(cell.strip() for cell in row.replace(r"\|", "¦").split("|")) for row in ROW.findall(section)]
-    return [row for row in cells if row != HEADINGS and not set("".join(row)) <= set("-: ")]
+    """The cells of every row of every table."""
+    cells = [tuple(cell.strip() for cell in line.replace(r"\|", "¦").split("|")) for line in LINE.findall(SECTION)]
+    return [row for row in cells if row != COLUMNS and not set("".join(row)) <= set("-: ")]
 
 
 @cache
-def names_in(path: str) -> frozenset[str]:
+def node_ids_in(path: str) -> frozenset[str]:
+    """What pytest calls the tests of that file, behind the file's name."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    methods = [f"{known.name}::{name}" for known in classes for name in functions(known.body)]
+    return frozenset([*functions(tree.body), *methods])
 
 
-def test_there_is_a_row_for_each_section_of_the_protocol():
-    assert len(rows()) >= 80
+def functions(body: list[ast.stmt]) -> list[str]:
+    return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_every_chapter_has_its_table():
+    wanted = [heading.strip() for heading in PROTOCOL.split("|")] + [
+        f"Contract: {name}" for name in CONTRACT.split("|")
+    ]
+    assert re.findall(r"^### (.+)$", SECTION, re.MULTILINE) == [*wanted, "Contract: acceptance cases"]
+    assert SECTION.count(f"| {' | '.join(COLUMNS)} |") == len(wanted) + 1
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_acceptance_case_has_a_row_and_a_test_under_its_number(case: str):
+    [row] = [row for row in rows() if row[0].startswith(f"TC-{case}:")]
+    assert f"::test_tc_{case.replace('.', '_')}_" in row[2]
+
+
+def test_no_clause_stands_twice_in_a_chapter():
+    for chapter in SECTION.split("\n### ")[1:]:
+        clauses = [line.split("|")[0].strip() for line in LINE.findall(chapter)]
+        assert len(set(clauses)) == len(clauses), chapter.partition("\n")[0]
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:60])
-def test_a_clause_names_code_that_is_there_and_tests_that_are_there(row):
-    assert len(row) == len(HEADINGS)
+def test_a_clause_names_code_that_is_there_and_tests_that_are_there(row: tuple[str, ...]):
+    assert len(row) == len(COLUMNS)
     assert all(row), "no cell is empty: a clause without deviation says `none`"
     _, lives_in, proofs, _ = row
-    for path in re.findall(r"`([\w/.]+\.(?:py|j2|md))`", lives_in):
-        assert (ROOT / path).exists(), path
-    named = re.findall(r"`(tests/[\w/.]+\.py)::(\w+)`", proofs)
-    assert named, "a test is named by its node id"
-    for path, name in named:
-        assert name in names_in(path), f"{path}::{name}"
+    paths, named = CODE.findall(lives_in), NODE_ID.findall(proofs)
+    assert paths, "code is named by its path"
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+    assert len(named) == proofs.count("`") / 2 > 0, "a test is named by its node id"
+    assert [f"{path}::{name}" for path, name in named if name not in node_ids_in(path)] == []

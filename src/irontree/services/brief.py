@@ -15,7 +15,7 @@ from irontree.domain.verdict import commands_for, coverage
 from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.deliver import close_on_done
-from irontree.services.history import failure_of, last_of, time_of
+from irontree.services.history import failure_of, last_of, publication_failure_of, time_of
 from irontree.services.overview import title_of
 from irontree.services.report import check_defining, warnings_of, write_report
 from irontree.services.views import (
@@ -66,7 +66,7 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         halt_reason=rule.reason if rule else None,
         manual_close=_manual_close(app, world, state, stream),
         acceptance=_acceptance(stream, state),
-        failure=failure_of(app, stream, state),
+        failure=publication_failure_of(stream) or failure_of(app, stream, state),
         external=_external(app, stream, state),
         execution=_execution(app, stream, state, plan),
         report_path=state.report_path,

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.ports import Stream
 from irontree.services.views import FailureView
+
+_NOT_PUBLISHED: Final = {
+    "verify_publication_failed": "publication",
+    "checkup_accept_publication_failed": "checkup accept publication",
+}
+"""Events after which only publication is left, and what the brief calls what failed."""
 
 
 def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
@@ -38,6 +46,27 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         captured_at=time_of(record),
         output=check.output if check else str(record.meta.get("output", "")),
         note=note,
+    )
+
+
+def publication_failure_of(stream: Stream) -> FailureView | None:
+    """Why the newest verification or acceptance could not be published; None if it is not that which is left to do.
+
+    The next attempt is never told: its code is fine (contract, outcome E).
+    """
+    record = stream.records[-1] if stream.records else None
+    if record is None or record.event.event not in _NOT_PUBLISHED:
+        return None
+    event = record.event
+    verified = last_of(stream, "verify_publication_failed", "verify_pending_acceptance")
+    return FailureView(
+        failed_check=_NOT_PUBLISHED[event.event],
+        anchor=getattr(verified.event, "verify_anchor_sha", None) if verified else None,
+        attempt=event.attempt_count,
+        attempts=1 + event.max_retry_count,
+        outcome="publication_failed",
+        captured_at=time_of(record),
+        output=str(record.meta.get("reason", "")),
     )
 
 

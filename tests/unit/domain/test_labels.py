@@ -6,6 +6,7 @@ import pytest
 
 from irontree.domain.labels import (
     ADOPTED,
+    COLORS,
     MANAGED,
     NEEDS_BREAKDOWN,
     PENDING,
@@ -66,6 +67,18 @@ def test_an_approval_in_mid_work_puts_the_labels_back(phase):
 
 def test_going_on_after_a_block_puts_pending_back():
     assert PENDING in labels_for(after(*PATHS[Phase.PENDING], BLOCKED, RESUMED))
+
+
+def test_the_seven_labels_have_the_contracts_colours():
+    assert COLORS == {
+        "iron-tree:adopted": "0E8A16",
+        "iron-tree:needs-breakdown": "D93F0B",
+        "stage:task": "FBCA04",
+        "stage:run": "1D76DB",
+        "stage:verify": "5319E7",
+        "stage:done": "0E8A16",
+        "pending-acceptance": "FBCA04",
+    }
 
 
 def test_exactly_the_labels_that_follow_the_state_are_managed():

@@ -10,8 +10,11 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
+from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.reconcile import reconcile
+from irontree.services.run import run
 from irontree.services.steps import perform
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
@@ -128,6 +131,21 @@ def test_the_sections_say_what_the_log_says(lived, section, line):
     assert line in lived[section].splitlines()
 
 
+def test_what_somebody_writes_into_a_brief_decides_nothing(scene):
+    """It is made from plan and log, and never read back."""
+    scene.publish(DETAILED)
+    number = scene.number()
+    waits = scene.projections.read_brief(number)
+    lie = waits.replace("- Depends On: base", "- Depends On: none").replace(
+        "Current Stage: definition", "Current Stage: done"
+    )
+    scene.projections.write_brief(number, lie)
+    with pytest.raises(NotEligible, match="depends on base, not done yet"):
+        run(scene.app, number)
+    reconcile(scene.app)
+    assert scene.projections.read_brief(number) == waits != lie
+
+
 def test_notes_in_the_documents_are_named(scene):
     scene.policy = scene.policy.model_copy(update={"promotion": PromotionPolicy(mode="always")})
     scene.publish(ONE_TASK)
@@ -146,6 +164,49 @@ def test_what_is_not_delivered_and_what_did_not_work_is_under_warnings(scene):
         "- promotion_failed: git refused the commit: too long a line",
         "- stage_label_sync_failed: 503",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "failed_step"), [(ONE_TASK, "publication"), (MANUAL_TASK, "checkup accept publication")]
+)
+def test_a_publication_that_failed_is_the_failure_context_until_it_succeeds(scene, text, failed_step):
+    """Outcome E, and the same at an acceptance: what is left to do is publication alone."""
+
+    def publish() -> None:
+        if text is ONE_TASK:
+            work(scene, Verify)
+        else:
+            with scene.driver.hold("answer"):
+                answer_issue(scene.app, 1, Answer("accept", "ada"))
+
+    scene.publish(text)
+    work(scene, Run, *([Verify] if text is MANUAL_TASK else []))
+    scene.repository.failures += [RemoteUnavailable("no route to the remote")] * 3
+    publish()
+    lines = brief(scene, 1)["Failure Context"].splitlines()
+    assert {f"- Failed Check: {failed_step}", "- Outcome: publication_failed", "- Attempt: 1 / 4"} <= set(lines)
+    assert f"- Verify Anchor SHA: {scene.state().commit}" in lines
+    assert "no route to the remote" in lines
+    publish()
+    assert brief(scene, 1)["Failure Context"] == "_(no failure so far)_"
+
+
+def test_a_refused_commit_is_in_the_brief_with_what_git_said(scene):
+    scene.repository.hook = lambda _: "no sign-off"
+    scene.publish(ONE_TASK)
+    work(scene, Run)
+    lines = brief(scene, 1)["Failure Context"].splitlines()
+    assert {"- Failed Check: git commit", "- Verify Anchor SHA: none — commit refused", "no sign-off"} <= set(lines)
+
+
+def test_the_halt_reason_is_in_the_brief_as_long_as_a_person_is_waited_for(scene):
+    """A mirror alone: the loop's own log has the last word."""
+    scene.publish(MANUAL_TASK)
+    work(scene, Run, Verify)
+    assert "- Halt Reason: pending_acceptance" in brief(scene, 1)["Workflow State"].splitlines()
+    with scene.driver.hold("answer"):
+        answer_issue(scene.app, 1, Answer("accept", "ada"))
+    assert "Halt Reason" not in brief(scene, 1)["Workflow State"]
 
 
 def test_an_agent_without_last_words_leaves_no_note(scene):

@@ -239,6 +239,17 @@ def test_skipping_cancels_dependents_and_composite_ancestors_and_the_rest_goes_o
     assert scene.events(ONE) == ["task_published"]
 
 
+def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by_task(scene):
+    loop = scene.start()
+    assert scene.drive(loop, prepared(Answer("skip", "ada"))) == Halt("goal_reached")
+    events = [record.event for record in scene.loops.read(loop.id).records]
+    assert [event.event for event in events] == [
+        *("loop_started", "loop_halted", *["loop_cancelled"] * 3, "loop_resumed", "loop_completed"),
+    ]
+    cancelled = [(event.cancellation_scope, event.task_key) for event in events[2:5]]
+    assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
+
+
 def test_what_is_done_is_not_cancelled(scene):
     loop = scene.start()
     scene.drive(loop, nobody)

@@ -254,6 +254,18 @@ def test_an_approved_set_is_one_loop_over_exactly_its_tasks(two):
     assert two.drive(loop).reason == "goal_reached"
 
 
+def test_what_is_adopted_while_the_loop_runs_is_not_in_it(two):
+    """The set is frozen when it is approved: a loop never asks the query again."""
+    for number in (1, 2):
+        two.forge("us").set_labels(number, add=[ADOPTED])
+    loop = authorise_issues(two.app, resolved(two), "ada")
+    later = write(two, "Later")
+    two.forge("us").set_labels(later, add=[ADOPTED])
+    assert two.drive(loop).reason == "goal_reached"
+    assert read_loop(two.app, loop.id).entity.task_keys == (GREETING, CLOSE)
+    assert two.log.streams() == (1, 2)
+
+
 def test_one_issue_alone_is_a_loop_with_the_goal_of_one_task(two):
     assert authorise(two, 1).entity.goal_kind == "task_done"
 

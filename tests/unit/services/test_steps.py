@@ -183,6 +183,14 @@ def test_a_loop_halted_at_an_issue_asks_nothing_itself(scene):
 # --- performing ----------------------------------------------------------------------------------------
 
 
+def test_a_single_step_never_takes_the_lease_of_a_loop(scene):
+    scene.publish(ONE_TASK)
+    held = []
+    scene.agent = ScriptedAgent(lambda _: held.append(scene.lease.holder()))
+    perform(scene.app, Run(GREETING))
+    assert held == [None]
+
+
 def test_of_two_drivers_one_is_told_who_is_busy(scene):
     scene.publish(ONE_TASK)
     with scene.driver.hold("issue-9, run"), pytest.raises(Busy, match="issue-9, run"):

@@ -101,6 +101,13 @@ def test_nothing_is_published_of_what_failed(scene):
     assert scene.repository.remote["main"] == before
 
 
+def test_a_failure_that_is_tried_again_writes_no_report(scene):
+    """Its context goes into the brief and to the next attempt."""
+    committed(scene, greet_txt="bye")
+    assert verify(scene.app, 1).report_path is None
+    assert not [path for path in scene.projections.texts if path.name == "report.md"]
+
+
 def test_verifying_the_same_commit_again_runs_its_failed_checks_again(scene):
     """Somebody put the machine right; the stored failure must not speak for ever."""
     scene.policy = retries(scene.policy, 0)

@@ -181,6 +181,19 @@ def test_the_lease_file_has_the_contract_s_keys_and_a_heartbeat(layout, lease_fi
     )
 
 
+def test_whoever_reads_a_lock_file_sees_one_whole_state_of_it(layout, lease_file, clock):
+    """It is written under another name and renamed: an open file keeps what it had."""
+    layout.loops.mkdir()
+    lease_file.write(LOOP_ID)
+    before = layout.active_lock.read_text()
+    with layout.active_lock.open() as reader:
+        clock.advance(minutes=1)
+        lease_file.heartbeat()
+        assert reader.read() == before
+    assert layout.active_lock.read_text() != before
+    assert [path.name for path in layout.loops.iterdir()] == ["active.lock"]
+
+
 def test_no_heart_beats_for_a_lease_that_is_gone_or_another_s(layout, lease_file):
     layout.loops.mkdir()
     lease_file.heartbeat()
