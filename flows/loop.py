@@ -26,7 +26,7 @@ from irontree.flows.lifecycle.taking_up import have_asking, put_in_order
 from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, answer_loop
-from irontree.services.delivery.halted import tell_halts
+from irontree.services.delivery.halted import tell_halts_if_free
 from irontree.services.execution.steps import Question, question_about, question_of_loop, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.takeover import clear_the_way
@@ -38,6 +38,9 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 CANCELLED = "was cancelled in Prefect"
 ENDS_WITHOUT_PROGRESS = 3
 """How often an issue's run may end without a new event before the loop gives up on it."""
+HALTED = "Halted"
+TELL_WITHIN = 30.0
+"""Seconds for which a loop that halted waits to tell so on the forge. Its question is open by then, its lease free."""
 
 
 @flow(name="loop", flow_run_name="loop {loop_id}", retries=0, persist_result=False)
@@ -58,6 +61,8 @@ async def loop(repository: str, loop_id: str) -> State[None]:
                 ending = await _drive_with_lease(app, loop_id)
             except Busy as error:
                 return Completed(name="Busy", message=". ".join(filter(None, (in_words(error), late))))
+            if ending and ending.name == HALTED:
+                await asyncio.to_thread(tell_halts_if_free, app, f"loop {loop_id}, halted", wait_seconds=TELL_WITHIN)
             if ending:
                 return ending
 
@@ -161,20 +166,28 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     if _stopped_elsewhere(app, loop_id, decision):
         loops.resume(app, loop_id)
     if decision.reason == "goal_reached":
-        loops.complete(app, loop_id)
-        emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
-        app.repository.back_up()
-        return Completed(name="Goal reached", message="every task in scope is done")
+        return _reach_goal(app, loop_id)
     loops.halt(app, loop_id, decision)
     emit("loop_halted", workspace_id=app.repository.id, payload={"loop_id": loop_id, "reason": decision.reason})
-    with app.driver.hold(f"loop {loop_id}, halted", wait_seconds=WAIT_FOR_DRIVER):
-        tell_halts(app)
+    ending = _have_asked(app, loop_id, decision)
     app.repository.back_up()
+    return ending
+
+
+def _reach_goal(app: App, loop_id: str) -> State[None]:
+    loops.complete(app, loop_id)
+    emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
+    app.repository.back_up()
+    return Completed(name="Goal reached", message="every task in scope is done")
+
+
+def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
+    """Have the issue's run ask, and say where; None where the question is the loop's own."""
     if decision.task_key is None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
     run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(name="Halted", message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
+    return Completed(name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

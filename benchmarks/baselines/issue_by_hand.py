@@ -21,7 +21,7 @@ EVENT_BYTES, LOOP_BYTES, ISSUE_BYTES, RESULTS_BYTES = 670, 750, 640, 480
 _QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")
 _DURABLY = ("-c", "core.fsync=committed,reference")
 _FETCH = (*_DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
-_KEPT = (".mino/plans", ".mino/events", ".mino/loops")
+_KEPT = (".mino/plans", ".mino/events", ".mino/loops", ".mino/forge")
 
 
 @dataclass(frozen=True)

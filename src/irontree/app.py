@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from irontree.domain.adoption import COMPOSITE_THRESHOLD
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
 from irontree.domain.values import CloseOnDone, Mode
 from irontree.ports import (
@@ -47,7 +48,7 @@ class Preferences:
 
     close_on_done: CloseOnDone | None = None
     """None: bug -> manual, everything else -> auto (contract)."""
-    composite_threshold: int = 3
+    composite_threshold: int = COMPOSITE_THRESHOLD
     """An issue with more open checkboxes is not adopted (ruling R16)."""
     reply: Mode = "auto"
     """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""

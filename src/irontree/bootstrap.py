@@ -27,7 +27,7 @@ from irontree.processes import Children
 from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.deliveries import FileDeliveries
-from irontree.store.event_log import FileEventLog
+from irontree.store.event_log import FileEventLog, stream_folders
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
@@ -177,6 +177,7 @@ def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
     settings = ForgeSettings(
         folder=layout.state / "forge",
         account=repository.user_name() or "irontree",
+        taken=lambda: stream_folders(layout.events),
         clock=SystemClock(),
         read_mapping=read_mapping,
         write_mapping=write_mapping,

@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from irontree.domain.adoption import COMPOSITE_THRESHOLD
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -118,7 +119,8 @@ class Issue(Section):
         description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
     )
     composite_threshold: Count = Field(
-        default=3, description="An issue with more open checkboxes than this is not adopted: it has to be split first."
+        default=COMPOSITE_THRESHOLD,
+        description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
     )
 
 
@@ -326,11 +328,14 @@ def _parsed(data: bytes | str, name: str) -> Any:
 
 def _validated(document: Any, name: str) -> Config:
     try:
-        return Config.model_validate(document)
+        config = Config.model_validate(document)
     except ValidationError as error:
         found = error.errors(include_url=False)
         lines = [f"{name}, line {_line(document, item['loc'])}: {_what(item)}" for item in found]
         raise ConfigRefused("\n".join(lines), remedy="`irontree config schema` lists every key") from error
+    if "\\u0000" in config.model_dump_json():
+        raise ConfigRefused(f"{name}: a value holds a NUL character", remedy="no command and no path can have one")
+    return config
 
 
 # What pydantic calls these is Python; the reader of the message writes YAML.

@@ -8,6 +8,7 @@
     │   ├── ApprovalRefused            the approval does not fit what would be done
     │   ├── AnswerRefused              wrong, stale, early or second answer to a question
     │   ├── NotEligible                this step is not legal for this issue now
+    │   │   └── NeedsBreakdown         the issue is composite, and has to be split first
     │   ├── Busy                       somebody else holds the lock
     │   └── ConfigRefused              .mino/config.yml does not say what it must
     ├── EnvironmentRefused             the machine or the repository is not ready (git, disk, tools)
@@ -64,6 +65,14 @@ class AnswerRefused(Refused):
 
 class NotEligible(Refused):
     """The step is not legal for the issue in its present state."""
+
+
+class NeedsBreakdown(NotEligible):
+    """Issue *number* is composite: it has to be split before it can be worked on."""
+
+    def __init__(self, message: str, *, number: int, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.number = number
 
 
 class Busy(Refused):

@@ -36,7 +36,9 @@ def test_a_cursor_saved_later_takes_the_place_of_the_earlier(deliveries):
 
 
 def test_what_was_noticed_outside_stays_with_the_cursor(deliveries):
-    cursor = DeliveryCursor(3, closed=True, text="00123456", noticed=("its title was edited",))
+    cursor = DeliveryCursor(
+        3, closed=True, text="00123456", noticed=("its title was edited",), halt_told="<!-- irontree:12:abc -->"
+    )
     deliveries.save(12, cursor)
     assert deliveries.load(12) == cursor
 

@@ -211,7 +211,7 @@ def test_events_beyond_9999_stay_in_order(subject):
         ("0002-run-started.yml", "loop:\n  version: 1\n", "no `iron_tree:` block"),
         ("0002-run-started.yml", "iron_tree: none\n", "no `iron_tree:` block"),
         ("0002-quantum-leap.yml", "iron_tree:\n  version: 1\n  event: quantum_leap\n", "upgrade irontree"),
-        ("0002-odd.yml", "iron_tree:\n  version: 1\n  event: [a]\n", "unknown event"),
+        ("0002-odd.yml", "iron_tree:\n  version: 1\n  event: [a]\n", "it names no event"),
         ("0002-new.yml", "iron_tree:\n  version: 2\n  event: run_started\n", "protocol version '2'; upgrade irontree"),
         ("0002-new.yml", "iron_tree:\n  version: 1\n  event: run_started\n", "task_key: Field required"),
         ("0002-RUN.YAML", "iron_tree: [", "did not find expected node content"),
@@ -318,7 +318,9 @@ def test_an_archive_name_that_is_taken_gets_a_number(subject):
     names = []
     for _ in range(3):
         fill(subject.log, 1)
+        foretold = subject.log.archive_name(12, "00123456")
         names.append(subject.log.archive(12, "00123456").name)
+        assert names[-1] == foretold
     assert names == ["issue-12-rev-00123456", "issue-12-rev-00123456-2", "issue-12-rev-00123456-3"]
 
 

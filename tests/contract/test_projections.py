@@ -42,6 +42,7 @@ def test_a_brief_stands_under_its_issue_s_number(subject):
 def test_a_report_stands_in_its_issue_s_folder(subject):
     written = subject.projections.write_report(12, "# Report\n")
     assert subject.text(written) == (".mino/reports/issue-12/report.md", "# Report\n")
+    assert subject.projections.report_path(12) == ".mino/reports/issue-12/report.md"
 
 
 def test_a_later_text_takes_the_place_of_the_earlier(subject):

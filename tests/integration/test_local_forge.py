@@ -191,3 +191,8 @@ def test_writers_at_the_same_time_lose_nothing(forge: LocalForge, folder: Path):
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert sorted(path.name for path in (folder / "issues").glob("*.md")) == [f"{n:04d}.md" for n in range(1, 32)]
     assert len(forge.comments(1)) == len(forge.read_issue(1).labels) == 30
+
+
+def test_a_number_that_the_log_knows_is_given_to_no_new_issue_even_if_all_issues_are_gone(tmp_path):
+    settings = ForgeSettings(tmp_path, "irontree", Noon(), read_mapping, write_mapping, taken=lambda: (2, 7))
+    assert LocalForge(settings).create_issue("New", "", ()).number == 8

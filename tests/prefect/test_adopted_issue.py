@@ -6,6 +6,7 @@ import pytest
 
 from irontree.domain.intent import Issues
 from irontree.flows.intake import intake
+from irontree.services.loops.loop import cancel
 from irontree.services.planning.authorise import authorise_issues
 from irontree.services.planning.intake import name_to_approve
 from irontree.services.planning.resolve import resolve
@@ -51,6 +52,21 @@ def test_an_adopted_issue_is_approved_in_a_form_runs_and_is_done(toy):
     assert toy.events()[-1] == "checkup_done"
     assert toy.app.forge().read_issue(1).body == BODY
     assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+
+
+def test_an_approval_that_an_open_loop_keeps_from_being_taken_is_asked_for_again_with_the_reason(toy):
+    toy.app.forge().create_issue("Farewell", BODY)
+    with toy.app.driver.hold("adopt"):
+        loop_id = authorise_issues(toy.app, resolve(toy.app, Issues((1, 2)), "#1 #2"), "ada").id
+    asking = start(toy, "#1")
+    assert toy.drive(asking, intake).name == "Suspended"
+    name = resolve(toy.app, Issues((1,)), "#1").name
+    toy.answer(asking, APPROVE, revision=name)
+    assert toy.drive(asking, intake).name == "Suspended"
+    assert f"**Not taken:** loop {loop_id} is open" in toy.asked(asking).description
+    cancel(toy.app, loop_id, "ada")
+    toy.answer(asking, APPROVE, revision=name)
+    assert toy.drive(asking, intake).name == "Approved"
 
 
 def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_own_run_and_taken_in_anew(toy):

@@ -104,6 +104,19 @@ def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(to
     assert toy.app.plans.revisions() == ()
 
 
+def test_an_approval_that_another_one_overtook_is_asked_for_again_as_it_is_now(toy, asking):
+    """The document says the same again, but what this approval would replace is not what the form showed."""
+    shown, spec = toy.revision(), toy.root / "SPEC.md"
+    spec.write_text(FRIENDLY.replace("it is there", "it is really there"))
+    loop_id = toy.authorise()
+    spec.write_text(FRIENDLY)
+    toy.answer(asking, APPROVE, revision=shown)
+    assert toy.drive(asking, intake).name == "Suspended"
+    assert "it is really there" in toy.asked(asking).description, "it is in the difference now"
+    assert toy.app.plans.load(shown) is None
+    assert toy.loop(loop_id).is_open
+
+
 @pytest.mark.parametrize("document", ["nowhere.md", "../SPEC.md"])
 def test_only_a_file_of_the_repository_can_be_taken_in(toy, document):
     (toy.root.parent / "SPEC.md").write_text(FRIENDLY)

@@ -14,10 +14,10 @@ from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, tak
 from irontree.flows.loop import loop
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.steps import Question, next_step, question_of_loop
+from irontree.services.execution.steps import Question, next_step, perform, question_of_loop
 from irontree.services.loops.loop import cancel, extend, halt, skip, spend
 from tests.prefect.harness import logs
-from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served
+from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until
 from tests.support.repositories import git
 
 ACCEPT = "accept and publish this commit"
@@ -59,6 +59,19 @@ def test_a_loop_halts_where_a_person_is_needed_and_reaches_its_goal_after_the_an
     assert max(levels) == logging.INFO
     subjects = git(toy.root.parent / "remote.git", "log", "--format=%s", "main").splitlines()
     assert sorted(subject.partition(":")[0] for subject in subjects[:-1]) == [f"[run] #{n}" for n in (1, 3, 4, 5)]
+
+
+def test_an_issues_question_is_asked_while_another_driver_keeps_the_halt_from_being_told(project):
+    """The form is the way on; the comment is news."""
+    toy, loop_id = project(FRIENDLY)
+    for _ in range(2):
+        perform(toy.app, next_step(toy.app, 1))
+    with served(toy):
+        with toy.app.driver.hold("somebody"):
+            assert take_up(toy.app, loop_id)
+            [asking] = wait_until(toy.suspended, patience=20)
+            assert (asking.parameters["number"], toy.loop_events(loop_id)[-1]) == (1, "loop_halted")
+        assert toy.rest(loop_id).state_name == "Halted"
 
 
 def progress_of(toy: Toy, loop_id: str) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ STATUS = StatusView("1a2b3c4d", "1a2b3c4d", "approved", "run", "verify", "ready_
 
 
 def issue(text: str) -> IssueView:
-    return IssueView(node(text), STATUS, "auto", parent="#3", depends_on=("#4", "#5"))
+    return IssueView(node(text), STATUS, "auto", KEY_MARKER, parent="#3", depends_on=("#4", "#5"))
 
 
 def brief(text: str) -> BriefView:

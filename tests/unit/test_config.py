@@ -251,3 +251,11 @@ def test_the_schema_names_the_keys_as_they_are_written():
     assert set(schema["properties"]) == set(Config.model_fields)
     assert set(schema["$defs"]["Workspace"]["properties"]) == {"setup", "copy", "pristine", "kind"}
     assert schema["$defs"]["Agent"]["properties"]["command"]["anyOf"][0] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "line", ['agent: {command: ["a\\0b"]}', 'verify: {commands: ["a\\0b"]}', 'report: {docs_path: "a\\0b"}']
+)
+def test_a_nul_is_refused_where_it_is_written(line):
+    with pytest.raises(ConfigRefused, match="NUL"):
+        read_config(line, "config.yml")

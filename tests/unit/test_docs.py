@@ -256,7 +256,7 @@ def dict_keys(value: ast.AST) -> Iterator[str]:
         ("protocol.md", f"at most {COUNTED[ROUNDS]} rounds"),
         ("protocol.md", f"{COUNTED[FREE_TRANSITIONS].title()} free transitions in a row"),
         ("protocol.md", f"for {RUN_STALE.seconds // 3600} and {LEASE_STALE.seconds // 3600} hours"),
-        ("protocol.md", f"`{LOG_REF}` | the history of `plans`, `events`, `archive` and `loops`"),
+        ("protocol.md", f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops` and `forge`"),
     ],
 )
 def test_numbers_are_those_of_the_code(page: str, fact: str):
@@ -264,7 +264,7 @@ def test_numbers_are_those_of_the_code(page: str, fact: str):
 
 
 def test_what_is_backed_up_is_what_the_page_says():
-    assert set(KEPT) == {"plans", "events", "archive", "loops"}
+    assert set(KEPT) == {"plans", "events", "archive", "loops", "forge"}
 
 
 def test_the_flows_and_their_schedules_are_in_the_protocol():

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from irontree.app import App
 from irontree.cli.console import Console
 from irontree.cli.context import Context
+from irontree.cli.exit_codes import OK
 from irontree.cli.keyboard import forget_keys
-from irontree.cli.text import printable
+from irontree.cli.text import one_line, printable
+from irontree.domain.plan import PlanNode
 from irontree.errors import ApprovalRefused
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import Proposal, require_revision
-from irontree.services.planning.authorise import require_clear, require_named
-from irontree.services.planning.resolve import ResolvedPlan
+from irontree.services.planning.approval import Wanted, approval_text
 
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
+WAIT_SECONDS: Final = 10
+"""How long what was approved waits for another process to let go of the driver lock."""
 
 
 def ask_for_approval(
     context: Context,
     app: App,
-    wanted: Proposal | ResolvedPlan,
+    wanted: Wanted,
     *,
     loop_mode: bool,
     meanwhile: Callable[[], None] = lambda: None,
@@ -34,45 +36,50 @@ def ask_for_approval(
     *meanwhile* is called once somebody is reading.
     """
     given = context.options.approve
-    before = _approved_before(wanted)
-    if before and given is None:
-        context.console.write(f"{before}; going on with it.\n")
+    if wanted.approved and given is None:
+        context.console.write(f"{wanted.approved_in_words}; going on with it.\n")
         return
     if given is not None:
-        _require(wanted, given)
+        wanted.require_named(given)
     answer = f"--approve {wanted.name}" if given else "yes"
     show_markdown(context.console, approval_text(app, wanted, loop_mode=loop_mode, answer=answer))
-    if isinstance(wanted, ResolvedPlan):
-        require_clear(wanted)
+    wanted.require_clear()
     if given is None:
         _ask(context.console, wanted, loop_mode=loop_mode, meanwhile=meanwhile)
 
 
-def _approved_before(wanted: Proposal | ResolvedPlan) -> str:
-    """Who approved exactly this before, in words; empty if nobody has."""
-    if isinstance(wanted, ResolvedPlan):
-        return f"All of {wanted.query} is approved, and in loop {wanted.loop_id}" if wanted.approved else ""
-    return f"Revision {wanted.revision} was approved by {wanted.approved.approved_by}" if wanted.approved else ""
-
-
-def _require(wanted: Proposal | ResolvedPlan, given: str) -> None:
-    if isinstance(wanted, ResolvedPlan):
-        require_named(wanted, given)
-    else:
-        require_revision(wanted, given)
-
-
-def _ask(console: Console, wanted: Proposal | ResolvedPlan, *, loop_mode: bool, meanwhile: Callable[[], None]) -> None:
+def _ask(console: Console, wanted: Wanted, *, loop_mode: bool, meanwhile: Callable[[], None]) -> None:
     if not sys.stdin.isatty():
-        what = wanted.query if isinstance(wanted, ResolvedPlan) else f"revision {wanted.revision}"
         raise ApprovalRefused(
-            f"{what} is not approved, and nobody is here to ask",
+            f"{wanted.what} is not approved, and nobody is here to ask",
             remedy=f"look at the plan above, then add --approve {wanted.name}",
         )
     meanwhile()
     prompt = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
     if not _says_yes(console, prompt):
         raise ApprovalRefused("not approved; nothing was published")
+
+
+def show_plan(context: Context, app: App, wanted: Wanted, data: Mapping[str, object]) -> int:
+    """Show what would be approved, and how; *data* is its machine form. The exit code."""
+    if context.options.json:
+        context.console.dump(data)
+        return OK
+    answer = f"irontree task {shlex.quote(wanted.intent)} --approve {wanted.name}"
+    show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
+    return OK
+
+
+def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]]) -> int:
+    """Show the tasks of a stepwise approval, each with its number and what became of it; the exit code."""
+    ready = []
+    for number, status, node in tasks:
+        context.console.write(f"#{number}  {status:10} {one_line(node.title)}\n")
+        if not node.depends_on and node.executability == "executable":
+            ready.append(number)
+    if ready:
+        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
+    return OK
 
 
 def _says_yes(console: Console, prompt: str) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 import shtab
 
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
 
+_PATHS: Final = {"intent": shtab.FILE, "file": shtab.FILE, "folder": shtab.DIRECTORY}
+"""Arguments that name a path, by argparse's name for them."""
 SHELLS = tuple(shell for shell in shtab.SUPPORTED_SHELLS if shell in ("bash", "zsh", "fish"))
 
 
@@ -30,5 +33,8 @@ def whole_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="irontree")
     verbs = parser.add_subparsers(metavar="VERB")
     for verb, text in VERBS.items():
-        fill_parser(verb, verbs.add_parser(verb, help=text))
+        fill_parser(verb, filled := verbs.add_parser(verb, help=text))
+        for argument in filled._actions:  # noqa: SLF001  (argparse has no other way to ask)
+            if completes := _PATHS.get(argument.dest):
+                argument.complete = completes  # type: ignore[attr-defined]
     return parser

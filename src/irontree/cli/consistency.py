@@ -1,4 +1,4 @@
-"""The modes of `checkup` that look for trouble: check, reconcile, pre-flight."""
+"""The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from irontree.services.execution.preflight import FREE_TRANSITIONS, blockers, re
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.overview import title_of
-from irontree.services.planning.approve import changed_since_approval
+from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World, read_world
 
 # --- check --------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _clear(context: Context, state: TaskState) -> None:
     context.console.show(lambda: {"issue": state.issue_number, "ok": True}, [Lines((Cell(text, "good"),))])
 
 
-# --- both ---------------------------------------------------------------------------------------------------
+# --- all of them --------------------------------------------------------------------------------------------
 
 
 def _show(
@@ -203,7 +203,7 @@ def _show(
 def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending: _Ending) -> dict[str, Any]:
     return {
         "ok": not found,
-        "findings": [{"where": item.where, "what": item.what, "remedy": item.remedy or None} for item in found],
+        "findings": [item.as_json() for item in found],
         "questions": [question.as_json() for question in asked],
         "pending_acceptance": [number for number, _ in ending.pending],
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 from irontree.bootstrap import set_up
 from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.approving import ask_for_approval
+from irontree.cli.approving import WAIT_SECONDS, ask_for_approval
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.parser import UsageError
@@ -57,7 +57,7 @@ def run(context: Context) -> int:
     with local_server(app) as server:
         proposal = propose(app, place.document)
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
-        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
+        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         shoot = _in_the_middle if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)

@@ -32,7 +32,7 @@ _STYLES: Final[dict[Verdict, Style]] = {"good": "good", "note": "asks", "bad": "
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Examined:
     """One thing that was looked at. `note`: the work goes on with it, but a person may want to know."""
 
     verdict: Verdict
@@ -54,22 +54,22 @@ def run(context: Context) -> int:
     return REFUSED if bad else OK
 
 
-def blocks(found: tuple[Finding, ...]) -> Iterator[Block]:
+def blocks(found: tuple[Examined, ...]) -> Iterator[Block]:
     """The same for people."""
     rows = tuple((Cell(f.verdict, _STYLES[f.verdict]), f.what, _with_remedy(f)) for f in found)
     yield Table(("", "LOOKED AT", "FOUND"), rows)
 
 
-def _with_remedy(finding: Finding) -> str:
-    return f"{finding.found} -> {finding.remedy}" if finding.remedy else finding.found
+def _with_remedy(item: Examined) -> str:
+    return f"{item.found} -> {item.remedy}" if item.remedy else item.found
 
 
 # --- the machine --------------------------------------------------------------------------------------------
 
 
-def machine(environment: Mapping[str, str]) -> Iterator[Finding]:
+def machine(environment: Mapping[str, str]) -> Iterator[Examined]:
     """Programs, libraries and folders, wherever the repository is."""
-    yield Finding("good", "irontree", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
+    yield Examined("good", "irontree", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
     yield from _libraries()
     yield _git(environment)
     yield _agents(environment)
@@ -78,13 +78,13 @@ def machine(environment: Mapping[str, str]) -> Iterator[Finding]:
     yield _server(environment)
 
 
-def _libraries() -> Iterator[Finding]:
+def _libraries() -> Iterator[Examined]:
     """Whether what is installed is what this version was made for: another Prefect or FastAPI breaks flows."""
     wrong = tuple(misfits(metadata.requires("irontree") or []))
     if not wrong:
-        yield Finding("good", "libraries", f"as needed; Prefect {metadata.version('prefect')}")
+        yield Examined("good", "libraries", f"as needed; Prefect {metadata.version('prefect')}")
     for what in wrong:
-        yield Finding("bad", "libraries", what, "install irontree afresh, into an environment of its own")
+        yield Examined("bad", "libraries", what, "install irontree afresh, into an environment of its own")
 
 
 def misfits(requirements: list[str]) -> Iterator[str]:
@@ -101,100 +101,102 @@ def misfits(requirements: list[str]) -> Iterator[str]:
             yield f"{requirement.name} is {version}, but {requirement.specifier} is needed"
 
 
-def _git(environment: Mapping[str, str]) -> Finding:
+def _git(environment: Mapping[str, str]) -> Examined:
     path = shutil.which("git", path=environment.get("PATH", os.defpath))
-    return Finding("good", "git", path) if path else Finding("bad", "git", "not on PATH", "install git")
+    return Examined("good", "git", path) if path else Examined("bad", "git", "not on PATH", "install git")
 
 
-def _agents(environment: Mapping[str, str]) -> Finding:
+def _agents(environment: Mapping[str, str]) -> Examined:
     path = environment.get("PATH", os.defpath)
     there = [agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)]
     if there:
-        return Finding("good", "agents", ", ".join(there))
+        return Examined("good", "agents", ", ".join(there))
     known = ", ".join(agent.program for agent in PROGRAMS)
-    return Finding("note", "agents", f"none of {known} is on PATH", "any program will do: agent.command")
+    return Examined("note", "agents", f"none of {known} is on PATH", "any program will do: agent.command")
 
 
-def _folder(name: str, folder: Path) -> Finding:
+def _folder(name: str, folder: Path) -> Examined:
     """Whether we could write there: workspaces are in the one, the private server in the other."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if os.access(there, os.W_OK | os.X_OK):
-        return Finding("good", f"{name} folder", str(folder))
-    return Finding(
+        return Examined("good", f"{name} folder", str(folder))
+    return Examined(
         "bad", f"{name} folder", f"{there} is not writable", f"make it writable, or set XDG_{name.upper()}_HOME"
     )
 
 
-def _server(environment: Mapping[str, str]) -> Finding:
+def _server(environment: Mapping[str, str]) -> Examined:
     from irontree.flows.local.server_state import ServerState
     from irontree.flows.local.settings import chosen_api_url, state_folder
 
     configured = chosen_api_url(environment, None)
     if configured:
-        return Finding("note", "Prefect server", f"{configured}, from PREFECT_API_URL")
+        return Examined("note", "Prefect server", f"{configured}, from PREFECT_API_URL")
     home = state_folder()
     address = ServerState(home).address() if home.is_dir() else None
     if address:
-        return Finding("good", "Prefect server", f"the private one runs: {address.api_url}")
-    return Finding("good", "Prefect server", "the private one is not running; it starts with the first loop")
+        return Examined("good", "Prefect server", f"the private one runs: {address.api_url}")
+    return Examined("good", "Prefect server", "the private one is not running; it starts with the first loop")
 
 
 # --- the repository -----------------------------------------------------------------------------------------
 
 
-def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Finding]:
+def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Examined]:
     """The repository that the folder is in; nothing of it where there is none."""
     try:
         app = context.look()
     except NotARepository as error:
-        yield Finding("note", "repository", error.message, error.remedy or "")
+        yield Examined("note", "repository", error.message, error.remedy or "")
         return
     except IrontreeError as error:
         yield _bad("repository", error)
         return
-    yield Finding("good", "repository", f"{app.repository.root}, id {app.repository.id}")
+    yield Examined("good", "repository", f"{app.repository.root}, id {app.repository.id}")
     yield _locks(app)
     yield from _runway(app, environment)
     yield _log(app)
 
 
-def _bad(what: str, error: IrontreeError) -> Finding:
-    return Finding("bad", what, error.message, error.remedy or "")
+def _bad(what: str, error: IrontreeError) -> Examined:
+    return Examined("bad", what, error.message, error.remedy or "")
 
 
-def _locks(app: App) -> Finding:
+def _locks(app: App) -> Examined:
     if flock_works(app.repository.root / ".mino"):
-        return Finding("good", "locks", "the file system has working locks")
-    return Finding("bad", "locks", "this file system has no working locks", "keep the repository on a local disk")
+        return Examined("good", "locks", "the file system has working locks")
+    return Examined("bad", "locks", "this file system has no working locks", "keep the repository on a local disk")
 
 
-def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Finding]:
+def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     """What would keep an attempt from beginning now, by today's configuration."""
     try:
         policy = app.policy(None)
     except IrontreeError as error:
         yield _bad("configuration", error)
         return
-    yield Finding("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
+    yield Examined("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
     try:
         require_agent(policy.agent.command)
-        yield Finding("good", "agent.command", " ".join(policy.agent.command))
+        yield Examined("good", "agent.command", " ".join(policy.agent.command))
     except IrontreeError as error:
         yield _bad("agent.command", error)
     unset = [name for name in policy.agent.environment if name not in environment]
     if unset:
-        yield Finding("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
+        yield Examined("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
     documents = {plan.spec_path for plan in read_world(app).plans.values()}
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=tuple(documents))
     for blocker in found:
-        yield Finding("bad", blocker.check, blocker.message, blocker.remedy)
+        # What is in no commit may be the document that is to be approved, and stops nothing then.
+        verdict: Verdict = "note" if blocker.check == "dirty-working-tree" else "bad"
+        yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
     if not found:
         where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
-        yield Finding("good", "checkout", f"ready; code goes to {where}")
+        yield Examined("good", "checkout", f"ready; code goes to {where}")
 
 
-def _log(app: App) -> Finding:
+def _log(app: App) -> Examined:
     found = audit(app)
     if found:
-        return Finding("bad", "event log", f"{len(found)} finding(s), the first: {found[0].line()}", "irontree audit")
-    return Finding("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
+        return Examined("bad", "event log", f"{len(found)} finding(s), the first: {found[0].line()}", "irontree audit")
+    return Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")

@@ -18,6 +18,7 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json, add_wait
 from irontree.errors import NotEligible
 from irontree.repository import GitRepository
+from irontree.services.overview import SERVING
 from irontree.store.layout import Layout
 from irontree.store.locks import FileLock
 from irontree.store.parcel import BUNDLE, Manifest, entry_of, files_to_pack, write_parcel
@@ -70,7 +71,12 @@ def run(context: Context) -> int:
     repository = open_set_aside(context.folder)
     # The lease itself would leave `active.lock` in the log's backup, as if there had been a loop.
     no_loop = FileLock(Layout(repository.root).lease_lock, app.clock, socket.gethostname())
-    with app.driver.hold("export", wait_seconds=context.options.wait), no_loop.hold("export"):
+    nobody_follows = app.alive(SERVING)  # a terminal that asks would record the answer here, where it is lost
+    with (
+        nobody_follows.hold("export"),
+        app.driver.hold("export", wait_seconds=context.options.wait),
+        no_loop.hold("export"),
+    ):
         done = export(app, repository, target)
     context.console.show(done.as_json, done.blocks())
     return 0

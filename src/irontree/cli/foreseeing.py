@@ -67,6 +67,7 @@ def blocks(found: Sequence[Foreseen], titles: Mapping[str, str]) -> Iterator[Blo
     yield Lines(
         (
             f"If every attempt passes, you are asked {often}, and it ends with: {RULE[ending.reason].title}{at}.",
+            *([ending.detail] if ending.detail else []),
             Cell("Nothing was started, written or asked for.", "faint"),
         )
     )

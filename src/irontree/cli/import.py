@@ -6,21 +6,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from irontree.app import App
 from irontree.bootstrap import open_set_aside
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json, add_wait
 from irontree.clock import SystemClock
+from irontree.domain.detection import DETECTION
+from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.verdict import commands_for
+from irontree.errors import ConfigRefused
 from irontree.repository import GitRepository
 from irontree.services.consistency.audit import Finding, audit
 from irontree.services.loops.loop import open_loops
+from irontree.services.world import read_world
 from irontree.store.arrival import Arrival, plan_arrival
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock
@@ -29,12 +37,13 @@ from irontree.store.parcel import BUNDLE, CONFIG, Manifest, Parcel, read_parcel
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came, what a person has to see to, what the audit says, and what to type next."""
+    """What came, the commands in it, what a person has to see to, what the audit says, and what to type next."""
 
     archive: Path
     manifest: Manifest
     root: Path
     written: int
+    commands: tuple[str, ...]
     open: tuple[str, ...]
     findings: tuple[Finding, ...]
     next: tuple[str, ...]
@@ -46,6 +55,7 @@ class Imported:
             "id": self.manifest.workspace_id,
             "from": self.manifest.home,
             "written": self.written,
+            "commands": list(self.commands),
             "open": list(self.open),
             "findings": [finding.as_json() for finding in self.findings],
             "next": list(self.next),
@@ -59,6 +69,8 @@ class Imported:
             yield Lines(tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content")
         else:
             yield Lines((Cell("The audit finds the whole log sound.", "good"),))
+        if self.commands:
+            yield Lines(self.commands, title="Commands that came along, and run here when work goes on")
         if self.open:
             yield Lines(tuple(Cell(point, "asks") for point in self.open), title="For you to see to")
         yield Lines(tuple(Cell(line, "command") for line in self.next), title="Next")
@@ -80,7 +92,16 @@ def run(context: Context) -> int:
     app = context.look()
     following = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
     points = tuple(_open_points(arrival, repository))
-    done = Imported(archive, parcel.manifest, repository.root, len(arrival.writes), points, audit(app), following)
+    done = Imported(
+        archive=archive,
+        manifest=parcel.manifest,
+        root=repository.root,
+        written=len(arrival.writes),
+        commands=tuple(dict.fromkeys(_commands(app, arrival))),
+        open=points,
+        findings=audit(app),
+        next=following,
+    )
     context.console.show(done.as_json, done.blocks())
     return 1 if done.findings else 0
 
@@ -106,6 +127,30 @@ def take_in(parcel: Parcel, repository: GitRepository, *, wait_seconds: float = 
             repository.take_over(host, parcel.manifest.workspace_id)
             repository.back_up()
     return arrival
+
+
+def _commands(app: App, arrival: Arrival) -> Iterator[str]:
+    """What the archive has this machine run: for approved tasks that are not done, and by a configuration it brought.
+
+    An approval came along with each, so that nobody is asked again.
+    """
+    world = read_world(app)
+    for key, plan in world.plans.items():
+        if key not in world.cancelled and not world.is_done(key):
+            yield from _commands_of(plan.policy)
+            yield from (check.run for check in commands_for(world.nodes[key], plan.policy, present=()))
+    if any(entry.path == CONFIG for entry in arrival.writes):
+        with suppress(ConfigRefused):  # whatever needs it next says so
+            yield from _commands_of(app.policy(None))
+
+
+def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
+    """Of the agent, of a fresh workspace and of the checks; of detection what this version would not run itself."""
+    if policy.agent.command:
+        yield shlex.join(policy.agent.command)
+    yield from policy.workspace.setup
+    yield from (check.run for check in policy.checks)
+    yield from (check.run for row in policy.detection if row not in DETECTION for check in row.commands)
 
 
 def _open_points(arrival: Arrival, repository: GitRepository) -> Iterator[str]:

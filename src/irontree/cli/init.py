@@ -53,6 +53,7 @@ class Outcome:
     changes: tuple[str, ...]
     open: tuple[str, ...]
     has_agent: bool = True
+    has_remote: bool = False
     restored: tuple[str, ...] = ()
 
 
@@ -108,7 +109,17 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     context.open().forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     config = load_config(layout.config)
     left = tuple(open_points(facts, config))
-    return Outcome(git.root, git.id, settings, is_new, changes, left, bool(config.agent.command), restored)
+    return Outcome(
+        git.root,
+        git.id,
+        settings,
+        is_new,
+        changes,
+        left,
+        has_agent=bool(config.agent.command),
+        has_remote=bool(facts.remotes),
+        restored=restored,
+    )
 
 
 # --- what is there ------------------------------------------------------------------------------------------
@@ -203,7 +214,8 @@ def _next(outcome: Outcome) -> Iterator[str]:
     if not outcome.has_agent:
         yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
     if outcome.is_new:
-        yield "git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'"
+        push = " && git push" if outcome.has_remote else ""
+        yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
     yield "irontree example > SPEC.md   # then edit it"
     yield "irontree task SPEC.md"
 

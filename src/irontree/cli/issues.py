@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from irontree.app import App
 from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, refuse_unknown
-from irontree.cli.approving import ask_for_approval, show_markdown
+from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, show_published
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
 from irontree.cli.foreseeing import show_plan_ahead
 from irontree.cli.parser import UsageError
+from irontree.cli.text import one_line
 from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.plan import Plan
 from irontree.services.planning.adopt import adopt, approval_name
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.authorise import approve_issues, authorise_issues
+from irontree.services.planning.authorise import approve_issues, authorise_issues, resolve_to_approve
 from irontree.services.planning.resolve import Member, ResolvedPlan, resolve
-
-WAIT_SECONDS = 10
 
 
 def adopt_one(context: Context, app: App, number: int) -> int:
@@ -36,9 +34,9 @@ def adopt_one(context: Context, app: App, number: int) -> int:
 
 def _tell(context: Context, plan: Plan, number: int) -> None:
     node, console = plan.nodes[0], context.console
-    console.write(f"#{number}  adopted  {node.title}  ({node.task_key}, revision {plan.spec_revision})\n")
+    console.write(f"#{number}  adopted  {one_line(node.title)}  ({node.task_key}, revision {plan.spec_revision})\n")
     for question in node.open_questions:
-        console.write(f"  Open question: {question}\n")
+        console.write(f"  Open question: {one_line(question)}\n")
     if node.open_questions:
         console.write("Answer in the issue: edit it, or add a comment with the criteria. Then approve it.\n")
     approve = f"irontree checkup unblock issue-{number} --approve {approval_name(plan)}"
@@ -48,10 +46,10 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
 def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prepared: Sequence[Prepared]) -> int:
     """Resolve once, show it, have it approved, and follow its loop (protocol, Intent Resolution)."""
     options = context.options
-    looks_only = options.plan or options.what_if
-    resolved = resolve(app, intent, " ".join(options.intent), touch_nothing=looks_only)
+    ask_for = resolve if options.plan or options.what_if else resolve_to_approve
+    resolved = ask_for(app, intent, " ".join(options.intent))
     if options.plan:
-        return _show_plan(context, app, resolved)
+        return show_plan(context, app, resolved, _plan_data(resolved))
     if options.what_if:
         pairs = [(member.node, member.plan.policy) for member in resolved.members]
         return show_plan_ahead(context, app, pairs, resolved.budget)
@@ -73,25 +71,7 @@ def _stepwise(context: Context, app: App, resolved: ResolvedPlan) -> int:
         ask_for_approval(context, app, resolved, loop_mode=False)
         with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):
             approve_issues(app, resolved, app.origin.actor)
-    for member in resolved.members:
-        context.console.write(f"#{member.number}  {member.status:10} {member.node.title}\n")
-    ready = [member.number for member in resolved.members if _may_begin(member)]
-    if ready:
-        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
-    return OK
-
-
-def _may_begin(member: Member) -> bool:
-    return not member.node.depends_on and member.node.executability == "executable"
-
-
-def _show_plan(context: Context, app: App, resolved: ResolvedPlan) -> int:
-    if context.options.json:
-        context.console.dump(_plan_data(resolved))
-        return OK
-    answer = f"irontree task '{resolved.intent}' --approve {resolved.name}"
-    show_markdown(context.console, approval_text(app, resolved, loop_mode=True, answer=answer))
-    return OK
+    return show_published(context, ((member.number, member.status, member.node) for member in resolved.members))
 
 
 def _plan_data(resolved: ResolvedPlan) -> dict[str, object]:

@@ -9,7 +9,7 @@ from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
 from irontree.domain.state import TaskState
-from irontree.errors import IrontreeError
+from irontree.errors import in_words
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.world import World
@@ -43,14 +43,16 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
     rule = world.halt_of(state)
     if rule is None:
         return None
+    asks_approval = rule.reason == "reapproval_required"
+    revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
     return OpenQuestion(
         reason=rule.reason,
         number=state.issue_number,
         task_key=state.task_key,
         title=title_of(world, state.task_key),
         loop_id=loop_of(loops, state.task_key),
-        revision=_revision_now(app, world, state) if rule.reason == "reapproval_required" else None,
-        detail=state.problem or state.blocking_check or "",
+        revision=revision,
+        detail=state.problem or state.blocking_check or unreadable,
         damaged=state.problem is not None,
         newer=state.newer,
     )
@@ -79,14 +81,14 @@ def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
             yield OpenQuestion(reason=reason, loop_id=loop.id)
 
 
-def _revision_now(app: App, world: World, state: TaskState) -> str | None:
-    """The revision that approving would approve; None where that cannot be read."""
+def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
+    """The revision that approving would approve; where that cannot be read, None and why."""
     plan = world.plans.get(state.task_key)
     if plan is None:
-        return None
-    from irontree.services.planning.intake import name_to_approve
+        return None, ""
+    from irontree.services.planning.intake import UNREADABLE, name_to_approve
 
     try:
-        return name_to_approve(app, plan)
-    except (IrontreeError, OSError):
-        return None
+        return name_to_approve(app, plan), ""
+    except UNREADABLE as error:
+        return None, in_words(error)

@@ -9,7 +9,7 @@ from pathlib import Path
 from irontree.app import App
 from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.approving import ask_for_approval, show_markdown
+from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, show_published
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
@@ -20,7 +20,6 @@ from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.errors import NotEligible
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import Choices, Proposal, planned, propose
 from irontree.services.planning.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
@@ -78,7 +77,7 @@ def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prep
     words = " ".join(options.intent)
     proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
     if options.plan:
-        return _show_plan(context, app, proposal)
+        return show_plan(context, app, proposal, _plan_data(proposal))
     if options.what_if:
         return show_plan_ahead(context, app, [(node, proposal.policy) for node in planned(proposal)], proposal.budget)
     refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
@@ -105,7 +104,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
         require_agent(proposal.policy.agent.command)
     with local_server(app, detach=context.options.detach) as server:
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
-        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
+        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
 
@@ -143,23 +142,9 @@ def _cancel(context: Context, app: App, loop_id: str) -> int:
 
 
 def _publish_only(context: Context, app: App, proposal: Proposal) -> int:
-    with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=10):
+    with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
         published = authorise_stepwise(app, proposal, proposal.revision, app.origin.actor)
-    for node, number, status in published:
-        context.console.write(f"#{number}  {status:8} {node.title}\n")
-    ready = [n for node, n, _ in published if not node.depends_on and node.executability == "executable"]
-    if ready:
-        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
-    return 0
-
-
-def _show_plan(context: Context, app: App, proposal: Proposal) -> int:
-    if context.options.json:
-        context.console.dump(_plan_data(proposal))
-        return 0
-    text = approval_text(app, proposal, loop_mode=True, answer=f"irontree task {proposal.spec_path}")
-    show_markdown(context.console, text)
-    return 0
+    return show_published(context, ((number, status, node) for node, number, status in published))
 
 
 def _plan_data(proposal: Proposal) -> dict[str, object]:

@@ -97,7 +97,7 @@ def intent_hash(intent: str) -> str:
 
 
 def loop_id(moment: datetime, token_hex: str) -> str:
-    """`2026-04-22-1432-a3f8b2`, in UTC; *moment* is aware of its time zone, *token_hex* is 6 random hex digits."""
+    """`2026-04-22-1432-a3f8b2`, in UTC; *moment* is aware of its time zone, *token_hex* is 6 hex digits."""
     return f"{moment.astimezone(UTC):%Y-%m-%d-%H%M}-{token_hex}"
 
 
@@ -110,6 +110,11 @@ def parse_issue(text: str) -> int | None:
     """12 for `issue-12` or `#12`; None if *text* names no issue."""
     match = _ISSUE.fullmatch(text.strip())
     return int(match[1]) if match else None
+
+
+def typed_issue(text: str) -> int | None:
+    """The same as people type it on a command line: `12` alone will do."""
+    return parse_issue(text) or parse_issue(f"#{text.strip()}")
 
 
 def _identity(node: PlanNode) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from irontree.domain.ids import parse_issue
+from irontree.domain.ids import parse_issue, typed_issue
 
 ADOPTED_LABEL: Final = "iron-tree:adopted"
 Action = Literal["continue", "skip", "cancel"]
@@ -119,10 +119,10 @@ def _resume(text: str) -> Intent | None:
 
 def _adopt(text: str) -> Intent | None:
     match text.split():
-        case ["adopt", word] if number := parse_issue(word):
+        case ["adopt", word] if number := typed_issue(word):
             return AdoptIssue(number)
         case ["adopt", *others]:
-            return Unclear(f"“{' '.join(others)}” names no single issue to adopt.")
+            return Unclear(f"“{' '.join(others)}” names no single issue to adopt.", "name one: adopt issue-12")
         case _:
             return None
 

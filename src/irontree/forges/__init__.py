@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +30,8 @@ class ForgeSettings:
     """YAML text and its path (for error messages) to a mapping whose scalars are text."""
     write_mapping: Callable[[Mapping[str, Any]], str]
     """A mapping to YAML text."""
+    taken: Callable[[], Iterable[int]] = tuple
+    """Numbers that the log knows: no new issue gets one of them, even if all issues are gone."""
 
 
 def connect(name: str, settings: ForgeSettings) -> Forge:

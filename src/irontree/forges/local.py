@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,13 +34,14 @@ class LocalForge:
         self._clock = settings.clock
         self._read_mapping = settings.read_mapping
         self._write_mapping = settings.write_mapping
+        self._taken = settings.taken
 
     # --- issues -------------------------------------------------------------------------------------------
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue under a number that no issue ever had."""
         with self._writing():
-            number = self._take_number(self._issues)
+            number = self._take_number(self._issues, self._taken())
             fields = {"title": _one_line(title), "state": "open", "labels": [*dict.fromkeys(labels)]}
             self._write_new(self._issue_path(number), fields, body)
         return self._issue(number)
@@ -150,11 +151,11 @@ class LocalForge:
             ) from error
 
     @staticmethod
-    def _take_number(folder: Path) -> int:
-        """One more than was ever given in *folder*, deleted files included; a crash now only skips it."""
+    def _take_number(folder: Path, taken: Iterable[int] = ()) -> int:
+        """One more than was ever given in *folder*, deleted files and *taken* included; a crash now only skips it."""
         given = folder / ".last"
         recorded = _read(given).strip() if given.exists() else ""
-        number = max(int(recorded) if recorded.isdecimal() else 0, *_numbers(folder), 0) + 1
+        number = max(int(recorded) if recorded.isdecimal() else 0, *_numbers(folder), *taken, 0) + 1
         _replace(given, f"{number}\n")
         return number
 

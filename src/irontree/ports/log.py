@@ -96,6 +96,10 @@ class EventLog(Protocol):
         """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
         ...
 
+    def archive_name(self, issue_number: int, revision: str) -> str:
+        """The name of the folder that `archive` would move the stream to: the first that is free."""
+        ...
+
     def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
         """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
         ...
@@ -198,6 +202,10 @@ class Projections(Protocol):
         """Write `.mino/reports/issue-{N}/report.md`."""
         ...
 
+    def report_path(self, issue_number: int) -> str:
+        """Where that is, or will be, from the repository's root; POSIX."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCursor:
@@ -215,6 +223,8 @@ class DeliveryCursor:
     """Digest of title and body as they were when they were ours to the letter; empty: not looked at yet."""
     noticed: tuple[str, ...] = ()
     """What was changed outside and is not put right yet, in words."""
+    halt_told: str = ""
+    """The marker of the newest halt of a loop here that was told; empty: none was."""
 
 
 class Upkeep(Protocol):

@@ -1,4 +1,4 @@
-"""The log's backup: `.mino/{plans,events,archive,loops}` as commits on `refs/irontree/log` (ruling R13)."""
+"""The log's backup: `.mino/{plans,events,archive,loops,forge}` as commits on `refs/irontree/log` (ruling R13)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from irontree.repository.refusals import remote_failure
 from irontree.repository.workspace import STATE_FOLDER
 
 LOG_REF = "refs/irontree/log"
-KEPT = ("plans", "events", "archive", "loops")
+KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
+_FORGE = f"{STATE_FOLDER}/forge/"
 _AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
 # The history of the log is the program's, and must not depend on who happens to be set up as committer.
 _AUTHOR = {
@@ -88,9 +89,15 @@ def lost(git: Git) -> tuple[str, ...]:
     """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
     answer = git.ask("log", *options, LOG_REF, "--", *_KEPT_PATHS)
-    # Older backups have `loops/active.lock`.
-    known = {path for path in answer.stdout.decode("utf-8", "surrogateescape").split("\0") if path.endswith(".yml")}
+    paths = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
+    issues_are_there = (git.folder / _FORGE).is_dir()
+    known = {path for path in paths if _is_truth(path) or (path.startswith(_FORGE) and not issues_are_there)}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
+
+
+def _is_truth(path: str) -> bool:
+    """Whether nobody deletes it: not an issue of the local forge, nor `loops/active.lock` in older backups."""
+    return path.endswith(".yml") and not path.startswith(_FORGE)
 
 
 def _is_there(root: Path, path: str) -> bool:

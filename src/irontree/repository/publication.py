@@ -105,7 +105,14 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
     refused = _fast_forward(git, sha, local_branch(policy))
     if refused is None:
         return None
-    command = f"git merge --ff-only {policy.remote}/{policy.target_branch}"
+    theirs = f"{policy.remote}/{policy.target_branch}"
+    own = commit_of(git, local_branch(policy))
+    if own and not is_ancestor(git, own, sha):
+        return (
+            f"your own {policy.target_branch} could not follow: it has commits that {theirs} has not; "
+            "`git pull --rebase` puts them on top, then `git push`"
+        )
+    command = f"git merge --ff-only {theirs}"
     return f"your own {policy.target_branch} could not follow; when you are ready: `{command}` ({refused})"
 
 

@@ -74,8 +74,11 @@ class GitWorkspace:
         self._require_contents()
         self._restore()
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
-        if not self._stage():
-            return None
+        try:
+            if not self._stage():
+                return None
+        except GitFailed as error:  # a name, a link or an encoding that git takes up in no commit
+            return CommitRefused(error.output or error.message)
         refused = self._try_commit(message)
         if refused and self.git.holds("diff", "--cached", "--quiet"):
             return None  # what looked like a change is none: line ends, filters
@@ -101,14 +104,15 @@ class GitWorkspace:
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
 
-        None if the workspace holds nothing of an attempt at *base*. What *ref* held before stays in its history.
+        None if the workspace holds nothing of an attempt at *base*. What *ref* held before stays in its history. Files
+        that git can take up in no commit are left out: they must not keep every other task from going on.
         """
         if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
             return None
         self._restore()
         head = commit_of(self.git, "HEAD")
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
-        self._stage()
+        self._stage(whole=False)
         sha = self._snapshot(head if head and has_commit(self.git, head) else base, ref)
         if sha is not None:
             self.keep(sha, ref, self)
@@ -217,8 +221,11 @@ class GitWorkspace:
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
 
-    def _stage(self) -> bool:
-        """Put all that is not in the index into it, but `.mino/`; whether there was anything."""
+    def _stage(self, *, whole: bool = True) -> bool:
+        """Put all that is not in the index into it, but `.mino/`; whether there was anything.
+
+        Raises GitFailed for files that git refuses; if it need not be the *whole*, they are left out.
+        """
         changed = self._unstaged()
         seen: set[str] = set()
         while nested := {path for path in changed if path.endswith("/")} - seen:
@@ -229,7 +236,10 @@ class GitWorkspace:
         ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
         if len(changed) == len(ours):
             return False
-        self.git.change(*DURABLY, "add", "--all")
+        if whole:
+            self.git.change(*DURABLY, "add", "--all")
+        else:
+            self.git.run(*DURABLY, "add", "--all", "--ignore-errors")
         if ours:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
             self.git.change("reset", "--quiet", "--", STATE_FOLDER)
         return True

@@ -164,18 +164,24 @@ def _verify_again(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _go_on(app: App, number: int, answer: Answer) -> TaskState:
-    """Where the work does not fit the target any more, going on means doing it again on top of that."""
+    """Do what the person confirmed, behind the event that says so: a kill in between asks again."""
     state = read_world(app).state(number)
     if state.problem:
         raise AnswerRefused(f"issue-{number}: {state.problem}", remedy=state.way_out)
+    after = _unblocked(app, state, answer)
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
     if state.blocking_check == STALE_LEASE:
         take_over(app)
+    return after
+
+
+def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
+    """Where the work does not fit the target any more, going on means doing it again on top of that."""
     if state.blocking_check not in OVERTAKEN:
-        return checkup.unblock(app, number, "resume", _decider(answer))
+        return checkup.unblock(app, state.issue_number, "resume", _decider(answer))
     spent = state.attempt_count > state.max_retry_count
-    return checkup.unblock(app, number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
+    return checkup.unblock(app, state.issue_number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
 
 
 def _approve(app: App, number: int, answer: Answer) -> TaskState:

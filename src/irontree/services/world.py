@@ -31,6 +31,11 @@ class World:
     """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def known_issues(self) -> dict[int, str]:
+        """The Task Keys that a `#N` may mean, by issue number."""
+        return {state.issue_number: key for key, state in self.states.items()}
+
     def state(self, issue_number: int) -> TaskState:
         """The state of that issue; raises NotEligible if the log does not know it."""
         found = self.replays.get(issue_number)

@@ -24,6 +24,7 @@ class _CursorFile(Value):
     closed: bool = False
     text: str = ""
     noticed: tuple[str, ...] = ()
+    halt_told: str = ""
 
 
 class FileDeliveries:

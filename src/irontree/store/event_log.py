@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors
 from irontree.store.folders import StreamFolder, append_durably
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
-from irontree.store.streams import ISSUE_FORM, issue_stream, number_in, replied_file, restored_files
+from irontree.store.streams import ISSUE_FORM, archive_names, issue_stream, number_in, replied_file, restored_files
 
 STREAM_NAME = re.compile(r"issue-([1-9]\d*)")
 
@@ -91,7 +90,7 @@ class FileEventLog:
         with exclusive(self._layout.append_lock), disk_errors(stream):
             if not stream.is_dir():
                 raise NotEligible(f"{self._layout.shown(stream)}: there is no stream to archive")
-            target = self._archive_folder(issue_number, revision)
+            target = self._layout.archive / self.archive_name(issue_number, revision)
             self._disk.make_folder(target)
             if brief.exists():
                 self._disk.rename(brief, target / "brief.md")
@@ -99,6 +98,11 @@ class FileEventLog:
             self._disk.sync_folder(target)
             self._disk.sync_folder(stream.parent)
         return target
+
+    def archive_name(self, issue_number: int, revision: str) -> str:
+        """The first free name: a folder without `events` is a move that was cut short."""
+        names = archive_names(issue_number, revision)
+        return next(name for name in names if not (self._layout.archive / name / "events").exists())
 
     def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
         """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
@@ -111,12 +115,6 @@ class FileEventLog:
         """All events of a stream that was moved away; unreadable files become problems."""
         path = self._layout.archive / name / "events"
         return issue_stream(StreamFolder(path, self._layout.shown(path)), number_in(name))
-
-    def _archive_folder(self, issue_number: int, revision: str) -> Path:
-        """The first free name: a folder without `events` is a move that was cut short."""
-        name = f"issue-{issue_number}-rev-{revision}"
-        names = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
-        return next(path for name in names if not (path := self._layout.archive / name).joinpath("events").exists())
 
     def _files(self, issue_number: int) -> StreamFolder:
         path = self._layout.stream(issue_number)

@@ -119,10 +119,14 @@ def overwrite(path: Path, data: bytes) -> bytes:
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
-    """The content, at most one byte more than *limit* (so that the reader can refuse it); None without such a file."""
+    """The content, at most one byte more than *limit* (so that the reader can refuse it); None without such a file.
+
+    A pipe that somebody put in its place has none, and keeps nobody waiting.
+    """
     with disk_errors(path):
         try:
-            with path.open("rb", buffering=0) as file:
-                return file.read(limit + 1)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
+        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  (a descriptor)
+            return file.read(limit + 1)

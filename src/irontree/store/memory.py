@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from irontree.store.streams import (
     LOOP_EVENT_BYTES,
     LOOP_FORM,
     Form,
+    archive_names,
     issue_stream,
     next_file,
     number_in,
@@ -114,11 +114,13 @@ class MemoryEventLog:
         """Move the stream to `archived`; raises NotEligible without one."""
         if issue_number not in self.streams():
             raise NotEligible(f"issue-{issue_number}: there is no stream to archive")
-        name = f"issue-{issue_number}-rev-{revision}"
-        names = (name if turn == 1 else f"{name}-{turn}" for turn in count(1))
-        free = next(name for name in names if name not in self.archived)
+        free = self.archive_name(issue_number, revision)
         self.archived[free] = self._streams.pop(issue_number)
         return Path(".mino/archive") / free
+
+    def archive_name(self, issue_number: int, revision: str) -> str:
+        """The first that is no key of `archived`."""
+        return next(name for name in archive_names(issue_number, revision) if name not in self.archived)
 
     def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
         """Keys of `archived` that earlier streams of that issue, or of all, are under, oldest first."""
@@ -233,7 +235,11 @@ class MemoryProjections:
 
     def write_report(self, issue_number: int, text: str) -> Path:
         """Keep a report."""
-        return self._kept(self._root / f".mino/reports/issue-{issue_number}/report.md", text)
+        return self._kept(self._root / self.report_path(issue_number), text)
+
+    def report_path(self, issue_number: int) -> str:
+        """Where that is, as `.mino/…`."""
+        return f".mino/reports/issue-{issue_number}/report.md"
 
     def _kept(self, path: Path, text: str) -> Path:
         self.texts[path] = text

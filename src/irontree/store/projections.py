@@ -27,7 +27,14 @@ class FileProjections:
 
     def write_report(self, issue_number: int, text: str) -> Path:
         """Write `.mino/reports/issue-{N}/report.md`."""
-        return _written(self._layout.reports(issue_number) / "report.md", text)
+        return _written(self._report(issue_number), text)
+
+    def report_path(self, issue_number: int) -> str:
+        """Where that is, as `.mino/…`."""
+        return self._layout.shown(self._report(issue_number))
+
+    def _report(self, issue_number: int) -> Path:
+        return self._layout.reports(issue_number) / "report.md"
 
 
 def _written(path: Path, text: str) -> Path:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import count
 from typing import Any, Generic, Protocol
 
 from pydantic import ValidationError
@@ -96,7 +97,9 @@ class Form(Generic[E]):
         if block.get("version") != "1":
             raise WrittenByNewer(f"{path}: protocol version {block.get('version')!r}; {UPGRADE}")
         name = block.get("event")
-        if not isinstance(name, str) or name not in self.models:
+        if not isinstance(name, str):
+            raise LogDamaged(f"{path}: it names no event")
+        if name not in self.models:
             raise WrittenByNewer(f"{path}: unknown event {name!r}; {UPGRADE}")
         return self.models[name]
 
@@ -137,6 +140,13 @@ def issue_stream(files: EventFiles, issue_number: int) -> Stream:
     """All events of an issue; unreadable files become problems, never exceptions."""
     found = read_stream(ISSUE_FORM, files, issue_number)
     return Stream(found.records, found.problems, found.highest_sequence)
+
+
+def archive_names(issue_number: int, revision: str) -> Iterator[str]:
+    """What the folder of an earlier stream may be called, the first that is free: the same text may be left twice."""
+    name = f"issue-{issue_number}-rev-{revision}"
+    yield name
+    yield from (f"{name}-{turn}" for turn in count(2))
 
 
 def number_in(archive_name: str) -> int:

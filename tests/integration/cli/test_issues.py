@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 import pytest
 
-from tests.integration.cli.conftest import CONFIG
+from tests.integration.cli.conftest import CONFIG, SPEC
 
 GREETING = """\
 ---
@@ -84,6 +85,24 @@ def test_adopt_takes_one_issue_in_and_says_how_to_go_on(shell):
     assert shell(*command.split()).code == 0
     assert events(shell, 1) == ["0001-task-adopted.yml", "0002-task-approved.yml"]
     assert "stage:run" in text_of(shell, 1)
+
+
+def test_what_a_stranger_wrote_does_nothing_to_the_terminal(shell):
+    write(shell, GREETING.replace("title: Greeting", 'title: "Gree\\e[2J\\rting"'))
+    for typed in (("adopt", "issue-1"), ("#1", "--stepwise", "--approve", name_of(shell, "#1"))):
+        shown = shell("task", *typed)
+        assert "Gree" in shown.out
+        assert "\x1b" not in shown.out + shown.err
+        assert "\r" not in shown.out + shown.err
+
+
+def test_the_command_that_a_plan_names_can_be_typed_as_it_stands(shell):
+    """Also with an apostrophe in it."""
+    (shell.root / "it's.md").write_text(SPEC)
+    shown = shell("task", "it's.md", "--plan")
+    [command] = re.findall(r"On a terminal, type `+ ?(irontree .*?) ?`+$", shown.out, re.MULTILINE)
+    assert shlex.split(command)[1:3] == ["task", "it's.md"]
+    assert shell(*shlex.split(command)[1:], "--stepwise").code == 0
 
 
 def test_stepwise_adopts_approves_and_stops_there_and_the_issue_can_be_run(shell):

@@ -16,6 +16,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app, open_set_aside
 from irontree.cli.export import export
 from irontree.errors import EnvironmentRefused
+from irontree.services.overview import SERVING
 from irontree.services.planning.approve import propose
 from irontree.services.planning.intake import authorise
 from irontree.store.parcel import read_parcel
@@ -73,6 +74,13 @@ def test_a_moved_home_has_the_same_log_refs_and_id_and_goes_on_there(shell, arch
     assert elsewhere("audit").code == 0
     assert elsewhere("verify", "issue-1").code == 0
     assert elsewhere("checkup", "finalize", "issue-1").code == 0
+
+
+def test_the_commands_that_came_along_are_named(shell, archive, elsewhere, tmp_path):
+    """They were approved elsewhere: nobody is asked here."""
+    done = elsewhere("import", str(archive), "--json")
+    assert done.data["commands"] == [str(tmp_path / "agent"), "test ! -e broken"]
+    assert "test ! -e broken" in elsewhere("import", str(archive)).out
 
 
 def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):
@@ -359,3 +367,12 @@ def test_another_backup_of_the_log_that_was_here_is_kept(archive, elsewhere):
     git(elsewhere.root, "update-ref", "refs/irontree/log", before)
     assert elsewhere("import", str(archive)).code == 0
     assert git(elsewhere.root, "rev-parse", f"refs/irontree/salvage/log/{before}") == before
+
+
+def test_a_home_is_not_given_up_under_a_terminal_that_asks(shell, tmp_path):
+    app = open_app(shell.root, origin=Origin("Test Author"))
+    with app.alive(SERVING).hold("a terminal"):
+        refused = shell("export", str(tmp_path / "home.tar"))
+    assert refused.code == 1
+    assert "a terminal" in refused.err
+    assert not (tmp_path / "home.tar").exists()

@@ -23,8 +23,9 @@ def state(shell):
 def contents(state) -> dict[str, bytes]:
     return {
         path.relative_to(state).as_posix(): path.read_bytes()
-        for name in ("plans", "events", "loops", "archive")
-        for path in (state / name).rglob("*.yml")
+        for name in ("plans", "events", "loops", "archive", "forge")
+        for path in (state / name).rglob("*.*")
+        if path.suffix in (".yml", ".md")
     }
 
 
@@ -121,3 +122,24 @@ def test_a_remote_that_cannot_be_reached_is_an_error_for_people(shell, state):
 def test_nobody_restores_while_somebody_is_at_work(shell, state):
     with open_app(shell.root, origin=Origin("x")).driver.hold("issue-1, run"):
         assert "busy: issue-1, run" in shell("init", "--from-backup").err
+
+
+def test_issues_of_the_local_forge_come_back_with_the_log_and_no_number_is_given_twice(shell, state):
+    issues = {path.name: path.read_bytes() for path in (state / "forge" / "issues").glob("*.md")}
+    git(shell.root, "add", "--force", ".mino/config.yml")
+    git(shell.root, "commit", "--quiet", "--message", "configuration")
+    shutil.rmtree(state)
+    assert shell("init", "--from-backup").code == 0
+    assert {path.name: path.read_bytes() for path in (state / "forge" / "issues").glob("*.md")} == issues
+    assert shell("checkup", "reconcile").code == 0
+    (shell.root / "MORE.md").write_text("# More\n\n## Third text\n\n- [ ] It is there (check: tests)\n")
+    revision = shell("task", "MORE.md", "--plan", "--json").data["spec_revision"]
+    published = shell("task", "MORE.md", "--stepwise", "--approve", revision)
+    assert (published.code, "#4  created" in published.out) == (0, True), published.err
+
+
+def test_an_issue_that_a_person_deleted_is_not_lost(shell, state):
+    (state / "forge" / "issues" / "0002.md").unlink()
+    assert shell("audit").code == 0
+    assert shell("init", "--from-backup").code == 0
+    assert not (state / "forge" / "issues" / "0002.md").exists()

@@ -37,7 +37,6 @@ def test_it_holds_the_log_and_nothing_else(project, state):
         "config.yml",
         "run.lock",
         "loops/active.lock",
-        "forge/issues/1.md",
         "reports/issue-1/report.md",
         "events/issue-1/.0002.tmp",
     )

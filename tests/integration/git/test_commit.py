@@ -261,3 +261,27 @@ def test_signing_is_carried_over_and_its_failure_refuses(project, tmp_path):
     refused = attempt.commit()
     assert isinstance(refused, CommitRefused)
     assert "sign" in refused.output
+
+
+UNTAKEABLE = {
+    "a name that git refuses": "mkdir .GIT; echo x > .GIT/x",
+    "a link that git refuses": "ln -s x .gitmodules",
+    "an encoding that does not fit": "printf '* working-tree-encoding=UTF-16\\n' > .gitattributes",
+}
+
+
+@pytest.mark.parametrize("script", UNTAKEABLE.values(), ids=UNTAKEABLE)
+def test_what_git_takes_up_in_no_commit_is_a_refused_commit_with_its_words(attempt, script):
+    attempt.shell(f"{script}; echo done > work.txt")
+    refused = attempt.commit()
+    assert isinstance(refused, CommitRefused)
+    assert "git" in refused.output.lower() or "BOM" in refused.output
+
+
+@pytest.mark.parametrize("script", UNTAKEABLE.values(), ids=UNTAKEABLE)
+def test_it_stops_neither_the_salvage_of_the_rest_nor_the_next_attempt(attempt, script):
+    attempt.shell(f"{script}; echo done > work.txt")
+    attempt.workspace.salvage(attempt.base, "refs/irontree/salvage/issue-1/2")
+    attempt.workspace.prepare(attempt.base)
+    attempt.shell("echo better > work.txt")
+    assert isinstance(attempt.commit(), Committed)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.domain.intent import Issues
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.execution.run import run
 from irontree.services.planning.approve import propose
+from irontree.services.planning.authorise import resolve_to_approve
 from irontree.services.planning.intake import authorise
 from irontree.services.planning.publish import publish
-from tests.support.issues import resolved, write
+from tests.support.issues import write
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 
 
@@ -37,6 +39,6 @@ def test_tc_5_2_the_same_document_twice_makes_no_issue_twice_and_keeps_the_brief
 def test_tc_5_3_a_vague_composite_is_marked_for_breakdown_and_no_tree_is_guessed(scene: Scene):
     write(scene, "Everything", "".join(f"- [ ] part {number}\n" for number in range(5)))
     with pytest.raises(NotEligible, match="appears composite"):
-        resolved(scene, 1)
+        resolve_to_approve(scene.app, Issues((1,)), "#1")
     assert scene.tracker.issues[1].labels == ("iron-tree:needs-breakdown",)
     assert (len(scene.tracker.issues), scene.log.streams(), scene.plans.revisions()) == (1, (), ())

@@ -7,10 +7,10 @@ import os
 import pytest
 
 from irontree.cli.blocks import plain
-from irontree.cli.doctor import Finding, blocks, machine, misfits
+from irontree.cli.doctor import Examined, blocks, machine, misfits
 
 
-def found_in(environment: dict[str, str]) -> dict[str, Finding]:
+def found_in(environment: dict[str, str]) -> dict[str, Examined]:
     return {finding.what: finding for finding in machine(environment)}
 
 
@@ -52,6 +52,6 @@ def test_a_configured_server_is_named_with_where_the_setting_is_from():
 
 
 def test_a_remedy_stands_behind_what_was_found():
-    found = (Finding("bad", "git", "not on PATH", "install git"), Finding("good", "locks", "working"))
+    found = (Examined("bad", "git", "not on PATH", "install git"), Examined("good", "locks", "working"))
     lines = list(plain(blocks(found)))
     assert lines[1:] == ["bad   git        not on PATH -> install git", "good  locks      working"]

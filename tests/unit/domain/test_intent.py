@@ -35,6 +35,7 @@ def test_nothing_is_no_intent(words):
         ("resume L cancel", ResumeLoop("L", "cancel")),
         ("adopt issue-12", AdoptIssue(12)),
         ("adopt #12", AdoptIssue(12)),
+        ("adopt 12", AdoptIssue(12)),
         ("#12", Issues((12,))),
         ("issue-12", Issues((12,))),
         ("#12 #13", Issues((12, 13))),
@@ -83,7 +84,7 @@ def test_what_could_mean_several_things_is_refused_and_quoted(words):
 def test_a_loop_to_resume_and_an_action_must_be_named():
     assert resolve("resume").reason == "Which loop is to be resumed?"
     assert "“skip” is no way to resume" in resolve("resume L skip").reason
-    assert resolve("adopt #1 #2") == Unclear("“#1 #2” names no single issue to adopt.")
+    assert resolve("adopt #1 #2") == Unclear("“#1 #2” names no single issue to adopt.", "name one: adopt issue-12")
 
 
 def test_a_query_says_what_was_looked_up():

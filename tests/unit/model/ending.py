@@ -10,8 +10,8 @@ from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, Question, next_step, perform
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import propose, propose_again
-from irontree.services.planning.intake import authorise
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise, name_to_approve
 from irontree.services.world import read_world
 from tests.support.world import Answers, Scene, drive
 from tests.unit.model.chances import KIND, Chances
@@ -53,6 +53,9 @@ def restore(scene: Scene, spoilt: Spoilt) -> None:
 def _put_right(scene: Scene) -> None:
     (scene.root / "scratch.txt").unlink(missing_ok=True)
     scene.repository.push_from_elsewhere({"broken": b"no"})
+    for plan in scene.world.plans.values():
+        if plan.adoption and not scene.world.is_done(plan.nodes[0].task_key):
+            scene.forge("eve").edit_issue(plan.adoption.issue_number, state="open")
 
 
 def _one_round(app: App, documents: list[Path]) -> None:
@@ -100,7 +103,7 @@ def _answer(app: App, question: Question) -> Answer:
         "loop_budget_exhausted": "extend",
     }
     plan = read_world(app).plans.get(question.task_key or "")
-    revision = propose_again(app, plan).name if plan else None
+    revision = name_to_approve(app, plan) if plan else None
     return Answer(words[question.rule.reason], "ada", note="fine", count=2, revision=revision)
 
 

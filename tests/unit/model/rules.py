@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
+from irontree.domain.intent import Issues
 from irontree.domain.plan import CheckCommand
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.answers import Answer, answer_issue, answer_loop
@@ -21,8 +22,11 @@ from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop, stop_at
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import Choices, propose, propose_again
-from irontree.services.planning.intake import authorise, authorise_stepwise
+from irontree.services.planning.adopt import adopt
+from irontree.services.planning.approve import Choices, propose
+from irontree.services.planning.authorise import approve_issues, authorise_issues
+from irontree.services.planning.intake import authorise, authorise_stepwise, name_to_approve
+from irontree.services.planning.resolve import resolve
 from irontree.services.world import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene
@@ -35,6 +39,12 @@ from tests.unit.model.invariants import Ledger, brief_is_true, check, look
 Command = Callable[[App], object]
 PLACES = st.integers(0, 9)
 STEPS = (Run, Verify, Finalize, Aggregate, Recover)
+
+
+def wish_text(name: str, wording: int) -> str:
+    """What an issue says; no two say the same."""
+    key = name.lower().replace(" ", "-")
+    return f"Key: {key}\n\n- [ ] wording {wording} `$ made {key}`\n"
 
 
 class Model(RuleBasedStateMachine):
@@ -50,6 +60,7 @@ class Model(RuleBasedStateMachine):
         self.decides = False
         self.spoilt: Spoilt = {}
         self.drafts: dict[Path, list[Document]] = {}
+        self.wishes: list[int] = []
 
     @initialize(one=documents("Shop"), two=documents("Inn"))
     def two_documents(self, one: Document, two: Document) -> None:
@@ -138,6 +149,46 @@ class Model(RuleBasedStateMachine):
         """The configuration gets a check of the repository's own, or loses it."""
         checks = (CheckCommand(name="sound", run="sound"),) if checked else ()
         self.scene.policy = self.scene.policy.model_copy(update={"checks": checks})
+
+    # --- issues that people write -------------------------------------------------------------------------
+
+    @rule()
+    def wish(self) -> None:
+        """Somebody writes an issue."""
+        name = f"Wish {len(self.wishes)}"
+        self.wishes.append(self.scene.forge("us").create_issue(name, wish_text(name, 0)).number)
+
+    @precondition(lambda self: self.wishes)
+    @rule(place=PLACES, wording=PLACES)
+    def wish_otherwise(self, place: int, wording: int) -> None:
+        """Somebody edits it, whether it is taken in or not."""
+        at = place % len(self.wishes)
+        self.scene.forge("us").edit_issue(self.wishes[at], body=wish_text(f"Wish {at}", wording))
+
+    @precondition(lambda self: self.wishes)
+    @rule(place=PLACES, fate=fates())
+    def adopt(self, place: int, fate: Fate) -> None:
+        """A person has one taken in."""
+
+        def command(app: App) -> None:
+            with app.driver.hold("adopt"):
+                adopt(app, self.wishes[place % len(self.wishes)])
+
+        self.take(command, fate)
+
+    @precondition(lambda self: self.wishes)
+    @rule(places=st.sets(PLACES, min_size=1, max_size=3), loop_mode=st.sampled_from([True, True, False]), fate=fates())
+    def approve_wishes(self, places: set[int], loop_mode: bool, fate: Fate) -> None:
+        """A person approves some of them, as they are."""
+        self.scene.clock.moment += timedelta(minutes=1)
+        numbers = tuple(dict.fromkeys(self.wishes[place % len(self.wishes)] for place in sorted(places)))
+
+        def command(app: App) -> None:
+            resolved = resolve(app, Issues(numbers), "these")
+            with app.driver.hold("adopt"):
+                (authorise_issues if loop_mode else approve_issues)(app, resolved, "ada")
+
+        self.take(command, fate, decides=True)
 
     # --- work ---------------------------------------------------------------------------------------------
 
@@ -276,7 +327,7 @@ class Model(RuleBasedStateMachine):
         legal = choices(question.rule, in_loop=question.loop_id is not None)
         revision = None
         if question.task_key and (plan := read_world(app).plans.get(question.task_key)):
-            revision = propose_again(app, plan).name
+            revision = name_to_approve(app, plan)
         return Answer(legal[choice % len(legal)].name, "ada", note="prettier", count=1 + choice % 2, revision=revision)
 
     def brief_holds(self, number: int) -> None:

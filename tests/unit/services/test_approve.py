@@ -25,7 +25,6 @@ from irontree.services.planning.approve import (
     approve_reverted,
     propose,
     propose_again,
-    require_revision,
 )
 from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise
 from irontree.services.planning.publish import publish
@@ -174,13 +173,13 @@ def test_settings_that_change_between_question_and_answer_are_not_approved(scene
     shown = propose(scene.app, scene.write(ONE_TASK)).name
     with_check(scene)
     with pytest.raises(ApprovalRefused, match="are not those that were shown"):
-        require_revision(propose(scene.app, scene.root / "SPEC.md"), shown)
+        propose(scene.app, scene.root / "SPEC.md").require_named(shown)
 
 
 def test_a_revision_alone_is_enough_for_the_first_approval(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK))
-    require_revision(proposal, proposal.revision)
-    require_revision(proposal, proposal.name.upper())
+    proposal.require_named(proposal.revision)
+    proposal.require_named(proposal.name.upper())
 
 
 def test_the_form_names_document_and_settings(scene):

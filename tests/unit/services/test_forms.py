@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.cli.questions import asked_about
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, WorkspacePolicy
+from irontree.errors import RemoteUnavailable
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import question_about
@@ -14,6 +16,8 @@ from irontree.services.execution.verify import verify
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.projections.forms import issue_form, question_text
+from tests.support import issues
+from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, does
 
 
@@ -124,3 +128,31 @@ def test_checks_of_an_older_commit_are_not_shown_beside_a_newer_one(scene):
     verify(scene.app, 1)
     view = issue_form(scene.app, question_about(scene.state(), RULE["reapproval_required"]))
     assert view.results == ()
+
+
+# --- what cannot be read ------------------------------------------------------------------------------------
+
+
+def test_where_it_cannot_be_said_what_would_be_approved_form_and_status_say_why(scene):
+    said = "the document has no headings"
+    scene.publish(ONE_TASK)
+    scene.write(ONE_TASK.replace("says hello", "says good day"))
+    state = run(scene.app, 1)
+    scene.write("no headings")
+    form = issue_form(scene.app, question_about(state, RULE["reapproval_required"]))
+    assert form.revision is None
+    assert any(said in warning for warning in form.warnings)
+    asked = asked_about(scene.app, scene.world, (), state)
+    assert said in asked.detail
+
+
+def test_nor_where_the_forge_does_not_answer(scene):
+    issues.write(scene)
+    issues.take_in(scene.app, 1)
+    question = question_about(scene.state(), RULE["reapproval_required"])
+    scene.forge_seen = Watched(scene.forge_seen, ["comments"], refuses)
+    assert "no answer. try again" in " ".join(issue_form(scene.app, question).warnings)
+
+
+def refuses(*_) -> None:
+    raise RemoteUnavailable("no answer", remedy="try again")

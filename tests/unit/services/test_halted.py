@@ -5,11 +5,14 @@ from __future__ import annotations
 from irontree.domain.decide import Halt
 from irontree.domain.lint import status_problems
 from irontree.services.delivery.deliver import deliver
-from irontree.services.delivery.halted import tell_halts
+from irontree.services.delivery.halted import tell_halts, tell_halts_if_free
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
+from irontree.services.planning.adopt import adopt
+from tests.support.issues import CLEAR, authorise, edit, write
+from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene
 
 
@@ -80,8 +83,42 @@ def test_the_same_halt_after_going_on_without_an_event_is_not_told_again(scene):
 def test_an_outage_is_said_and_what_is_due_comes_later(scene):
     halted(scene)
     scene.tracker.outage = "503"
-    tell_halts(scene.app)
-    assert "comment_post_failed: 503" in scene.notes.lines
+    for _ in range(2):
+        tell_halts(scene.app)
+    assert scene.deliveries.load(1).failures == ("comment_post_failed: loop halted: 503",)
     scene.tracker.outage = None
     tell_halts(scene.app)
+    assert len(scene.comments()) == 1
+    assert scene.deliveries.load(1).failures == ()
+
+
+def test_a_halt_that_was_told_costs_the_forge_nothing_any_more(scene):
+    """R9"""
+    halted(scene)
+    tell_halts(scene.app)
+    asked = []
+    scene.forge_seen = Watched(scene.forge_seen, ["comments", "post_comment"], lambda call, _: asked.append(call))
+    tell_halts(scene.app)
+    assert asked == []
+
+
+def test_a_halt_at_an_issue_that_was_taken_in_anew_is_told_although_its_stream_begins_at_one_again(scene):
+    """Each of the two halts is at sequence 1."""
+    write(scene)
+    loop = authorise(scene, 1)
+    for text in ("kind", "polite"):
+        edit(scene, 1, body=f"{CLEAR}- [ ] it is {text} `$ has greet.txt hello`\n")
+        adopt(scene.app, 1)
+        loops.halt(scene.app, loop.id, Halt("reapproval_required", GREETING))
+        tell_halts(scene.app)
+        loops.resume(scene.app, loop.id)
+    assert [body.splitlines()[0] for body in scene.comments()] == ["⏸️ loop halted — #1"] * 2
+
+
+def test_nothing_waits_for_a_comment_longer_than_it_may(scene):
+    halted(scene)
+    with scene.driver.hold("somebody else"):
+        tell_halts_if_free(scene.app, "loop", wait_seconds=0)
+    assert scene.comments() == []
+    tell_halts_if_free(scene.app, "loop", wait_seconds=0)
     assert len(scene.comments()) == 1

@@ -12,11 +12,15 @@ from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.planning.adopt import adopt
 from irontree.services.planning.approval import approval_text
-from irontree.services.planning.authorise import approve_issues, authorise_issues, require_clear, require_named
-from irontree.services.planning.resolve import resolve
+from irontree.services.planning.authorise import (
+    approve_issues,
+    authorise_issues,
+    resolve_to_approve,
+)
+from irontree.services.planning.resolve import ResolvedPlan, resolve
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
-from tests.support.world import CLOSE, GREETING, ONE_TASK, PARTS, SPEC, TWO, Scene, does, ends
+from tests.support.world import CLOSE, GREETING, ONE_TASK, PARTS, SPEC, TWO, Scene, does, ends, make_scene
 
 CLOSING = "Depends on: #1\n\n- [ ] closed `$ has close.txt`\n"
 LONGER = f"{CLEAR}- [ ] it says who it is `$ has greet.txt hello`\n"
@@ -162,11 +166,19 @@ def test_the_abort_says_which_are_adopted_already(two):
 def test_a_composite_issue_that_was_named_gets_its_label_but_not_when_only_looking(two):
     edit(two, 2, body="- [ ] a\n" * 4)
     with pytest.raises(NotEligible):
-        resolve(two.app, Issues((2,)), "#2", touch_nothing=True)
+        resolved(two, 2)
     assert two.tracker.issues[2].labels == ()
     with pytest.raises(NotEligible):
-        resolved(two, 2)
+        resolve_to_approve(two.app, Issues((2,)), "#2")
     assert two.tracker.issues[2].labels == (NEEDS_BREAKDOWN,)
+
+
+def test_nothing_is_written_on_the_forge_while_another_process_has_the_driver_lock(two):
+    """R3: without the label the refusal is the same."""
+    edit(two, 2, body="- [ ] a\n" * 4)
+    with two.driver.hold("somebody else"), pytest.raises(NotEligible, match="appears composite"):
+        resolve_to_approve(two.app, Issues((1, 2)), "#1 #2")
+    assert two.tracker.issues[2].labels == ()
 
 
 def test_what_a_query_finds_and_does_not_fit_is_left_out_with_the_reason(two):
@@ -187,7 +199,7 @@ def test_a_named_issue_that_leaves_something_open_blocks_the_approval_of_the_set
     write(two, "Vague", "It should be nicer.")
     found = resolved(two, 1, 3)
     assert "Open Questions" in shown(two, 1, 3)
-    for refuse in (require_clear, lambda plan: authorise_issues(two.app, plan, "ada")):
+    for refuse in (ResolvedPlan.require_clear, lambda plan: authorise_issues(two.app, plan, "ada")):
         with pytest.raises(ApprovalRefused, match="no acceptance criterion"):
             refuse(found)
     assert two.log.streams() == ()
@@ -236,7 +248,7 @@ def test_a_name_is_for_exactly_this_set_with_these_texts_and_settings(two, chang
             two.policy = two.policy.model_copy(update={"max_retry_count": 9})
     now = resolved(two, 1, 2) if change != "set" else resolved(two, 1)
     with pytest.raises(ApprovalRefused, match="resolves to now is"):
-        require_named(now, name)
+        now.require_named(name)
 
 
 def test_an_approved_set_is_one_loop_over_exactly_its_tasks(two):
@@ -375,3 +387,16 @@ def test_killed_anywhere_the_same_words_end_in_one_loop_over_all(two, port, meth
     assert two.loops.ids() == (loop.id,)
     assert [two.events(key) for key in (GREETING, CLOSE)] == [["task_adopted", "task_approved"]] * 2
     assert two.drive(loop).reason == "goal_reached"
+
+
+def test_approving_many_issues_reads_each_log_no_oftener_than_approving_a_few(tmp_path):
+    def reads(issues: int) -> int:
+        scene, calls = make_scene(tmp_path / str(issues)), []
+        for number in range(issues):
+            write(scene, f"Greeting {number}")
+        shown = resolved(scene, *range(1, issues + 1))
+        scene.log = Watched(scene.log, ["read"], lambda call, side: calls.append(call))
+        authorise_issues(scene.app, shown, "ada")
+        return len(calls)
+
+    assert reads(8) <= 2 * reads(4)

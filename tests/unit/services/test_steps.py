@@ -8,7 +8,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
-from irontree.ports import Blocker
+from irontree.ports import Blocker, DeliveryCursor
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop
 from irontree.services.loops import loop as loops
@@ -280,3 +280,12 @@ def test_the_state_of_one_issue_is_what_the_whole_log_says_a_gap_at_its_end_incl
     assert state_of(scene.app, 1) == scene.state()
     assert "sequence 2" in scene.state().problem
     assert state_of(scene.app, 2) is None
+
+
+def test_a_step_that_comes_too_late_delivers_what_a_dead_driver_did_not_get_to(scene):
+    scene.drive(scene.start(ONE_TASK))
+    scene.app.deliveries.save(1, DeliveryCursor(4))
+    scene.app.forge().edit_issue(1, state="open")
+    with pytest.raises(NotEligible, match="is done already"):
+        perform(scene.app, Finalize(GREETING))
+    assert scene.app.forge().read_issue(1).state == "closed"

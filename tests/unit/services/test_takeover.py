@@ -8,9 +8,10 @@ from irontree.domain.decide import Halt
 from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.ports import LeftLease
-from irontree.services.answers import Answer
+from irontree.services.answers import Answer, answer_issue
 from irontree.services.loops import loop as loops
 from irontree.services.loops.takeover import STALE_LEASE, clear_the_way
+from tests.support.watching import Killed, Watched, dying
 from tests.support.world import ONE_TASK, Scene, nobody, prepared
 
 
@@ -47,6 +48,29 @@ def test_confirmed_it_is_taken_over_and_the_loop_goes_on_to_its_end(scene):
     assert scene.drive(loop, prepared(Answer("go-on", "ada"))).reason == "goal_reached"
     assert scene.lease.other is None
     assert scene.state().done
+
+
+def test_killed_before_the_answer_is_recorded_the_lease_that_is_asked_about_is_still_there(scene):
+    loop = scene.start(ONE_TASK)
+    stale(scene)
+    scene.drive(loop, nobody)
+    scene.log = Watched(scene.log, ["append"], dying("before"))
+    with pytest.raises(Killed):
+        answer_issue(scene.app, 1, Answer("go-on", "ada"), loop.id)
+    assert (scene.lease.other is not None, scene.state().blocking_check) == (True, STALE_LEASE)
+
+
+def test_killed_behind_it_the_same_is_asked_again(scene):
+    loop = scene.start(ONE_TASK)
+    stale(scene)
+    scene.drive(loop, nobody)
+    lease, scene.lease = scene.lease, Watched(scene.lease, ["override"], dying("before"))
+    with pytest.raises(Killed):
+        answer_issue(scene.app, 1, Answer("go-on", "ada"), loop.id)
+    scene.lease = lease
+    assert scene.drive(loop, nobody) == Halt("blocked", "greeting")
+    assert scene.events()[-2:] == ["checkup_unblocked", "checkup_preflight_blocked"]
+    assert scene.drive(loop, prepared(Answer("go-on", "ada"))).reason == "goal_reached"
 
 
 def test_the_previous_loop_is_halted_by_the_takeover(scene):

@@ -24,8 +24,8 @@ from irontree.services.delivery.comment import comment_marker
 from irontree.services.delivery.deliver import due_comments
 from irontree.services.execution.preflight import block
 from irontree.services.execution.record import record
-from irontree.services.planning.approve import changed_since_approval
 from irontree.services.planning.issue_text import issue_body
+from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World
 
 EDITED: Final = "its title or text was edited on the forge"

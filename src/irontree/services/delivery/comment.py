@@ -13,14 +13,13 @@ from irontree.domain.state import TaskState
 from irontree.services.projections.views import CommentView, comment_template
 
 
-def comment_marker(issue_number: int, record: Record[IssueEvent], renewed_from: str = "") -> str:
-    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9)."""
+def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
+    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9).
+
+    *suffix* tells comments apart that follow from events alike: of a stream that begins again, or a reply.
+    """
     event = record.event
-    return marker_of(issue_number, f"{event.task_key}/{event.approved_revision}/{event.sequence}{renewed_from}")
-
-
-def marker_of(issue_number: int, name: str) -> str:
-    """The marker of the one comment that *name* stands for."""
+    name = f"{event.task_key}/{event.approved_revision}/{event.sequence}{suffix}"
     token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"
 

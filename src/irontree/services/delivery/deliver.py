@@ -11,23 +11,20 @@ from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
-from irontree.domain.evolve import evolve, replay
+from irontree.domain.evolve import evolve
 from irontree.domain.labels import COLORS, MANAGED, labels_for
-from irontree.domain.plan import PlanNode
-from irontree.domain.reply import close_on_done as decided_close
 from irontree.domain.state import TaskState
-from irontree.domain.values import CloseOnDone
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
 from irontree.ports import DeliveryCursor, Label, Stream
+from irontree.services.delivery.closing import close_where_due, is_closed_by_us
 from irontree.services.delivery.comment import comment_for, comment_marker, post_once
 from irontree.services.delivery.replies import reply_where_due
-from irontree.services.world import read_world
 
 
 def deliver(app: App, issue_number: int) -> DeliveryCursor:
     """Deliver what is due for this issue and return the cursor. The caller holds the driver lock."""
     stream, cursor = app.log.read(issue_number), app.deliveries.load(issue_number)
-    state = replay(stream.records, highest_sequence=stream.highest_sequence).state
+    state = stream.replayed().state
     if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
         return cursor
     reached, failure = _post_comments(app, stream, cursor.sequence)
@@ -41,10 +38,10 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
         failure,
         not_opened,
         _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
-        _attempt(lambda: _close(app, state)),
+        _attempt(lambda: close_where_due(app, state)),
     )
     failures = tuple(message for message in outcomes if message)
-    closed = cursor.closed or (not failures and _is_closed_by_us(app, state))
+    closed = cursor.closed or (not failures and is_closed_by_us(app, state))
     now = replace(cursor, sequence=reached, failures=failures, closed=closed)
     app.deliveries.save(issue_number, now)
     return now
@@ -93,19 +90,6 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
     app.forge().set_labels(state.issue_number, add=sorted(wanted), remove=sorted(MANAGED - wanted))
 
 
-def _close(app: App, state: TaskState) -> None:
-    """Close an issue that is done, unless closing is left to a person (contract, Close On Done)."""
-    if not _is_closed_by_us(app, state):
-        return
-    issue = app.forge().read_issue(state.issue_number)
-    if issue and issue.state == "open":
-        app.forge().edit_issue(state.issue_number, state="closed")
-
-
-def _is_closed_by_us(app: App, state: TaskState) -> bool:
-    return state.done and close_on_done(app, read_world(app).nodes.get(state.task_key)) == "auto"
-
-
 def _opened_again_at(stream: Stream) -> int:
     """The sequence at which a person let work go on behind the newest closing from outside; 0 if none did.
 
@@ -123,11 +107,6 @@ def _reopen(app: App, state: TaskState) -> None:
     """Open an issue again that was closed outside; not one that is done by now."""
     if not state.done:
         app.forge().edit_issue(state.issue_number, state="open")
-
-
-def close_on_done(app: App, node: PlanNode | None) -> CloseOnDone:
-    """`issue.close_on_done`, or what holds where it is unset (contract)."""
-    return decided_close(app.preferences().close_on_done, node)
 
 
 def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:

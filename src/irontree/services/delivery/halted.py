@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
 from irontree.app import App
 from irontree.domain.halt import RULE
 from irontree.domain.loop import LoopEntity
-from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
-from irontree.services.delivery.comment import comment_text, marker_of, post_once
+from irontree.domain.state import TaskState
+from irontree.errors import Busy, ConfigRefused, EnvironmentRefused, RemoteFailed
+from irontree.ports import Stream
+from irontree.services.delivery.comment import comment_marker, comment_text, post_once
 from irontree.services.delivery.deliver import due_comments
 from irontree.services.loops.loop import read_loops
 from irontree.services.projections.views import CommentView
 from irontree.services.world import World, read_world
 
+_FAILED: Final = "comment_post_failed: loop halted: "
+
 
 def tell_halts(app: App) -> None:
     """Comment where a loop has halted at an issue whose newest event posted nothing; once for each such event.
 
-    The caller holds the driver lock. What cannot be posted is said, and tried again the next time work is taken up.
+    The caller holds the driver lock. What cannot be posted stands in the issue's cursor, and is tried again the next
+    time work is taken up.
     """
     world = read_world(app)
     for loop in read_loops(app)[0]:
-        if loop.entity.status == "halted" and _is_untold(app, world, loop.entity):
-            try:
-                _tell(app, world, loop.entity)
-            except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
-                app.progress.note(f"comment_post_failed: {error.message}")
+        if loop.entity.status == "halted":
+            _tell_if_due(app, world, loop.entity)
 
 
-def _is_untold(app: App, world: World, entity: LoopEntity) -> bool:
+def tell_halts_if_free(app: App, who: str, *, wait_seconds: float) -> None:
+    """Do so if the driver lock is free in time; if not, whoever takes work up next does."""
+    with suppress(Busy), app.driver.hold(who, wait_seconds=wait_seconds):
+        tell_halts(app)
+
+
+def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     state = world.states.get(entity.halt_at_task_key or "")
     if state is None or world.halt_of(state) is None:  # answered, and the loop has not gone on yet
-        return False
-    stream = app.log.read(state.issue_number)
-    return stream.last_sequence not in {record.event.sequence for _, record in due_comments(stream)}
+        return
+    stream, cursor = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
+    marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
+    if marker == cursor.halt_told or _has_told_itself(stream):
+        return
+    others = tuple(failure for failure in cursor.failures if not failure.startswith(_FAILED))
+    try:
+        _post(app, state, entity, marker)
+    except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
+        now = replace(cursor, failures=(*others, f"{_FAILED}{error.message}"))
+    else:
+        now = replace(cursor, failures=others, halt_told=marker)
+    app.deliveries.save(state.issue_number, now)
 
 
-def _tell(app: App, world: World, entity: LoopEntity) -> None:
-    state, reason = world.states[entity.halt_at_task_key or ""], entity.halt_reason or ""
-    marker = marker_of(state.issue_number, f"{entity.loop_id}/{state.sequence}")
+def _has_told_itself(stream: Stream) -> bool:
+    return stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
+
+
+def _post(app: App, state: TaskState, entity: LoopEntity, marker: str) -> None:
+    reason = entity.halt_reason or ""
     title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
     view = CommentView(number=state.issue_number, marker=marker, reason=state.problem or title)
     post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)

@@ -17,7 +17,6 @@ from irontree.domain.reply import (
     REPLYING,
     Decision,
     Opportunity,
-    close_on_done,
     dispatch_reply,
     is_actionable,
     replied_in_window,
@@ -26,8 +25,9 @@ from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, RemoteFailed
 from irontree.ports import DeliveryCursor
+from irontree.services.delivery.closing import close_on_done
 from irontree.services.delivery.comment import comment_marker, post_once
-from irontree.services.projections.history import last_of
+from irontree.services.projections.history import document_of, last_of, newest_document
 from irontree.services.projections.views import ReplyView
 from irontree.services.world import World, read_world
 
@@ -60,7 +60,7 @@ def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> De
     events = [record.event for record in app.log.read(state.issue_number).records]
     opportunity = Opportunity(
         note=_note(app, state, record),
-        promoted=bool(getattr(record.event, "promoted_doc", None)),
+        promoted=document_of(record.event) is not None,
         written_by_a_person=state.adopted,
         replied=replied_in_window(events, record.event.sequence),
     )
@@ -107,10 +107,9 @@ def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:
     """Where the notes of the verification are that this event rests on."""
     if event.completion_basis != "verified":
         return None
-    passed = last_of(app.log.read(state.issue_number), "verify_passed")
-    return getattr(passed.event, "promoted_doc", None) if passed else None
+    return newest_document(app.log.read(state.issue_number))
 
 
 def _is_left_open(app: App, event: IssueEvent, node: PlanNode | None) -> bool:
     """The close instruction belongs to finalization alone (contract, Close On Done)."""
-    return event.event == "checkup_done" and close_on_done(app.preferences().close_on_done, node) == "manual"
+    return event.event == "checkup_done" and close_on_done(app, node) == "manual"

@@ -192,6 +192,8 @@ def _pending_subject(world: World, state: TaskState) -> Subject:
 def _require(world: World, issue_number: int, phase: Phase, otherwise: str) -> TaskState:
     state = world.state(issue_number)
     require_sound(state)
+    if state.done:
+        raise NotEligible(f"issue-{issue_number} is done already", remedy=f"`irontree show issue-{issue_number}`")
     if state.phase is not phase:
         raise NotEligible(f"issue-{issue_number} is {state.phase}: {otherwise}")
     return state

@@ -11,7 +11,7 @@ from irontree.errors import NotEligible
 from irontree.ports import Blocker
 from irontree.services.execution.record import record
 from irontree.services.overview import waits_for
-from irontree.services.planning.approve import changed_since_approval
+from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World
 
 FREE_TRANSITIONS = 3

@@ -16,6 +16,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import CommitRefused, Committed, Document, Workspace
 from irontree.services.execution.refs import docs_ref, docs_trailer, summary
+from irontree.services.projections.report import changed_files
 from irontree.services.projections.views import NotesView
 
 
@@ -34,7 +35,7 @@ def promote(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Chec
 
     A commit made before a crash is found by its ref and used again: what has no ref was never published.
     """
-    setup, changed = plan.policy.workspace.setup, _changed(app, state)
+    setup, changed = plan.policy.workspace.setup, changed_files(app, state)
     decision = decide_promotion(plan.policy.promotion.mode, Knowledge(node, setup, changed))
     if not decision.yes:
         return Promotion(report.anchor, decision.why)
@@ -85,16 +86,10 @@ def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Ch
         setup=plan.policy.workspace.setup,
         checks=tuple(result.command for result in report.results),
         criteria=() if node.outsider else tuple(criterion.text for criterion in node.criteria),
-        files=_changed(app, state),
+        files=changed_files(app, state),
     )
     text = app.renderer.render("reports/notes.md", notes=notes)
     return Document(there.path, f"{there.text.rstrip()}\n\n{text}") if there else Document(path, text)
-
-
-def _changed(app: App, state: TaskState) -> tuple[str, ...]:
-    if not (state.has_code and state.base_sha and state.commit):
-        return ()
-    return app.repository.changed_files(state.base_sha, state.commit)
 
 
 def _without(report: CheckReport, why: str, problem: str) -> Promotion:

@@ -84,6 +84,9 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
             loop.spend(app, loop_id, step.task_key, skill)
         try:
             state = _take(app, step, number, note)
+        except NotEligible:  # nothing is left to do but what a driver did not get to that died behind its event
+            deliver(app, number)
+            raise
         except (EnvironmentRefused, RemoteFailed, ConfigRefused) as error:
             state = _blocked(app, number, error)
         if loop_id:

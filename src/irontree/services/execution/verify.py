@@ -206,7 +206,7 @@ def _reported(
 ) -> TaskState:
     """Record an outcome that has a report, and write it: the event first."""
     to_judge = tuple(item.criterion.text for item in coverage(subject.node, subject.plan.policy) if item.by is None)
-    path = report_path(subject.state, report, to_judge, subject.note)
+    path = report_path(app, report, to_judge, subject.note)
     meta = {**meta, **_note(subject)}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}
     state = record(app, subject.state, kind, meta=meta, **values)

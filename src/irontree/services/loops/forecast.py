@@ -13,7 +13,8 @@ from irontree.domain.plan import ExecutionPolicy, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.verdict import coverage
 from irontree.services.loops.loop import Loop, scope_of
-from irontree.services.planning.publish import is_changed, publication_order
+from irontree.services.planning.publish import publication_order
+from irontree.services.planning.staleness import is_changed
 from irontree.services.world import World, read_world
 
 

@@ -5,7 +5,6 @@ Loop events win over the entity file; the entity is rewritten from them, `budget
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -24,6 +23,7 @@ from irontree.domain.loop_events import (
     LoopResumed,
     LoopStarted,
 )
+from irontree.domain.plan import canonical_digest
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import LoopStream
 from irontree.services.world import World, read_world
@@ -79,15 +79,12 @@ def start(app: App, entity: LoopEntity, intent_hash: str) -> Loop:
     return Loop(entity, 1)
 
 
-def draw_loop_id(app: App) -> str:
-    """The id of a loop that is yet to be."""
-    return new_loop_id(app.clock.now(), secrets.token_hex(3))
+def derive_loop_id(app: App, name: str) -> str:
+    """The id that a loop for the approval *name* has if it starts in this minute: its six digits are derived (R8).
 
-
-def open_loop_over(app: App, keys: Iterable[str]) -> Loop | None:
-    """The newest open loop over exactly these tasks."""
-    wanted = set(keys)
-    return next((found for found in reversed(read_loops(app)[0]) if found.is_open and set(found.keys) == wanted), None)
+    They are others once any loop has started here: the same may be approved twice in one minute.
+    """
+    return new_loop_id(app.clock.now(), canonical_digest([app.repository.id, name, len(app.loops.ids())])[:6])
 
 
 def require_trusted(app: App) -> None:

@@ -2,39 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from irontree.app import App
 from irontree.domain.ids import intent_hash
 from irontree.domain.loop import OPEN, LoopEntity
 from irontree.domain.plan import Plan
-from irontree.errors import Busy
-from irontree.services.loops.loop import Loop, cancel, draw_loop_id, read_loop, read_loops, require_trusted, start
+from irontree.services.loops.lease import refuse_at_work
+from irontree.services.loops.loop import (
+    Loop,
+    cancel,
+    derive_loop_id,
+    open_loops,
+    read_loop,
+    read_loops,
+    require_trusted,
+    start,
+)
 from irontree.services.world import read_world
 
 
-def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
-    """The open loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
+def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
+    """The newest open loop that has exactly these tasks in scope, less what was skipped in it; *besides* do not count.
 
-    *loop_id* is the id that the approval showed, if it showed one.
-
-    One that has completed all of them counts as well: asking twice is no new work. An open loop that the same
-    document had over other tasks is cancelled: what was approved last is what runs.
+    This is the one rule by which an approval goes on with a loop: what it lists is what runs.
     """
-    keys = tuple(node.task_key for node in plan.nodes)
+    return _newest_over(app, keys, OPEN, besides)
+
+
+def loop_over(app: App, keys: Collection[str], *, begins_again: bool = False) -> Loop | None:
+    """The loop that an approval of exactly these tasks goes on with; None if it starts a new one.
+
+    That is the open one, or one that has completed all of them, unless some of that *begins_again*: asking twice is
+    no new work.
+    """
     world = read_world(app)
-    finished = all(world.is_done(key) for key in keys)
-    fitting = (*OPEN, "completed") if finished else OPEN
-    known = (found for found in reversed(read_loops(app)[0]) if found.entity.status in fitting)
-    found = next((found for found in known if set(found.entity.task_keys) == set(keys)), None)
-    loop = found or _new_loop(app, plan, intent, keys, loop_id or draw_loop_id(app))
-    _cancel_replaced(app, plan)  # last: as long as one of them is open, an approval that is cut short can be finished
+    finished = not begins_again and all(world.is_done(key) for key in keys)
+    return _newest_over(app, keys, (*OPEN, "completed") if finished else OPEN)
+
+
+def _newest_over(
+    app: App, keys: Collection[str], statuses: Collection[str], besides: Collection[str] = ()
+) -> Loop | None:
+    wanted, known = set(keys), (loop for loop in reversed(read_loops(app)[0]) if loop.entity.status in statuses)
+    return next((loop for loop in known if set(loop.keys) - set(besides) == wanted), None)
+
+
+def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
+    """The loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
+
+    *loop_id* is the id that the approval showed, if it showed one. An open loop that the same document had over other
+    tasks, or without one that was skipped, is cancelled: what was approved last is what runs.
+    """
+    keys = _keys(plan)
+    loop = loop_over(app, keys) or _new_loop(app, plan, intent, keys, loop_id)
+    replaced = _replaced(app, plan.spec_path, keys, anew=True)
+    _cancel(app, plan, replaced)  # last: as long as one of them is open, an approval that is cut short can be finished
     return loop
 
 
-def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], loop_id: str) -> Loop:
+def _keys(plan: Plan) -> tuple[str, ...]:
+    return tuple(node.task_key for node in plan.nodes)
+
+
+def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], shown: str) -> Loop:
+    taken = not shown or shown in app.loops.ids()
     entity = LoopEntity(
-        loop_id=loop_id,
+        loop_id=derive_loop_id(app, f"{plan.spec_revision}-{plan.policy.digest[:8]}") if taken else shown,
         created_at=app.stamp(),
         goal_kind="set_done",
         intent=intent,
@@ -45,23 +79,22 @@ def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], loop_id:
     return start(app, entity, intent_hash(intent))
 
 
-def _cancel_replaced(app: App, plan: Plan) -> None:
-    """Cancel the open loops that the document of *plan* had over other tasks."""
-    keys = [node.task_key for node in plan.nodes]
-    for found in read_loops(app)[0]:
-        if _is_replaced(found, plan.spec_path, keys):
-            cancel(app, found.id, plan.approved_by, reason=f"revision {plan.spec_revision} has other tasks")
+def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:
+    for loop in replaced:
+        cancel(app, loop.id, plan.approved_by, reason=f"revision {plan.spec_revision} has other tasks")
 
 
 def replace_open(app: App, plan: Plan, intent: str = "", loop_id: str = "") -> None:
     """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
 
-    Only cancels that one if the approval did not name Loop Mode (ruling R17).
+    Only cancels that one if the approval did not name Loop Mode (ruling R17). What was skipped in a loop over the same
+    tasks stays skipped.
     """
-    if plan.loop_mode and open_loop_of(app, plan.spec_path):
+    replaced = _replaced(app, plan.spec_path, _keys(plan), anew=False)
+    if replaced and plan.loop_mode:
         loop_for(app, plan, intent or plan.spec_path, loop_id)
     else:
-        _cancel_replaced(app, plan)
+        _cancel(app, plan, replaced)
 
 
 def open_loop_of(app: App, spec_path: str) -> Loop | None:
@@ -76,24 +109,23 @@ def replacement(app: App, loop_id: str) -> Loop | None:
     return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
 
 
-def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
+def require_at_rest(app: App, spec_path: str, keys: Collection[str], *, anew: bool = True) -> None:
     """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
+
+    *anew*: it asks for a loop over all of them, and not from within one in which some were skipped.
 
     An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`. Raises
     LogDamaged where a loop cannot be trusted that may be over these tasks: no second one starts over it.
     """
     require_trusted(app)
-    active = app.lease.holder()
-    at_work = (found for found in read_loops(app)[0] if active and found.id == active.what)
-    for found in at_work:
-        if _is_replaced(found, spec_path, keys):
-            raise Busy(
-                f"loop {found.id} is at work on {spec_path}",
-                remedy=f"wait until it halts, or cancel it: `irontree task resume {found.id} cancel`",
-            )
+    refuse_at_work(app, _replaced(app, spec_path, keys, anew=anew), spec_path)
 
 
-def _is_replaced(loop: Loop, spec_path: str, keys: Collection[str]) -> bool:
-    """Whether this open loop of the same document is over other tasks than *keys*."""
-    entity = loop.entity
-    return loop.is_open and entity.resolved_query == spec_path and set(entity.task_keys) != set(keys)
+def _replaced(app: App, spec_path: str, keys: Collection[str], *, anew: bool) -> tuple[Loop, ...]:
+    """The open loops of the document that are over other tasks than *keys*; *anew*, what was skipped is no part."""
+    of_document = (loop for loop in open_loops(app) if loop.entity.resolved_query == spec_path)
+    return tuple(loop for loop in of_document if not _is_over(loop, keys, anew=anew))
+
+
+def _is_over(loop: Loop, keys: Collection[str], *, anew: bool) -> bool:
+    return set(loop.keys) == set(keys) or (not anew and set(loop.entity.task_keys) == set(keys))

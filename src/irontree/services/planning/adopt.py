@@ -15,7 +15,9 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue, Label
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.planning.approve import go_on, known_issues, release_approved
+from irontree.services.loops.lease import refuse_beside_loop
+from irontree.services.planning.approve import go_on, release_approved
+from irontree.services.planning.issue_text import has_key_marker
 from irontree.services.planning.publish import Published, publish
 from irontree.services.world import World, read_world
 
@@ -24,8 +26,10 @@ def adopt(app: App, number: int) -> Plan:
     """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`).
 
     Taken in anew if it was adopted before and its text changed; asking twice is no new work. The caller holds the
-    driver lock. Raises NotEligible for an issue that cannot be taken in; one that is composite gets its label.
+    driver lock. Raises NotEligible for an issue that cannot be taken in; one that is composite gets its label. Raises
+    Busy while a loop is at work: its issue would begin anew under it.
     """
+    refuse_beside_loop(app)
     settle_leftovers(app)
     world = read_world(app)
     issue = require_adoptable(app, world, number)
@@ -76,7 +80,7 @@ def _ours(world: World, issue: Issue) -> Ineligible | None:
     plan = world.plans.get(state.task_key) if state else None
     if plan and plan.adoption is None:
         return Ineligible(f"#{number} is published from {plan.spec_path}", f"edit and approve {plan.spec_path} instead")
-    if plan is None and issue.trusted and "<!-- irontree:task-key " in issue.body:
+    if plan is None and issue.trusted and has_key_marker(issue.body):
         return Ineligible(f"#{number} was made from a document, whose log is not here", "approve that document here")
     return None
 
@@ -112,7 +116,7 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
     """
     earlier = adopted_plan(world, issue.number)
     key = earlier.nodes[0].task_key if earlier else None
-    read = read_adoptable(app, issue, known_issues(world) if known is None else known, key)
+    read = read_adoptable(app, issue, world.known_issues if known is None else known, key)
     return Plan(
         spec_revision=adopted_revision(issue.title, issue.body),
         spec_path=adoption.spec_path(app.forge().name, issue.number),
@@ -190,6 +194,7 @@ def approve_adopted(app: App, plan: Plan, revision: str, by: str) -> TaskState:
             f"{revision} was approved, but #{_number(plan)} as it is now is {approval_name(now)}",
             remedy=f"look at it again and approve what it is now: --approve {approval_name(now)}",
         )
+    settle_leftovers(app)
     put_in_force(app, approved(app, now, by, loop_mode=plan.loop_mode))
     release_approved(app, by)
     state = read_world(app).state(_number(plan))
@@ -211,17 +216,24 @@ def issue_now(app: App, plan: Plan) -> Plan:
     return plan_for(app, world, issue)
 
 
-def put_in_force(app: App, plan: Plan) -> Published:
-    """Write the plan of one issue, then its stream; safe to call again after a crash at any point (ruling R6)."""
-    settle_leftovers(app)
-    in_force = adopted_plan(read_world(app), _number(plan))
-    if in_force is None or not _says_the_same(in_force, plan):
-        app.plans.save(plan)
-    return publish(app, plan)
+def put_in_force(app: App, *plans: Plan) -> Published:
+    """Write the plan of each issue, then their streams; safe to call again after a crash at any point (ruling R6).
+
+    The caller has settled what was left.
+    """
+    world = read_world(app)
+    for plan in plans:
+        in_force = adopted_plan(world, _number(plan))
+        if in_force is None or not _adds_nothing(in_force, plan):
+            app.plans.save(plan)
+    return publish(app, *plans)
 
 
-def _says_the_same(in_force: Plan, plan: Plan) -> bool:
-    """Whenever it was said; approved or not is a difference. A text that was in force once has to be saved again."""
+def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
+    """Whether text, settings and being approved or not are the same; when, by whom and for a loop or not may differ.
+
+    Compared with the plan in force alone: a text that was in force once has to be saved again.
+    """
     different = ("adoption", "approval", "loop_mode")
     same = in_force.model_dump(exclude={*different}) == plan.model_dump(exclude={*different})
     return same and bool(in_force.approval) == bool(plan.approval)

@@ -10,13 +10,17 @@ from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.verdict import commands_for, coverage, is_trivial
 from irontree.services.overview import title_of
 from irontree.services.planning.adopt import approval_name
-from irontree.services.planning.approve import Proposal, diff_of, kept, what_changed
+from irontree.services.planning.approve import Proposal, kept, what_changed
 from irontree.services.planning.resolve import Excluded, Member, ResolvedPlan
+from irontree.services.planning.staleness import diff_of
 from irontree.services.projections.views import ApprovalView, PlannedView, QuoteView
 from irontree.services.world import World, read_world
 
+Wanted = Proposal | ResolvedPlan
+"""What a person is asked to approve."""
 
-def approval_text(app: App, wanted: Proposal | ResolvedPlan, *, loop_mode: bool, answer: str) -> str:
+
+def approval_text(app: App, wanted: Wanted, *, loop_mode: bool, answer: str) -> str:
     """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
     if isinstance(wanted, ResolvedPlan):
         view = resolved_view(app, wanted, loop_mode=loop_mode, answer=answer)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import TaskApproved
 from irontree.domain.graph import Graph
-from irontree.domain.ids import adopted_revision
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.spec import Requirements, read_requirements
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, ConfigRefused, RemoteFailed, RequirementsRefused
+from irontree.errors import ApprovalRefused, RequirementsRefused
 from irontree.services.execution.record import record, snapshot
-from irontree.services.loops.loop import draw_loop_id, open_loop_over
-from irontree.services.planning.publish import is_changed
+from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
+from irontree.services.loops.loop_choice import loop_over
+from irontree.services.planning.staleness import diff_of, is_as_approved, is_changed
 from irontree.services.world import World, read_world
 
 
@@ -58,6 +56,8 @@ class Proposal:
     """The words as they were typed."""
     loop_id: str = ""
     """The loop that the approval starts, or that goes on."""
+    open_loops: tuple[Loop, ...] = ()
+    """The open loops that have any of these tasks: one of them goes on, or all are replaced."""
 
     @property
     def revision(self) -> str:
@@ -70,9 +70,58 @@ class Proposal:
         return f"{self.revision}-{self.policy.digest[:8]}"
 
     @property
+    def stamp(self) -> str:
+        """8 hex over what else was shown: the plan that is replaced, what becomes of tasks, which loops are open."""
+        earlier = self.earlier.model_dump(mode="json") if self.earlier else None
+        removed = [node.task_key for node in self.removed]
+        loops = [[loop.id, *loop.keys] for loop in self.open_loops]
+        return canonical_digest([earlier, self.changed_done, self.grown, removed, loops])[:8]
+
+    @property
+    def what(self) -> str:
+        """What is to be approved, in words."""
+        return self.spec_path
+
+    @property
+    def approved_by(self) -> str:
+        """Who approved exactly this before; empty if nobody has."""
+        return self.approved.approved_by if self.approved else ""
+
+    @property
+    def approved_in_words(self) -> str:
+        """That exactly this was approved before; empty if it was not."""
+        return f"Revision {self.revision} was approved by {self.approved_by}" if self.approved else ""
+
+    @property
     def settings_changed(self) -> bool:
         """Whether the settings are not those that were approved with this document last."""
         return self.earlier is not None and self.earlier.policy != self.policy
+
+    def require_named(self, given: str) -> None:
+        """Raise ApprovalRefused unless *given* (any case) names the document and the settings as they are now.
+
+        A revision alone says nothing of the settings: it is enough for a document's first approval, and while they
+        are what was approved with it last (ruling R6).
+        """
+        self.require_document(given)
+        revision, _, settings = given.lower().partition("-")
+        if settings and settings != self.policy.digest[:8]:
+            raise self.refused("the settings (commands, agent, workspace or publication) are not those that were shown")
+        if not settings and self.settings_changed:
+            raise self.refused(f"the settings changed since the last approval, and {revision} names the document alone")
+
+    def require_document(self, given: str) -> None:
+        """Raise ApprovalRefused unless *given* (any case) names this document, with whatever settings."""
+        revision = given.lower().partition("-")[0]
+        if revision != self.revision:
+            raise self.refused(f"revision {revision} was approved, but {self.spec_path} is revision {self.revision}")
+
+    def require_clear(self) -> None:
+        """Raise nothing: a document that leaves something open is refused when it is read."""
+
+    def refused(self, found: str) -> ApprovalRefused:
+        """Why an approval of this is not taken."""
+        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {self.name}")
 
 
 WAYS: Final = {
@@ -103,25 +152,37 @@ def propose(
     key belongs to another document already (ruling R8).
     """
     spec_path = _relative(app, document)
-    try:
-        text = document.read_bytes()
-    except OSError as error:
-        raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
-    proposal = _proposal(app, spec_path, text, choices, loop_mode=loop_mode)
-    loop = open_loop_over(app, (node.task_key for node in planned(proposal)))
-    return replace(proposal, intent=intent or spec_path, loop_id=loop.id if loop else draw_loop_id(app))
+    proposal = _proposal(app, spec_path, _read(document, spec_path), choices, loop_mode=loop_mode)
+    loop = loop_over(app, [node.task_key for node in planned(proposal)], begins_again=bool(_reopened(proposal)))
+    keys = {node.task_key for node in (*proposal.requirements.nodes, *proposal.removed)}
+    return replace(
+        proposal,
+        intent=intent or spec_path,
+        loop_id=loop.id if loop else derive_loop_id(app, proposal.name),
+        open_loops=tuple(loop for loop in open_loops(app) if keys & set(loop.keys)),
+    )
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:
-    """What approving again would mean, for the document as it is now; where it is not, for the text in the plan."""
+    """What approving again would mean, for the document as it is now; where it is not, for the text in the plan.
+
+    Raises RequirementsRefused as `propose` does.
+    """
     document = app.repository.root / plan.spec_path
-    text = document.read_bytes() if document.is_file() else plan.source.encode()
+    text = _read(document, plan.spec_path) if document.is_file() else plan.source.encode()
     return _proposal(app, plan.spec_path, text, Choices(), loop_mode=plan.loop_mode)
+
+
+def _read(document: Path, spec_path: str) -> bytes:
+    try:
+        return document.read_bytes()
+    except OSError as error:
+        raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
 
 
 def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_mode: bool) -> Proposal:
     world = read_world(app)
-    requirements = read_requirements(text, spec_path, known_issues=known_issues(world))
+    requirements = read_requirements(text, spec_path, known_issues=world.known_issues)
     _refuse_foreign_keys(world, requirements, spec_path)
     known = _in_force(app, spec_path)
     policy = app.policy(known.policy.publish if known else None)
@@ -179,10 +240,10 @@ def _in_force(app: App, spec_path: str) -> Plan | None:
 def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> Plan:
     """Write the approved plan durably, before anything else happens; raises ApprovalRefused for another revision.
 
-    *proposal* is what was shown; words of a person who saw it at another time go through `require_revision` first.
+    *proposal* is what was shown; words of a person who saw it at another time go through `require_named` first.
     A plan with exactly this content is returned as it is: it was approved before.
     """
-    _require_document(proposal, revision)
+    proposal.require_document(revision)
     if proposal.approved:
         return proposal.approved
     plan = Plan(
@@ -215,50 +276,15 @@ def what_changed(plan: Plan, proposal: Proposal) -> str:
     return diff_of(plan, proposal.requirements.source, proposal.policy)
 
 
-def diff_of(plan: Plan, source: str, policy: ExecutionPolicy) -> str:
-    """Text and settings of *plan* against *source* and *policy*, as one unified diff."""
-    texts = (
-        (plan.spec_path, plan.source, source),
-        (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(policy)),
-    )
-    lines = (
-        line
-        for name, before, now in texts
-        for line in unified_diff(before.splitlines(), now.splitlines(), name, name, "approved", "now", lineterm="")
-    )
-    return "\n".join(lines)
+def require_as_shown(app: App, proposal: Proposal) -> None:
+    """Raise ApprovalRefused unless approving does now what *proposal* showed. The caller holds the driver lock.
 
-
-def _shown(policy: ExecutionPolicy) -> str:
-    return policy.model_dump_json(indent=2)
-
-
-def require_revision(proposal: Proposal, approved: str) -> None:
-    """Raise ApprovalRefused unless *approved* (any case) names the document and the settings as they are now.
-
-    A revision alone says nothing of the settings: it is enough for a document's first approval, and while they are
-    what was approved with it last (ruling R6).
+    While somebody looked at it others may have approved, finished a task, or ended a loop. Raises as `propose` does.
     """
-    _require_document(proposal, approved)
-    revision, _, settings = approved.lower().partition("-")
-    if settings and settings != proposal.policy.digest[:8]:
-        found = "the settings (commands, agent, workspace or publication) are not those that were shown"
-    elif not settings and proposal.settings_changed:
-        found = f"the settings changed since the last approval, and {revision} names the document alone"
-    else:
-        return
-    raise _refused(proposal, found)
-
-
-def _require_document(proposal: Proposal, approved: str) -> None:
-    revision = approved.lower().partition("-")[0]
-    if revision != proposal.revision:
-        found = f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}"
-        raise _refused(proposal, found)
-
-
-def _refused(proposal: Proposal, found: str) -> ApprovalRefused:
-    return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {proposal.name}")
+    now = propose(app, app.repository.root / proposal.spec_path)
+    now.require_named(proposal.name)
+    if now.stamp != proposal.stamp:
+        raise now.refused(f"what approving {now.spec_path} would do changed while it was looked at")
 
 
 def approve_reverted(app: App) -> tuple[int, ...]:
@@ -277,7 +303,7 @@ def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int
     for state in adopted:
         approval = world.plan(state).approval
         go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
-    back = [state for state in states if state.phase is Phase.STALE and _is_as_approved(app, world, state)]
+    back = [state for state in states if state.phase is Phase.STALE and is_as_approved(app, world, state)]
     for state in back:
         go_on(app, state, by, channel)
     return tuple(state.issue_number for state in (*adopted, *back))
@@ -286,72 +312,6 @@ def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int
 def _has_approval(world: World, state: TaskState) -> bool:
     plan = world.plan(state)
     return plan.approval is not None and plan.spec_revision == state.approved_revision
-
-
-def _is_as_approved(app: App, world: World, state: TaskState) -> bool:
-    """Whether nothing differs any more; a forge that does not answer cannot say so."""
-    plan = world.plan(state)
-    if plan.approval is None or is_changed(app, world.node(state), state):
-        return False
-    try:
-        return not _change(app, world, state)
-    except RemoteFailed:
-        return False
-
-
-def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
-    """What differs from the approved plan, in words; None if nothing does (rulings R6, R7).
-
-    A document that is not there is no change, nor is an issue that cannot be read now.
-    """
-    try:
-        return _change(app, world, state)
-    except RemoteFailed as error:
-        app.progress.note(f"#{state.issue_number} could not be compared with what was approved: {error.message}")
-        return None
-
-
-def _change(app: App, world: World, state: TaskState) -> str | None:
-    plan, node = world.plan(state), world.node(state)
-    try:
-        policy = app.policy(plan.policy.publish)
-    except ConfigRefused as error:
-        return f"the configuration cannot be read: {error.message}"
-    if policy.digest != plan.policy.digest:
-        return "the configuration (commands, agent, workspace or publication) is not the approved one"
-    if plan.adoption:
-        return _edited(app, plan, plan.adoption.issue_number, state)
-    return _document_change(app, world, plan, node)
-
-
-def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
-    """Whether title or body of an adopted issue say something else now; one that is gone says nothing."""
-    if plan.spec_revision != state.approved_revision:  # taking it in anew was cut short, and nobody may have approved
-        return f"#{number} was taken in anew"
-    issue = app.forge().read_issue(number)
-    if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
-        return None
-    return f"title or text of #{number} is not what was approved"
-
-
-def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str | None:
-    document = app.repository.root / plan.spec_path
-    if not document.is_file():
-        return None
-    try:
-        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=known_issues(world)).nodes
-    except RequirementsRefused as error:
-        return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
-    return _difference(plan, node, {found.task_key: found for found in nodes})
-
-
-def _difference(plan: Plan, approved: PlanNode, now: Mapping[str, PlanNode]) -> str | None:
-    spec_path = plan.spec_path
-    if approved.task_key not in now:
-        return None if approved.task_key in plan.kept else f"“{approved.title}” is no longer in {spec_path}"
-    if now[approved.task_key].digest != approved.digest:
-        return f"“{approved.title}” in {spec_path} is not what was approved"
-    return None
 
 
 def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
@@ -363,11 +323,6 @@ def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> Ta
 def _relative(app: App, document: Path) -> str:
     resolved, root = document.resolve(), app.repository.root.resolve()
     return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else str(resolved)
-
-
-def known_issues(world: World) -> dict[int, str]:
-    """The Task Keys that a `#N` may mean, by issue number."""
-    return {state.issue_number: key for key, state in world.states.items()}
 
 
 def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: str) -> None:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.ids import intent_hash
+from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.loop import LoopEntity
-from irontree.errors import ApprovalRefused, Busy, NotEligible
+from irontree.errors import Busy, NeedsBreakdown, NotEligible
+from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.steps import follow_up
+from irontree.services.loops.lease import refuse_at_work
 from irontree.services.loops.loop import Loop, cancel, read_loops, require_trusted, start
-from irontree.services.planning.adopt import approved, mark_composite, put_in_force, require_answered
+from irontree.services.planning.adopt import approved, mark_composite, put_in_force
 from irontree.services.planning.approve import release_approved
-from irontree.services.planning.resolve import ResolvedPlan, left_in
+from irontree.services.planning.resolve import ResolvedPlan, left_in, resolve
+from irontree.services.projections.brief import write_projections
 from irontree.services.world import read_world
 
 
-def require_named(resolved: ResolvedPlan, given: str) -> None:
-    """Raise ApprovalRefused unless *given* names exactly this set with these settings."""
-    if given.lower() != resolved.name:
-        raise ApprovalRefused(
-            f"{given} was approved, but what {resolved.query} resolves to now is {resolved.name}",
-            remedy=f"look at it again and approve what it is now: --approve {resolved.name}",
-        )
+def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> ResolvedPlan:
+    """`resolve`, and a named issue that is composite gets its label; raises as `resolve` does.
 
-
-def require_clear(resolved: ResolvedPlan) -> None:
-    """Raise ApprovalRefused while an issue of the set leaves something open."""
-    for member in resolved.due:
-        require_answered(member.plan)
+    While somebody else has the driver lock the label waits for another time (contract, labels; ruling R3).
+    """
+    try:
+        return resolve(app, intent, words)
+    except NeedsBreakdown as error:
+        with suppress(Busy), app.driver.hold(f"#{error.number}, label"):
+            mark_composite(app, error.number)
+        raise
 
 
 def mark_excluded(app: App, resolved: ResolvedPlan) -> None:
@@ -43,8 +45,10 @@ def authorise_issues(app: App, resolved: ResolvedPlan, by: str) -> Loop:
     """Take in and approve what was shown, and start its loop. The caller holds the driver lock.
 
     Each issue's plan comes first, then its stream, then the loop. Raises ApprovalRefused while an issue leaves
-    something open, Busy while a loop over some of the tasks is at work, and NotEligible while another loop has them.
+    something open, and where it is not what was shown any more; Busy while a loop over some of the tasks is at work,
+    and NotEligible while another loop has them. Raises as `resolve` does.
     """
+    _require_as_shown(app, resolved)
     replaced = _replaceable(app, resolved)
     _take_in(app, resolved, by, loop_mode=True)
     loop = resolved.open_loop or _start(app, resolved)
@@ -59,20 +63,29 @@ def approve_issues(app: App, resolved: ResolvedPlan, by: str) -> None:
 
     Raises as `authorise_issues` does, and Busy while any loop over some of the tasks is at work.
     """
+    _require_as_shown(app, resolved)
     _replaceable(app, replace(resolved, open_loop=None))
     _take_in(app, resolved, by, loop_mode=False)
     app.repository.back_up()
 
 
+def _require_as_shown(app: App, resolved: ResolvedPlan) -> None:
+    """Raise ApprovalRefused unless the same words ask for the same now, and the same loop goes on with it."""
+    now = resolve(app, resolved.asked, resolved.intent)
+    now.require_named(resolved.name)
+    if now.stamp != resolved.stamp:
+        raise now.refused(f"the loop of {resolved.query} changed while it was looked at")
+
+
 def _take_in(app: App, resolved: ResolvedPlan, by: str, *, loop_mode: bool) -> None:
     plans = [approved(app, member.plan, by, loop_mode=loop_mode) for member in resolved.due]
     settle_leftovers(app)
-    for plan in plans:
-        put_in_force(app, plan)
+    put_in_force(app, *plans)
     released = release_approved(app, by)
     world = read_world(app)
     for number in released:
-        follow_up(app, world.state(number))
+        deliver(app, number)
+        write_projections(app, world, world.state(number))
     mark_excluded(app, resolved)
 
 
@@ -92,18 +105,17 @@ def _start(app: App, resolved: ResolvedPlan) -> Loop:
 def _replaceable(app: App, resolved: ResolvedPlan) -> tuple[Loop, ...]:
     """Open loops that have none but these tasks left; raises for one at work, and for one that has others too."""
     require_trusted(app)
-    keys, active, world = set(resolved.keys), app.lease.holder(), read_world(app)
+    keys, world = set(resolved.keys), read_world(app)
     own = resolved.open_loop.id if resolved.open_loop else None
     others = (loop for loop in read_loops(app)[0] if loop.is_open and loop.id != own)
     shared = tuple(loop for loop in others if keys & set(loop.keys))
+    refuse_at_work(app, shared, "some of these tasks")
     for loop in shared:
-        stop = f"`irontree task resume {loop.id} cancel`"
-        if active and active.what == loop.id:
-            raise Busy(f"loop {loop.id} is at work on some of these tasks", remedy=f"wait until it halts, or {stop}")
         if not left_in(loop, world) <= keys:
             first = next(key for key in resolved.keys if key in loop.keys)
             raise NotEligible(
                 f"loop {loop.id} is open, and has {first} among its tasks",
-                remedy=f"go on with it: `irontree task resume {loop.id}`, or end it: {stop}",
+                remedy=f"go on with it: `irontree task resume {loop.id}`, "
+                f"or end it: `irontree task resume {loop.id} cancel`",
             )
     return shared

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from irontree.app import App
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import IrontreeError
+from irontree.errors import LogDamaged, Refused, RemoteFailed
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.loop_choice import loop_for, replace_open, require_at_rest
@@ -18,20 +20,24 @@ from irontree.services.planning.approve import (
     planned,
     propose_again,
     release_approved,
-    require_revision,
+    require_as_shown,
     ways_to_approve,
     with_choices,
 )
 from irontree.services.planning.publish import Published, publish
 from irontree.services.world import read_world
 
+UNREADABLE: Final = (Refused, RemoteFailed, LogDamaged)
+"""What keeps anybody from saying what would be approved now: document, settings, forge or plans cannot be read."""
+
 
 def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     """Write the plan, publish its nodes, start its loop: the one approval names all three (protocol, invariants).
 
-    The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, and Busy while
-    a loop over other tasks of the document is at work.
+    The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, and where it
+    would not do what was shown any more; Busy while a loop over other tasks of the document is at work.
     """
+    require_as_shown(app, proposal)
     _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by)
     intent = proposal.intent or proposal.spec_path
@@ -47,6 +53,7 @@ def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> 
     The caller holds the driver lock. Raises ApprovalRefused as `authorise` does, and Busy while any loop of the
     document is at work: none of it would be approved for a loop any more.
     """
+    require_as_shown(app, proposal)
     require_at_rest(app, proposal.spec_path, ())
     plan = approve(app, proposal, revision, by, loop_mode=False)
     published = _put_in_force(app, plan, by)
@@ -65,8 +72,8 @@ def approve_again(app: App, issue_number: int, revision: str, by: str, choices: 
     if plan.adoption:
         return approve_adopted(app, plan, revision, by)
     proposal = with_choices(propose_again(app, plan), choices or Choices())
-    require_revision(proposal, revision)
-    _require_at_rest(app, proposal)
+    proposal.require_named(revision)
+    _require_at_rest(app, proposal, anew=False)
     plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
     _put_in_force(app, plan, by)
     world = read_world(app)
@@ -82,7 +89,7 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
         return ()
     try:
         return tuple(ways_to_approve(propose_again(app, plan)))
-    except (IrontreeError, OSError):  # the form says what is wrong with the document
+    except UNREADABLE:  # the form says what is wrong with the document
         return ()
 
 
@@ -91,8 +98,8 @@ def name_to_approve(app: App, plan: Plan) -> str:
     return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).name
 
 
-def _require_at_rest(app: App, proposal: Proposal) -> None:
-    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
+def _require_at_rest(app: App, proposal: Proposal, *, anew: bool = True) -> None:
+    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)], anew=anew)
 
 
 def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> Published:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode
-from irontree.services.delivery.deliver import close_on_done
+from irontree.services.delivery.closing import close_on_done
 from irontree.services.projections.views import IssueView, StatusView
+
+_KEY_MARK: Final = "<!-- irontree:task-key "
 
 
 def key_marker(task_key: str) -> str:
     """A hidden line of its own that holds the task key."""
-    return f"<!-- irontree:task-key {task_key} -->"
+    return f"{_KEY_MARK}{task_key} -->"
+
+
+def has_key_marker(body: str) -> bool:
+    """Whether the issue with this text was made from a document, whatever its key."""
+    return _KEY_MARK in body
 
 
 def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
@@ -21,6 +29,7 @@ def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int])
         node=node,
         status=_first_status(plan, node),
         close_on_done=close_on_done(app, node),
+        marker=key_marker(node.task_key),
         parent=_locator(numbers, node.parent) if node.parent else None,
         depends_on=tuple(_locator(numbers, key) for key in node.depends_on),
     )

@@ -5,7 +5,7 @@ The issue of an adopted one is there already, and its text is never edited.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from irontree.app import App
@@ -17,24 +17,37 @@ from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.record import record
 from irontree.services.planning.issue_text import issue_body, key_marker
+from irontree.services.planning.staleness import is_changed
 from irontree.services.projections.brief import write_brief
 from irontree.services.world import World, read_world
 
 Status = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 Published = tuple[tuple[PlanNode, int, Status], ...]
-"""The nodes of a plan in publication order, each with its issue and what became of it."""
+"""The nodes of the plans in publication order, each with its issue and what became of it."""
 
 
-def publish(app: App, plan: Plan) -> Published:
+def publish(app: App, *plans: Plan) -> Published:
     """Make an issue and a stream for each node that has none, in dependency order; what became of each.
+
+    Of several plans none may be of the same task or document as another: the log is read once for all of them.
 
     Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
     its key, an adopted one by its number. A task whose own text changed and that is not done begins a fresh stream;
     the issue of one that the document no longer has is closed. One whose log cannot be read is left alone, and
     somebody is told (R13). The caller holds the driver lock.
     """
-    published: list[tuple[PlanNode, int, Status]] = []
-    world, previous = read_world(app), _previous(app, plan)
+    world = read_world(app)
+    published = tuple(found for plan in plans for found in _publish_plan(app, world, plan))
+    world = read_world(app)
+    for node, _, _ in published:
+        if node.task_key in world.states:
+            write_brief(app, world, world.states[node.task_key])
+    _close_cancelled(app, world)
+    return published
+
+
+def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, Status]]:
+    previous = _previous(app, plan)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan.nodes):
         state = world.states.get(node.task_key)
@@ -47,13 +60,7 @@ def publish(app: App, plan: Plan) -> Published:
         numbers[node.task_key] = number
         app.repository.mark_history()
         deliver(app, number)
-        published.append((node, number, status))
-    world = read_world(app)
-    for node, _, _ in published:
-        if node.task_key in world.states:
-            write_brief(app, world, world.states[node.task_key])
-    _close_cancelled(app, world)
-    return tuple(published)
+        yield node, number, status
 
 
 def cut_short(app: App, world: World) -> tuple[Plan, ...]:
@@ -162,8 +169,13 @@ def _adopted(app: App, adoption: Adoption, renewed: Mapping[str, str], values: M
         **values,
         **origin,
         previous_revision=renewed["previous_revision"],
-        archive_path=f".mino/archive/{renewed['archive_path']}",
+        archive_path=archive_path(renewed["archive_path"]),
     )
+
+
+def archive_path(name: str) -> str:
+    """The folder that the log calls *name*, as it is shown (contract, `archive_path`)."""
+    return f".mino/archive/{name}"
 
 
 def _renewed_from(app: App, number: int) -> dict[str, str]:
@@ -184,13 +196,6 @@ def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
     if plan.adoption or ((state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened):
         return state.approved_revision != plan.spec_revision
     return not state.done and is_changed(app, node, state)
-
-
-def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
-    """Whether the task's own text is not what its stream was approved for (staleness is per node, R7)."""
-    earlier = app.plans.load(state.approved_revision)
-    known = next((known for known in earlier.nodes if known.task_key == node.task_key), node) if earlier else node
-    return known.digest != node.digest
 
 
 def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
@@ -218,7 +223,9 @@ def _left_alone(app: App, number: int, problem: str) -> tuple[int, Status]:
 
 
 def _previous(app: App, plan: Plan) -> Plan | None:
-    """The plan of that document before this one."""
+    """The plan of that document before this one; the one task of an adopted issue was never out of it."""
+    if plan.adoption:
+        return None
     others = (
         app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != plan.spec_revision
     )

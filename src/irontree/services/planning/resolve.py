@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from irontree.app import App
@@ -14,20 +14,22 @@ from irontree.domain.labels import ADOPTED
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import NotEligible
+from irontree.errors import ApprovalRefused, NeedsBreakdown, NotEligible
 from irontree.ports import Issue
-from irontree.services.loops.loop import Loop, draw_loop_id, read_loops
+from irontree.services.loops.loop import Loop, derive_loop_id
+from irontree.services.loops.loop_choice import open_loop_over
 from irontree.services.overview import waits_for
 from irontree.services.planning.adopt import (
     adopted_plan,
     clash,
-    mark_composite,
     plan_for,
     read_adoptable,
+    require_answered,
     state_of,
     why_not,
 )
-from irontree.services.planning.approve import changed_since_approval, known_issues
+from irontree.services.planning.publish import archive_path
+from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World, read_world
 
 Status = Literal["published", "adopted", "re_adopted"]
@@ -66,15 +68,22 @@ class ResolvedPlan:
 
     intent: str
     """The words as they were typed."""
-    query: str
+    asked: Issues | OpenIssues
+    """What they were read as."""
     members: tuple[Member, ...]
     excluded: tuple[Excluded, ...]
     policy: ExecutionPolicy
     """Today's settings: those that issues which are taken in are approved with."""
     budget: int
-    loop_id: str
+    loop_id: str = ""
+    """The loop that the approval starts, or that goes on."""
     open_loop: Loop | None = None
     """An open loop that has exactly these tasks left: it goes on."""
+
+    @property
+    def query(self) -> str:
+        """What was looked up."""
+        return self.asked.query
 
     @property
     def nodes(self) -> tuple[PlanNode, ...]:
@@ -103,20 +112,53 @@ class ResolvedPlan:
         settings = [self.policy.digest, self.budget, *(member.plan.policy.digest for member in self.members)]
         return f"{canonical_digest([self.query, *tasks])[:8]}-{canonical_digest(settings)[:8]}"
 
+    @property
+    def what(self) -> str:
+        """What is to be approved, in words."""
+        return self.query
 
-def resolve(app: App, intent: Issues | OpenIssues, words: str, *, touch_nothing: bool = False) -> ResolvedPlan:
-    """What *words*, read as *intent*, ask for now. Writes nothing but the label of a named issue that is composite.
+    @property
+    def approved_by(self) -> str:
+        """Empty: each of the tasks was approved on its own."""
+        return ""
+
+    @property
+    def approved_in_words(self) -> str:
+        """That exactly this was approved before; empty if it was not."""
+        return f"All of {self.query} is approved, and in loop {self.loop_id}" if self.approved else ""
+
+    @property
+    def stamp(self) -> str:
+        """Which loop goes on, as it was shown: its id, or empty. The name has all else."""
+        return self.open_loop.id if self.open_loop else "new"
+
+    def require_named(self, given: str) -> None:
+        """Raise ApprovalRefused unless *given* (any case) names exactly this set with these settings."""
+        if given.lower() != self.name:
+            raise self.refused(f"{given} was approved, but what {self.query} resolves to now is {self.name}")
+
+    def require_clear(self) -> None:
+        """Raise ApprovalRefused while an issue of the set leaves something open."""
+        for member in self.due:
+            require_answered(member.plan)
+
+    def refused(self, found: str) -> ApprovalRefused:
+        """Why an approval of this is not taken."""
+        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {self.name}")
+
+
+def resolve(app: App, intent: Issues | OpenIssues, words: str) -> ResolvedPlan:
+    """What *words*, read as *intent*, ask for now. Writes nothing.
 
     Issues that were named must all fit: raises NotEligible for the first that does not (batch abort). A query leaves
-    out what does not fit, and says why. Raises NotEligible too where nothing is left to do.
+    out what does not fit, and says why. Raises NotEligible too where nothing is left to do, and NeedsBreakdown for a
+    named issue that is composite.
     """
     world = read_world(app)
     issues = _named(app, intent) if isinstance(intent, Issues) else _found(app, intent)
     found = _assess(app, world, issues)
     if isinstance(intent, Issues):
         bad = next((each for each in found if isinstance(each, Excluded) and not each.finished), None)
-        if bad and bad.composite and not touch_nothing:
-            mark_composite(app, bad.number)
         if bad:
             raise _aborted(world, found, bad)
     else:
@@ -127,16 +169,16 @@ def resolve(app: App, intent: Issues | OpenIssues, words: str, *, touch_nothing:
         raise _nothing_to_do(intent, excluded)
     _refuse_cycles(members)
     loop = _open_loop(app, world, members)
-    return ResolvedPlan(
+    resolved = ResolvedPlan(
         intent=words,
-        query=intent.query,
+        asked=intent,
         members=members,
         excluded=excluded,
         policy=next((member.plan.policy for member in members if member.due), members[0].plan.policy),
         budget=app.preferences().loop_budget or default_budget(len(members)),
-        loop_id=loop.id if loop else draw_loop_id(app),
         open_loop=loop,
     )
+    return replace(resolved, loop_id=loop.id if loop else derive_loop_id(app, resolved.name))
 
 
 def left_in(loop: Loop, world: World) -> frozenset[str]:
@@ -146,8 +188,7 @@ def left_in(loop: Loop, world: World) -> frozenset[str]:
 
 def _open_loop(app: App, world: World, members: Iterable[Member]) -> Loop | None:
     keys = {member.node.task_key for member in members}
-    loops = reversed(read_loops(app)[0])
-    return next((loop for loop in loops if loop.is_open and left_in(loop, world) == keys), None)
+    return open_loop_over(app, keys, besides=[key for key in world.states if world.is_done(key)])
 
 
 def _named(app: App, intent: Issues) -> list[tuple[int, Issue | None]]:
@@ -162,7 +203,7 @@ def _found(app: App, intent: OpenIssues) -> list[tuple[int, Issue | None]]:
 def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> list[Member | Excluded]:
     """What becomes of each; the parts of a published composite join it."""
     issues = list(issues)
-    known = known_issues(world) | _keys_to_be(app, world, issues)
+    known = world.known_issues | _keys_to_be(app, world, issues)
     found: dict[int, Member | Excluded] = {}
     for number, issue in issues:
         for each in _one(app, world, number, issue, known):
@@ -174,7 +215,7 @@ def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None
     """The keys that new issues of the set will have: others of the set may depend on them."""
     new = [issue for number, issue in issues if issue and state_of(world, number) is None]
     earlier = {issue.number: plan.nodes[0].task_key for issue in new if (plan := adopted_plan(world, issue.number))}
-    numbers = known_issues(world) | {issue.number: f"issue-{issue.number}" for issue in new}
+    numbers = world.known_issues | {issue.number: f"issue-{issue.number}" for issue in new}
     keys = {issue.number: read_adoptable(app, issue, numbers).node.task_key for issue in new}
     return keys | earlier
 
@@ -236,7 +277,8 @@ def _adopted(
     if state and earlier and same_text and _is_in_force(earlier, plan, state):
         return Member(issue.number, earlier.nodes[0], earlier, "adopted", warnings=_waiting(world, state))
     archive = _archive(app, issue.number, state) if not same_text else ""
-    return Member(issue.number, plan.nodes[0], plan, "re_adopted" if archive else "adopted", True, archive)
+    status: Status = "re_adopted" if archive else "adopted"
+    return Member(issue.number, plan.nodes[0], plan, status, due=True, archive=archive)
 
 
 def _is_in_force(earlier: Plan, now: Plan, state: TaskState) -> bool:
@@ -247,12 +289,10 @@ def _is_in_force(earlier: Plan, now: Plan, state: TaskState) -> bool:
 
 def _archive(app: App, number: int, state: TaskState | None) -> str:
     """Where the stream before this one is, or goes to; empty if there is none."""
-    archives = app.log.archives(number)
-    if state is None:  # taking it in anew was cut short between archiving and the first event
-        return f".mino/archive/{archives[-1]}" if archives else ""
-    name = f"issue-{number}-rev-{state.approved_revision}"
-    turn = 1 + sum(known == name or known.startswith(f"{name}-") for known in archives)
-    return f".mino/archive/{name}" if turn == 1 else f".mino/archive/{name}-{turn}"
+    if state:
+        return archive_path(app.log.archive_name(number, state.approved_revision))
+    archives = app.log.archives(number)  # taking it in anew was cut short between archiving and the first event
+    return archive_path(archives[-1]) if archives else ""
 
 
 def _left_out(issue: Issue, problem: Ineligible, *, finished: bool = False) -> Excluded:
@@ -287,12 +327,17 @@ def _without_open_questions(each: Member | Excluded) -> Member | Excluded:
 
 def _aborted(world: World, found: list[Member | Excluded], bad: Excluded) -> NotEligible:
     """An issue that was named cannot be worked on, so none is (contract, batch abort)."""
-    if len(found) == 1:
-        return NotEligible(bad.reason, remedy=bad.remedy)
+    reason = bad.reason if len(found) == 1 else _batch_words(world, found, bad)
+    if bad.composite:
+        return NeedsBreakdown(reason, number=bad.number, remedy=bad.remedy)
+    return NotEligible(reason, remedy=bad.remedy)
+
+
+def _batch_words(world: World, found: list[Member | Excluded], bad: Excluded) -> str:
     numbers = [each.number for each in found if adopted_plan(world, each.number)]
     names = f": {', '.join(f'#{number}' for number in numbers)}" if numbers else ""
     reason = f"Batch adopt aborted at #{bad.number}: {bad.reason.rstrip('.')}."
-    return NotEligible(f"{reason} {len(numbers)} issue(s) already adopted{names}", remedy=bad.remedy)
+    return f"{reason} {len(numbers)} issue(s) already adopted{names}"
 
 
 def _nothing_to_do(intent: Issues | OpenIssues, excluded: tuple[Excluded, ...]) -> NotEligible:

@@ -14,10 +14,10 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import commands_for, coverage
 from irontree.errors import ConfigRefused
 from irontree.ports import Stream
-from irontree.services.delivery.deliver import close_on_done
+from irontree.services.delivery.closing import close_on_done
 from irontree.services.overview import title_of
-from irontree.services.projections.history import failure_of, last_of, publication_failure_of, time_of
-from irontree.services.projections.report import check_defining, warnings_of, write_report
+from irontree.services.projections.history import failure_of, last_of, newest_document, publication_failure_of, time_of
+from irontree.services.projections.report import changed_files, check_defining, warnings_of, write_report
 from irontree.services.projections.views import (
     BriefView,
     ChildView,
@@ -70,7 +70,7 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         external=_external(app, stream, state),
         execution=_execution(app, stream, state, plan),
         report_path=state.report_path,
-        docs_path=_promoted(stream),
+        docs_path=newest_document(stream),
         evidence=_evidence(app, stream, state),
         outcome=state.pass_fail_outcome,
         warnings=tuple(_warnings(app, stream, state, node)),
@@ -121,11 +121,6 @@ def _external(app: App, stream: Stream, state: TaskState) -> ExternalEventView |
     return ExternalEventView("; ".join(noticed), "the last reconciliation", "forge", "`irontree checkup repair`")
 
 
-def _promoted(stream: Stream) -> str | None:
-    passed = last_of(stream, "verify_passed")
-    return getattr(passed.event, "promoted_doc", None) if passed else None
-
-
 def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Iterator[str]:
     """What is open about the issue, and what did not go as it should: the newest event's, and what is not delivered."""
     yield from node.open_questions
@@ -137,15 +132,13 @@ def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> Execut
     started, completed = last_of(stream, "run_started"), last_of(stream, "run_completed")
     if started is None or completed is None:
         return None
-    commit = state.commit if state.has_code else None
-    files = app.repository.changed_files(state.base_sha, commit) if commit and state.base_sha else ()
     return ExecutionView(
         attempt=completed.event.attempt_count,
         attempts=state.total_attempts,
         started_at=time_of(started),
         completed_at=time_of(completed),
-        commit=commit,
-        files_changed=files,
+        commit=state.commit if state.has_code else None,
+        files_changed=changed_files(app, state),
         commands_run=(*plan.policy.workspace.setup, *_agent_command(plan)),
         notes=_said_by_agent(completed),
     )

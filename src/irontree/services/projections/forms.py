@@ -11,14 +11,15 @@ from irontree.domain.halt import choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
-from irontree.errors import IrontreeError
+from irontree.errors import in_words
 from irontree.services.execution.steps import Question
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
 from irontree.services.planning.approval import adopted_view, before_words
-from irontree.services.planning.approve import diff_of, propose_again, what_changed
-from irontree.services.planning.intake import special_choices
+from irontree.services.planning.approve import propose_again, what_changed
+from irontree.services.planning.intake import UNREADABLE, special_choices
+from irontree.services.planning.staleness import diff_of
 from irontree.services.projections.history import failure_of
 from irontree.services.projections.report import changed_files, check_defining, newest_results
 from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
@@ -41,8 +42,9 @@ def issue_form(app: App, question: Question) -> FormView:
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
     report = newest_results(app, state)
-    special = special_choices(app, question.rule.reason, question.task_key)
     asks_approval = question.rule.reason == "reapproval_required"
+    approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
+    special = special_choices(app, question.rule.reason, question.task_key)
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
@@ -58,10 +60,15 @@ def issue_form(app: App, question: Question) -> FormView:
         coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
         results=report.results if report else (),
         files_changed=changed_files(app, state),
-        warnings=check_defining(app, state) + (report.warnings if report else ()) + _noticed(app, state),
+        warnings=(
+            *approving.pop("warnings", ()),
+            *check_defining(app, state),
+            *(report.warnings if report else ()),
+            *_noticed(app, state),
+        ),
         failure=failure_of(app, stream, state),
         report_path=state.report_path,
-        **(_to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}),
+        **approving,
     )
 
 
@@ -92,11 +99,11 @@ def _diff(app: App, state: TaskState) -> str:
 
 
 def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
-    """What approving would approve; nothing where that cannot be read."""
+    """What approving would approve; where that cannot be read, why."""
     try:
         return _adopted_now(app, plan) if plan.adoption else _document_now(app, world, plan)
-    except (IrontreeError, OSError):
-        return {}
+    except UNREADABLE as error:
+        return {"warnings": (in_words(error),)}
 
 
 def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.state import TaskState
 from irontree.ports import Stream
 from irontree.services.projections.views import FailureView
@@ -25,6 +25,17 @@ def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
 def time_of(record: Record[IssueEvent] | None) -> str:
     """When it was recorded, as the log says; empty if it does not."""
     return str(record.meta.get("time", "")) if record else ""
+
+
+def document_of(event: IssueEvent) -> str | None:
+    """The document in which this event says that notes were left; None for any other."""
+    return event.promoted_doc if isinstance(event, Reported) else None
+
+
+def newest_document(stream: Stream) -> str | None:
+    """Where the notes of the newest verification that passed are, if it left any."""
+    passed = last_of(stream, "verify_passed")
+    return document_of(passed.event) if passed else None
 
 
 def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None:

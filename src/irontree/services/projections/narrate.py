@@ -7,6 +7,7 @@ from typing import Any
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
 from irontree.domain.loop_events import LoopEvent
+from irontree.services.projections.history import document_of
 
 
 def say_issue_event(record: Record[IssueEvent]) -> str:
@@ -15,7 +16,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
     if event.event == "verify_failed_retryable" and meta.get("note"):
         words = "sent back by {by}: “{note}”"
-    if getattr(event, "promoted_doc", None):
+    document = document_of(event)
+    if document:
         words += ", with notes in {document}"
     return words.format(
         attempt=event.attempt_count,
@@ -26,7 +28,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         by=meta.get("by") or getattr(event, "by", ""),
         note=meta.get("note", ""),
         check=getattr(event, "blocking_check", ""),
-        document=getattr(event, "promoted_doc", ""),
+        document=document,
     )
 
 

@@ -53,11 +53,11 @@ def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
     return (*map(str, said), *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
 
 
-def report_path(state: TaskState, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
+def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
     """Where the report of this verification is, as its event names it; None where there is nothing to report."""
     if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
         return None
-    return f".mino/reports/issue-{state.issue_number}/report.md"
+    return app.projections.report_path(report.issue_number)
 
 
 def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None:

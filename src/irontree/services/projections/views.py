@@ -67,6 +67,7 @@ class IssueView:
     node: PlanNode
     status: StatusView
     close_on_done: CloseOnDone
+    marker: str
     parent: str | None = None
     depends_on: tuple[str, ...] = ()
 
