@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any, Literal
+
+from irontree.app import App
 
 Side = Literal["before", "after"]
 Tell = Callable[[str, Side], None]
@@ -16,6 +19,11 @@ class Watched:
         self._port = port
         self._methods = methods
         self._tell = tell
+
+    @property
+    def __class__(self) -> type:
+        """A double that asks for its own kind finds it."""
+        return type(self._port)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
@@ -62,3 +70,44 @@ def dying_at(side: Side, call: int) -> Tell:
             raise Killed
 
     return tell
+
+
+EFFECTS = {
+    "log": ("append", "archive", "record_reply"),
+    "loops": ("append", "write_entity", "change_entity"),
+    "plans": ("save",),
+    "results": ("save",),
+    "projections": ("write_brief", "write_report"),
+    "deliveries": ("save",),
+    "run_lock": ("write", "remove"),
+    "checks": ("run",),
+    "repository": ("keep", "publish", "back_up", "mark_history"),
+}
+FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
+WORKSPACE = ("prepare", "commit", "commit_document", "salvage", "merge")
+
+
+Watch = Callable[[str, Any, Collection[str]], Any]
+"""Makes a port of that name one whose methods are watched."""
+
+
+class WatchedRepository(Watched):
+    """A repository, watched already, whose workspaces are watched too."""
+
+    def __init__(self, watched: Any, watch: Watch) -> None:
+        super().__init__(watched, (), lambda *_: None)
+        self._watch = watch
+
+    def workspace(self, *arguments: Any) -> Any:
+        return self._watch("workspace", self._port.workspace(*arguments), WORKSPACE)
+
+
+def watched_app(app: App, watch: Watch) -> App:
+    """The App with every port watched that has effects."""
+    ports = {name: watch(name, getattr(app, name), methods) for name, methods in EFFECTS.items()}
+    return replace(
+        app,
+        **ports | {"repository": WatchedRepository(ports["repository"], watch)},
+        forge=lambda: watch("forge", app.forge(), FORGE),
+        agent=lambda spec: watch("agent", app.agent(spec), ("attempt",)),
+    )

@@ -85,10 +85,10 @@ def adopted_source(title: str, body: str) -> str:
 
 
 def revision_of(plan: Plan) -> str:
-    """The Spec Revision that the plan's own content has."""
+    """The Spec Revision that the plan's own content has; tasks that were kept are in no document any more."""
     if plan.adoption:
         return _sha256(plan.source)[:_REVISION_LENGTH]
-    return spec_revision(plan.source, plan.nodes)
+    return spec_revision(plan.source, [node for node in plan.nodes if node.task_key not in plan.kept])
 
 
 def intent_hash(intent: str) -> str:

@@ -108,6 +108,7 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
             f"{_named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
             for key in proposal.changed_done
         ),
+        *(f"{_named(world, key)} is done, but has an unfinished part: it begins again" for key in proposal.grown),
         *(
             f"{_named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
             f"it is no longer in {proposal.spec_path}"

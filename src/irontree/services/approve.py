@@ -49,6 +49,8 @@ class Proposal:
     """The plan of this document that was approved last, whatever it says."""
     changed_done: tuple[str, ...] = ()
     """Keys of tasks that are done and whose text changed since."""
+    grown: tuple[str, ...] = ()
+    """Keys of composites that are done, and have a part now that is not: they begin again, and wait for it."""
     removed: tuple[PlanNode, ...] = ()
     """Open tasks of the earlier plan that are no longer in the document."""
     choices: Choices = Choices()
@@ -133,6 +135,7 @@ def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_m
         approved=known if same and named and choices == Choices() else None,
         earlier=known,
         changed_done=_changed_done(app, world, requirements),
+        grown=_grown(world, requirements),
         removed=_removed(world, known, requirements),
         choices=choices,
     )
@@ -141,6 +144,13 @@ def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_m
 def _changed_done(app: App, world: World, requirements: Requirements) -> tuple[str, ...]:
     states = ((node, world.states.get(node.task_key)) for node in requirements.nodes)
     return tuple(node.task_key for node, state in states if state and state.done and is_changed(app, node, state))
+
+
+def _grown(world: World, requirements: Requirements) -> tuple[str, ...]:
+    graph = Graph.of(requirements.nodes)
+    unfinished = (key for key in graph.nodes if not world.is_done(key))
+    waiting = {outer for key in unfinished for outer in graph.ancestors(key)}
+    return tuple(key for key in graph.nodes if key in waiting and world.is_done(key))
 
 
 def _removed(world: World, known: Plan | None, requirements: Requirements) -> tuple[PlanNode, ...]:
@@ -193,11 +203,10 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
 
 
 def _reopened(proposal: Proposal) -> tuple[str, ...]:
-    """The tasks that begin again, and the composites that they are part of: those wait for them again."""
-    if not proposal.choices.reopen_done:
-        return ()
+    """The tasks that begin again, and the composites that they, and what is new, are part of: those wait for them."""
     graph = Graph.of(proposal.requirements.nodes)
-    again = {outer for key in proposal.changed_done for outer in (key, *graph.ancestors(key))}
+    changed = proposal.changed_done if proposal.choices.reopen_done else ()
+    again = {*proposal.grown, *(outer for key in changed for outer in (key, *graph.ancestors(key)))}
     return tuple(key for key in graph.nodes if key in again)
 
 

@@ -158,6 +158,7 @@ def read_loops(app: App) -> tuple[tuple[Loop, ...], tuple[str, ...]]:
             app.loops.read_entity(loop_id)
         except (NotEligible, LogDamaged) as error:
             problems.append(in_words(error))
+    loops.sort(key=lambda loop: loop.entity.created_at)  # an id has the minute alone
     return tuple(loops), tuple(problems)
 
 

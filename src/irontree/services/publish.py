@@ -61,7 +61,7 @@ def cut_short(app: App, world: World) -> tuple[Plan, ...]:
     unfinished = (
         plan
         for key, plan in world.plans.items()
-        if key not in world.cancelled and _is_due(app, plan, world.nodes[key], world.states.get(key))
+        if key not in world.cancelled and _is_due(app, plan, world.approved[key], world.states.get(key))
     )
     return tuple({plan.spec_revision: plan for plan in unfinished}.values())
 

@@ -23,8 +23,10 @@ class World:
     plans: Mapping[str, Plan]
     """The plan in force, by task key."""
     nodes: Mapping[str, PlanNode]
+    """As `approved`, but that nobody waits for what was cancelled (ruling R7)."""
     children: Mapping[str, tuple[str, ...]]
     replays: Mapping[int, Replay]
+    approved: Mapping[str, PlanNode]
     cancelled: frozenset[str] = frozenset()
     """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
     problems: tuple[Problem, ...] = ()
@@ -117,19 +119,29 @@ def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple
     in_force = {node.task_key: (plan, node) for plan in plans for node in plan.nodes}
     states = {found.state.task_key: found.state for found in replays.values() if found.state}
     removed = _removed(plans, in_force)
+    cancelled = frozenset(removed - {key for key, state in states.items() if state.done})
     children: dict[str, list[str]] = {}
     for key, (_, node) in in_force.items():
         if node.parent and key not in removed:
             children.setdefault(node.parent, []).append(key)
+    approved = {key: node for key, (_, node) in in_force.items()}
     return World(
         states=states,
         plans={key: plan for key, (plan, _) in in_force.items()},
-        nodes={key: node for key, (_, node) in in_force.items()},
+        nodes={key: _freed(node, cancelled) for key, node in approved.items()},
+        approved=approved,
         children={key: tuple(keys) for key, keys in children.items()},
         replays=replays,
-        cancelled=frozenset(removed - {key for key, state in states.items() if state.done}),
+        cancelled=cancelled,
         problems=problems,
     )
+
+
+def _freed(node: PlanNode, cancelled: frozenset[str]) -> PlanNode:
+    """Nobody waits for a cancelled task (ruling R7); a kept one may still name it."""
+    if cancelled.isdisjoint(node.depends_on):
+        return node
+    return node.model_copy(update={"depends_on": tuple(key for key in node.depends_on if key not in cancelled)})
 
 
 def _removed(plans: Iterable[Plan], in_force: Mapping[str, tuple[Plan, PlanNode]]) -> set[str]:

@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +25,8 @@ from irontree.services.steps import Question
 from irontree.services.world import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.repositories import commit, git
-from tests.support.watching import Side, Watched
+from tests.support.watching import Side, Watched, watched_app
 from tests.support.world import accepts, drive, sends_back
-
-EFFECTS = {
-    "log": ("append", "archive", "record_reply"),
-    "loops": ("append", "write_entity", "change_entity"),
-    "plans": ("save",),
-    "results": ("save",),
-    "projections": ("write_brief", "write_report"),
-    "deliveries": ("save",),
-    "run_lock": ("write", "remove"),
-    "checks": ("run",),
-    "repository": ("keep", "publish", "back_up", "mark_history"),
-}
-FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
-WORKSPACE = ("prepare", "commit", "commit_document", "salvage", "merge")
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,7 @@ class Reaper:
         self._kill = kill
         self._before_publication = before_publication
 
-    def watch(self, what: str, port: Any, methods: tuple[str, ...]) -> Any:
+    def watch(self, what: str, port: Any, methods: Collection[str]) -> Any:
         def tell(method: str, side: Side) -> None:
             if side == "before":
                 self.effects.append(f"{what}.{method}")
@@ -74,29 +60,6 @@ class Reaper:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         return Watched(port, methods, tell)
-
-
-class WatchedRepository(Watched):
-    """A repository whose workspaces are watched too."""
-
-    def __init__(self, repository: Any, watched: Any, reaper: Reaper) -> None:
-        super().__init__(watched, (), lambda *_: None)
-        self._repository = repository
-        self._reaper = reaper
-
-    def workspace(self, *arguments: Any) -> Any:
-        return self._reaper.watch("workspace", self._repository.workspace(*arguments), WORKSPACE)
-
-
-def watched(app: App, reaper: Reaper) -> App:
-    ports = {name: reaper.watch(name, getattr(app, name), methods) for name, methods in EFFECTS.items()}
-    ports["repository"] = WatchedRepository(app.repository, ports["repository"], reaper)
-    return replace(
-        app,
-        **ports,
-        forge=lambda: reaper.watch("forge", app.forge(), FORGE),
-        agent=lambda spec: reaper.watch("agent", app.agent(spec), ("attempt",)),
-    )
 
 
 def person(app: App) -> Any:
@@ -151,7 +114,7 @@ def live(job: Job) -> list[str]:
     """Everything from the document to the goal; the effects, in order."""
     root = Path(job.root)
     reaper = Reaper(job.kill, lambda: job.others and push_from_elsewhere(root.parent))
-    app = watched(open_app(root, origin=Origin("ada", "command")), reaper)
+    app = watched_app(open_app(root, origin=Origin("ada", "command")), reaper.watch)
     start, somebody = LIVES[job.life]
     halt = drive(app, start(app).id, somebody(app))
     assert halt.reason == "goal_reached", halt

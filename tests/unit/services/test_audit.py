@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from irontree.services.approve import Choices, approve, propose
 from irontree.services.audit import audit
 from irontree.services.run import run
 from irontree.services.verify import verify
@@ -38,6 +39,13 @@ def test_a_log_that_was_only_written_by_the_program_proves_itself(scene):
 def test_a_tree_in_mid_work_proves_itself_too(scene):
     scene.publish(SPEC)
     run(scene.app, 1)
+    assert found(scene) == []
+
+
+def test_a_plan_that_keeps_what_its_document_lost_proves_itself(scene):
+    scene.publish(SPEC)
+    proposal = propose(scene.app, scene.write(ONE_TASK), choices=Choices(keep_removed=True))
+    assert approve(scene.app, proposal, proposal.revision, "ada").kept
     assert found(scene) == []
 
 

@@ -6,12 +6,14 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.approval import approval_text
 from irontree.services.approve import Choices, propose, ways_to_approve
+from irontree.services.audit import audit
 from irontree.services.forms import question_text
 from irontree.services.intake import special_choices
 from irontree.services.run import run
 from irontree.services.steps import next_step
-from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene
+from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 
@@ -77,3 +79,31 @@ def test_a_form_offers_only_what_makes_a_difference(scene):
     without_close(scene)
     ways = ways_to_approve(propose(scene.app, scene.root / "SPEC.md"))
     assert list(ways.values()) == [Choices(keep_removed=True)]
+
+
+# --- new parts of what is done ------------------------------------------------------------------------------
+
+GROWN = "# Toy\n\n## Parts\n\n### Part one\n\n- [ ] one exists `$ has one.txt`\n"
+NEW_PART = "\n### Part two\n\n- [ ] two exists `$ has two.txt`\n"
+
+
+def test_a_finished_composite_that_gets_a_new_part_begins_again_and_waits_for_it(scene):
+    scene.drive(scene.start(GROWN))
+    assert scene.state(PARTS).done
+    proposal = propose(scene.app, scene.write(GROWN + NEW_PART))
+    assert proposal.grown == (PARTS,)
+    assert "is done, but has an unfinished part: it begins again" in approval_text(
+        scene.app, proposal, loop_mode=True, answer="yes"
+    )
+    loop = scene.start(GROWN + NEW_PART)
+    assert not scene.state(PARTS).done
+    assert audit(scene.app) == ()
+    assert scene.drive(loop).reason == "goal_reached"
+    assert scene.state(PARTS).completion_basis == "aggregated"
+    assert scene.state(ONE).runs_started == 1, "what is done and unchanged stays done"
+
+
+def test_a_finished_composite_whose_parts_are_all_done_stays_done(scene):
+    scene.drive(scene.start(GROWN))
+    proposal = propose(scene.app, scene.write(GROWN + "\n## Other\n\n- [ ] it is `$ has two.txt`\n"))
+    assert proposal.grown == ()

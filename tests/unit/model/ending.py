@@ -1,0 +1,110 @@
+"""The friendly end: the agent works, the checks pass, people answer. Then everything wanted is done, soon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from irontree.app import App
+from irontree.services import loop as loops
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.approve import propose, propose_again
+from irontree.services.intake import authorise
+from irontree.services.reconcile import reconcile
+from irontree.services.recovery import catch_up
+from irontree.services.steps import Idle, Question, next_step, perform
+from irontree.services.world import read_world
+from tests.support.world import Answers, Scene, drive
+from tests.unit.model.chances import KIND, Chances
+from tests.unit.model.invariants import Ledger, check, look
+
+Spoilt = dict[tuple[int, int, str], bytes]
+"""What files held before they were spoilt: by issue, how many streams it had before this one, and name."""
+ROUNDS = 8
+STEPS_OF_AN_ISSUE = 12
+ANSWERS_TO_A_LOOP = 60
+
+
+def bring_to_an_end(scene: Scene, chances: Chances, ledger: Ledger, spoilt: Spoilt, documents: list[Path]) -> None:
+    """Put right what people can put right, then work until nothing is left; fails if that does not end."""
+    restore(scene, spoilt)
+    _put_right(scene)
+    for _ in range(ROUNDS):
+        with chances.under(KIND) as app:
+            _one_round(app, documents)
+            left = _left(app)
+        sight = look(scene, chances.runs, decides=True)
+        check(sight, ledger)
+        ledger.remember(sight)
+        if not left:
+            return
+    raise AssertionError(f"these never come to an end: {left}")
+
+
+def restore(scene: Scene, spoilt: Spoilt) -> None:
+    """Put back every file that was spoilt, unless its stream was archived or another event has its number by now."""
+    for (number, archives, name), content in spoilt.items():
+        files = scene.log.files(number).files
+        is_free = name in files or not any(known.startswith(name[:4]) for known in files)
+        if is_free and len(scene.log.archives(number)) == archives:
+            files[name] = content
+    spoilt.clear()
+
+
+def _put_right(scene: Scene) -> None:
+    (scene.root / "scratch.txt").unlink(missing_ok=True)
+    scene.repository.push_from_elsewhere({"broken": b"no"})
+
+
+def _one_round(app: App, documents: list[Path]) -> None:
+    with app.driver.hold("catch up"):
+        catch_up(app)
+        reconcile(app)
+    for document in documents:
+        proposal = propose(app, document)
+        with app.driver.hold("publish"):
+            authorise(app, proposal, proposal.revision, "ada")
+    for loop in loops.open_loops(app):
+        drive(app, loop.id, _patient(app))
+    for state in read_world(app).states.values():
+        _finish(app, state.issue_number)
+
+
+def _finish(app: App, number: int) -> None:
+    """Bring one issue as far as it goes without a loop."""
+    for _ in range(STEPS_OF_AN_ISSUE):
+        found = next_step(app, number)
+        if isinstance(found, Idle):
+            return
+        if isinstance(found, Question):
+            with app.driver.hold("answer"):
+                answer_issue(app, number, _answer(app, found))
+        else:
+            perform(app, found)
+    raise AssertionError(f"issue-{number} goes round in circles: {found}")
+
+
+def _patient(app: App) -> Answers:
+    """Somebody who answers often, but not for ever."""
+    left = iter(range(ANSWERS_TO_A_LOOP))
+    return lambda question: _answer(app, question) if next(left, None) is not None else None
+
+
+def _answer(app: App, question: Question) -> Answer:
+    """What somebody says who wants the work done."""
+    words = {
+        "pending_acceptance": "accept",
+        "fail_terminal": "retry",
+        "reapproval_required": "approve",
+        "blocked": "go-on",
+        "protocol_gap": "stop",
+        "loop_budget_exhausted": "extend",
+    }
+    plan = read_world(app).plans.get(question.task_key or "")
+    revision = propose_again(app, plan).name if plan else None
+    return Answer(words[question.rule.reason], "ada", note="fine", count=2, revision=revision)
+
+
+def _left(app: App) -> list[str]:
+    world = read_world(app)
+    wanted = (state for state in world.states.values() if state.task_key not in world.cancelled)
+    return [f"{state.task_key} is {state.phase}" for state in wanted if not state.done]

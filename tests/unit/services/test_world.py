@@ -1,0 +1,21 @@
+"""What the log and the plans say together about a repository (ruling R7)."""
+
+from __future__ import annotations
+
+from irontree.domain.decide import Run
+from irontree.services.approve import Choices, approve, propose
+from irontree.services.publish import cut_short, publish
+from irontree.services.steps import next_step
+from tests.support.world import CLOSE, ONE_TASK
+
+LAST = "\n## Last\n\n- [ ] the last `$ has last.txt`\n"
+CLOSING = "\n## Close\n\nDepends on: Last\n\n- [ ] closed (manual)\n"
+
+
+def test_a_kept_task_waits_for_nobody_who_was_cancelled(scene):
+    scene.publish(f"{ONE_TASK}{LAST}{CLOSING}")
+    for text, choices in ((f"{ONE_TASK}{LAST}", Choices(keep_removed=True)), (ONE_TASK, Choices())):
+        proposal = propose(scene.app, scene.write(text), choices=choices)
+        publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    assert (scene.world.cancelled, next_step(scene.app, scene.number(CLOSE))) == ({"last"}, Run(CLOSE))
+    assert cut_short(scene.app, scene.world) == (), "what was approved of it is unchanged"
