@@ -8,10 +8,10 @@ from benchmarks.sandbox import git, new_repository
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.decide import Halt
-from irontree.services import loop as loops
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
-from irontree.services.steps import perform
+from irontree.services.execution.steps import perform
+from irontree.services.loops import loop as loops
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
 
 AGENT = 'echo done > "$IRONTREE_TASK_KEY.txt"'
 CHECK = "true"

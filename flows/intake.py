@@ -21,11 +21,11 @@ from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.starting import start_loop
 from irontree.flows.lifecycle.taking_up import wake_overtaken
-from irontree.services.approval import approval_text
-from irontree.services.approve import Choices, Proposal, propose, ways_to_approve, with_choices
-from irontree.services.authorise import authorise_issues
-from irontree.services.intake import authorise
-from irontree.services.resolve import ResolvedPlan, resolve
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import Choices, Proposal, propose, ways_to_approve, with_choices
+from irontree.services.planning.authorise import authorise_issues
+from irontree.services.planning.intake import authorise
+from irontree.services.planning.resolve import ResolvedPlan, resolve
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE = "approve this revision and start the loop"

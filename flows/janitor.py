@@ -18,7 +18,7 @@ from irontree.flows.lifecycle.taking_up import (
     start_what_waits,
     wake_overtaken,
 )
-from irontree.services.loop import read_loops
+from irontree.services.loops.loop import read_loops
 from irontree.tasks.stages import open_here
 
 

@@ -25,11 +25,11 @@ from irontree.flows.lifecycle.starting import start_issue
 from irontree.flows.lifecycle.taking_up import have_asking, put_in_order
 from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_loop
-from irontree.services.halted import tell_halts
-from irontree.services.steps import Question, question_about, question_of_loop, stop_at
-from irontree.services.takeover import clear_the_way
+from irontree.services.delivery.halted import tell_halts
+from irontree.services.execution.steps import Question, question_about, question_of_loop, stop_at
+from irontree.services.loops import loop as loops
+from irontree.services.loops.takeover import clear_the_way
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_progress
 from irontree.tasks.mirror import emit

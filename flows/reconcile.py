@@ -11,8 +11,8 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living
-from irontree.services.reconcile import Reconciliation
-from irontree.services.reconcile import reconcile as compare
+from irontree.services.consistency.reconcile import Reconciliation
+from irontree.services.consistency.reconcile import reconcile as compare
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 

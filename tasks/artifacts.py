@@ -11,7 +11,7 @@ from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifa
 from prefect.exceptions import PrefectException
 
 from irontree.app import App
-from irontree.services.loop import read_loop
+from irontree.services.loops.loop import read_loop
 from irontree.services.world import read_world
 
 logger = logging.getLogger(__name__)

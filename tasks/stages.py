@@ -18,7 +18,7 @@ from irontree.domain.decide import Step
 from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.steps import perform
+from irontree.services.execution.steps import perform
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread

@@ -19,7 +19,7 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
-from irontree.services.loop import read_loops
+from irontree.services.loops.loop import read_loops
 from irontree.services.world import read_world
 
 

@@ -11,8 +11,8 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import deployment, issue_key, issue_tag, loop_key, tags
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.waiting import wait_for
-from irontree.services.loop import loop_of, open_loops, read_loop
-from irontree.services.loop_choice import replacement
+from irontree.services.loops.loop import loop_of, open_loops, read_loop
+from irontree.services.loops.loop_choice import replacement
 from irontree.services.world import read_world
 
 LOOP_STARTS_WITHIN = 30.0

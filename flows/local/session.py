@@ -25,9 +25,9 @@ from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.server_state import ServerState
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
+from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.execution.steps import Question
 from irontree.services.overview import SERVING
-from irontree.services.recovery import settle_leftovers
-from irontree.services.steps import Question
 from irontree.services.world import read_world
 
 REST_SECONDS: Final = 15.0

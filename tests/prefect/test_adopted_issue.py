@@ -6,9 +6,9 @@ import pytest
 
 from irontree.domain.intent import Issues
 from irontree.flows.intake import intake
-from irontree.services.authorise import authorise_issues
-from irontree.services.intake import name_to_approve
-from irontree.services.resolve import resolve
+from irontree.services.planning.authorise import authorise_issues
+from irontree.services.planning.intake import name_to_approve
+from irontree.services.planning.resolve import resolve
 from irontree.services.world import read_world
 from tests.prefect.toys import FRIENDLY, make_toy, served
 

@@ -11,7 +11,7 @@ from irontree.flows.janitor import janitor
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, start_what_waits, take_up
 from irontree.flows.reconcile import reconcile
-from irontree.services.preflight import block
+from irontree.services.execution.preflight import block
 from tests.prefect.harness import logs
 from tests.prefect.toys import GREETING, make_toy
 

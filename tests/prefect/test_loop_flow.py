@@ -13,9 +13,9 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.flows.loop import loop
 from irontree.services.answers import Answer, answer_issue, answer_loop
-from irontree.services.loop import cancel, extend, halt, skip, spend
-from irontree.services.reconcile import reconcile
-from irontree.services.steps import Question, next_step, question_of_loop
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.steps import Question, next_step, question_of_loop
+from irontree.services.loops.loop import cancel, extend, halt, skip, spend
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served
 from tests.support.repositories import git

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irontree.flows.lifecycle.taking_up import newest_run
-from irontree.services.approve import propose
-from irontree.services.loop_choice import replacement
+from irontree.services.loops.loop_choice import replacement
+from irontree.services.planning.approve import propose
 from tests.prefect.terminal import typed
 from tests.prefect.toys import GREETING, make_toy, served
 

@@ -40,10 +40,10 @@ from irontree.flows.lifecycle.starting import start_issue
 from irontree.flows.lifecycle.taking_up import newest_run, take_up
 from irontree.flows.loop import loop
 from irontree.flows.reconcile import reconcile
-from irontree.services.approve import approve, propose
-from irontree.services.intake import authorise
-from irontree.services.loop import Loop, read_loop
-from irontree.services.publish import publish
+from irontree.services.loops.loop import Loop, read_loop
+from irontree.services.planning.approve import approve, propose
+from irontree.services.planning.intake import authorise
+from irontree.services.planning.publish import publish
 from irontree.services.world import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.prefect.harness import deploy, drive

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.intent import Issues, OpenIssues
-from irontree.services.adopt import adopt
-from irontree.services.authorise import authorise_issues
-from irontree.services.loop import Loop
-from irontree.services.resolve import ResolvedPlan, resolve
+from irontree.services.loops.loop import Loop
+from irontree.services.planning.adopt import adopt
+from irontree.services.planning.authorise import authorise_issues
+from irontree.services.planning.resolve import ResolvedPlan, resolve
 from tests.support.world import Scene
 
 CLEAR = "- [ ] it says hello `$ has greet.txt hello`\n"

@@ -17,7 +17,7 @@ from irontree.domain.plan import (
 )
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
-from irontree.services.views import (
+from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,
     BriefView,

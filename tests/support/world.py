@@ -20,15 +20,15 @@ from irontree.forges.memory import MemoryForge, Tracker
 from irontree.ports import AgentResult, AgentTask
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop
-from irontree.services.approve import approve, propose
-from irontree.services.intake import authorise
-from irontree.services.loop import Loop
-from irontree.services.publish import publish
-from irontree.services.recovery import catch_up
-from irontree.services.steps import Question, perform, question_about, question_of_loop
-from irontree.services.takeover import clear_the_way
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import Question, perform, question_about, question_of_loop
+from irontree.services.loops import loop as loops
+from irontree.services.loops.loop import Loop
+from irontree.services.loops.takeover import clear_the_way
+from irontree.services.planning.approve import approve, propose
+from irontree.services.planning.intake import authorise
+from irontree.services.planning.publish import publish
 from irontree.services.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (

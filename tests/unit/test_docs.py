@@ -19,8 +19,8 @@ from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, 
 from irontree.domain.results import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
 from irontree.flows.local.deployments import FLOWS, SCHEDULES
 from irontree.repository.backup import KEPT, LOG_REF
-from irontree.services.preflight import FREE_TRANSITIONS
-from irontree.services.publication import BACKOFF_SECONDS, ROUNDS
+from irontree.services.execution.preflight import FREE_TRANSITIONS
+from irontree.services.execution.publication import BACKOFF_SECONDS, ROUNDS
 from irontree.store.codec import EVENT_BYTES
 from irontree.store.layout import Layout
 from irontree.store.lockfiles import LEASE_STALE, RUN_STALE

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from irontree import rendering
 from irontree.domain.credentials import secret_values
-from irontree.services.views import TEMPLATES
+from irontree.services.projections.views import TEMPLATES
 from tests.support.views import case
 
 

@@ -20,7 +20,7 @@ from irontree.domain.halt import RULE, RULES
 from irontree.domain.lint import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
-from irontree.services.views import (
+from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,
     BriefView,

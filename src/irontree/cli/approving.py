@@ -12,10 +12,10 @@ from irontree.cli.context import Context
 from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
 from irontree.errors import ApprovalRefused
-from irontree.services.approval import approval_text
-from irontree.services.approve import Proposal, require_revision
-from irontree.services.authorise import require_clear, require_named
-from irontree.services.resolve import ResolvedPlan
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import Proposal, require_revision
+from irontree.services.planning.authorise import require_clear, require_named
+from irontree.services.planning.resolve import ResolvedPlan
 
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})

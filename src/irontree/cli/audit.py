@@ -9,7 +9,7 @@ from typing import Any
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.services.audit import Finding, audit
+from irontree.services.consistency.audit import Finding, audit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

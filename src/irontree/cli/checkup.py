@@ -20,8 +20,8 @@ from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.loop import open_loops
-from irontree.services.steps import perform
+from irontree.services.execution.steps import perform
+from irontree.services.loops.loop import open_loops
 from irontree.services.world import read_world
 
 

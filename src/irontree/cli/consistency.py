@@ -14,16 +14,16 @@ from irontree.cli.hints import OpenQuestion
 from irontree.cli.questions import asked_about, open_questions, question_block
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
-from irontree.services import reconcile as service
-from irontree.services import repair as repair_service
-from irontree.services.approve import changed_since_approval
-from irontree.services.audit import Finding, lost_findings, stream_findings, unreadable
-from irontree.services.comment_lint import lint_comments
-from irontree.services.loop import open_loops, read_loops
+from irontree.services.consistency import reconcile as service
+from irontree.services.consistency import repair as repair_service
+from irontree.services.consistency.audit import Finding, lost_findings, stream_findings, unreadable
+from irontree.services.consistency.restore import Restoration
+from irontree.services.delivery.comment_lint import lint_comments
+from irontree.services.execution.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
+from irontree.services.execution.steps import follow_up
+from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.overview import title_of
-from irontree.services.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
-from irontree.services.restore import Restoration
-from irontree.services.steps import follow_up
+from irontree.services.planning.approve import changed_since_approval
 from irontree.services.world import World, read_world
 
 # --- check --------------------------------------------------------------------------------------------------

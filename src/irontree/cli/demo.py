@@ -20,9 +20,9 @@ from irontree.demo import sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
 from irontree.services.overview import SERVING
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
 from irontree.services.world import World
 
 FOLDER = "irontree-demo"

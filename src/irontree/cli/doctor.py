@@ -23,7 +23,7 @@ from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
 from irontree.cli.parser import add_json
 from irontree.errors import IrontreeError, NotARepository
-from irontree.services.audit import audit
+from irontree.services.consistency.audit import audit
 from irontree.services.world import read_world
 from irontree.store.locks import flock_works
 

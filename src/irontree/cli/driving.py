@@ -26,8 +26,8 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
-from irontree.services.loop import read_loop
-from irontree.services.loop_choice import replacement
+from irontree.services.loops.loop import read_loop
+from irontree.services.loops.loop_choice import replacement
 from irontree.services.overview import overview
 from irontree.services.world import World
 

@@ -11,7 +11,7 @@ from irontree.cli.context import Context
 from irontree.cli.finding import find_number
 from irontree.cli.parser import add_issue, add_json
 from irontree.ports import Stream
-from irontree.services.narrate import say_issue_event
+from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import read_world
 
 

@@ -13,8 +13,8 @@ from irontree.domain.decide import Aggregate, Decision, Finalize, Halt, Recover,
 from irontree.domain.forecast import Foreseen
 from irontree.domain.halt import RULE
 from irontree.domain.plan import ExecutionPolicy, PlanNode
-from irontree.services.forecast import foresee_loop, foresee_plan
-from irontree.services.loop import Loop
+from irontree.services.loops.forecast import foresee_loop, foresee_plan
+from irontree.services.loops.loop import Loop
 from irontree.services.world import read_world
 
 _STEPS: Final = {

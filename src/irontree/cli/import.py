@@ -19,8 +19,8 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json, add_wait
 from irontree.clock import SystemClock
 from irontree.repository import GitRepository
-from irontree.services.audit import Finding, audit
-from irontree.services.loop import open_loops
+from irontree.services.consistency.audit import Finding, audit
+from irontree.services.loops.loop import open_loops
 from irontree.store.arrival import Arrival, plan_arrival
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock

@@ -30,7 +30,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Label
 from irontree.processes import Child, Children
 from irontree.repository import GitRepository, open_repository
-from irontree.services.audit import audit
+from irontree.services.consistency.audit import audit
 from irontree.store.layout import Layout, create
 from irontree.store.locks import flock_works
 

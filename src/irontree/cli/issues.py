@@ -15,10 +15,10 @@ from irontree.cli.foreseeing import show_plan_ahead
 from irontree.cli.parser import UsageError
 from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.plan import Plan
-from irontree.services.adopt import adopt, approval_name
-from irontree.services.approval import approval_text
-from irontree.services.authorise import approve_issues, authorise_issues
-from irontree.services.resolve import Member, ResolvedPlan, resolve
+from irontree.services.planning.adopt import adopt, approval_name
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.authorise import approve_issues, authorise_issues
+from irontree.services.planning.resolve import Member, ResolvedPlan, resolve
 
 WAIT_SECONDS = 10
 

@@ -14,9 +14,9 @@ from irontree.cli.parser import add_json
 from irontree.cli.questions import open_questions, question_block
 from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
-from irontree.services.loop import Loop, read_loop
-from irontree.services.narrate import say_loop_event
+from irontree.services.loops.loop import Loop, read_loop
 from irontree.services.overview import LoopRow, overview, title_of
+from irontree.services.projections.narrate import say_loop_event
 from irontree.services.world import World, read_world
 
 SHOWN_TRANSITIONS = 20

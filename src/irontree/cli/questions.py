@@ -10,7 +10,7 @@ from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
-from irontree.services.loop import Loop, loop_of, still_open
+from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.world import World
 
@@ -84,7 +84,7 @@ def _revision_now(app: App, world: World, state: TaskState) -> str | None:
     plan = world.plans.get(state.task_key)
     if plan is None:
         return None
-    from irontree.services.intake import name_to_approve
+    from irontree.services.planning.intake import name_to_approve
 
     try:
         return name_to_approve(app, plan)

@@ -15,7 +15,7 @@ from irontree.clock import SystemClock
 from irontree.errors import EnvironmentRefused
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF
-from irontree.services.audit import Finding
+from irontree.services.consistency.audit import Finding
 from irontree.store.files import Disk
 from irontree.store.layout import Layout
 from irontree.store.locks import FileLock

@@ -22,12 +22,12 @@ from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage, coverage
-from irontree.services.history import failure_of
-from irontree.services.loop import loop_of, open_loops
-from irontree.services.narrate import say_issue_event
+from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import title_of, waits_for
-from irontree.services.report import newest_results, warnings_of
-from irontree.services.views import FailureView
+from irontree.services.projections.history import failure_of
+from irontree.services.projections.narrate import say_issue_event
+from irontree.services.projections.report import newest_results, warnings_of
+from irontree.services.projections.views import FailureView
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
 

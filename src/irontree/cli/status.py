@@ -21,7 +21,7 @@ from irontree.cli.text import short_sha
 from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.loop import Loop, read_loops, still_open
+from irontree.services.loops.loop import Loop, read_loops, still_open
 from irontree.services.overview import IssueRow, Overview, overview_of
 from irontree.services.world import World, read_world
 

@@ -16,10 +16,10 @@ from irontree.cli.questions import asked_about, question_block
 from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
-from irontree.services.history import failure_of
-from irontree.services.loop import loop_of, open_loops
-from irontree.services.narrate import say_issue_event
+from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import SERVING, title_of
+from irontree.services.projections.history import failure_of
+from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
 
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")

@@ -19,10 +19,10 @@ from irontree.cli.parser import UsageError
 from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.errors import NotEligible
-from irontree.services import loop as loops
-from irontree.services.approval import approval_text
-from irontree.services.approve import Choices, Proposal, planned, propose
-from irontree.services.intake import authorise, authorise_stepwise
+from irontree.services.loops import loop as loops
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import Choices, Proposal, planned, propose
+from irontree.services.planning.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
 
 

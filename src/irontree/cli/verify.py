@@ -10,7 +10,7 @@ from irontree.cli.parser import add_issue, add_json, add_note, add_wait
 from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Verify
 from irontree.domain.state import TaskState
-from irontree.services.steps import perform
+from irontree.services.execution.steps import perform
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,15 +11,16 @@ from irontree.app import App
 from irontree.domain.halt import RULE, Choice, choices, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
-from irontree.services import checkup, loop
-from irontree.services.approve import WAYS, Choices
-from irontree.services.checkup import Decider
-from irontree.services.intake import approve_again
-from irontree.services.preflight import STALE_LOCK
-from irontree.services.publication import OVERTAKEN
-from irontree.services.recovery import settle_leftovers
-from irontree.services.steps import Question, follow_up, question_about, question_of_loop
-from irontree.services.takeover import STALE_LEASE, take_over
+from irontree.services.execution import checkup
+from irontree.services.execution.checkup import Decider
+from irontree.services.execution.preflight import STALE_LOCK
+from irontree.services.execution.publication import OVERTAKEN
+from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.execution.steps import Question, follow_up, question_about, question_of_loop
+from irontree.services.loops import loop
+from irontree.services.loops.takeover import STALE_LEASE, take_over
+from irontree.services.planning.approve import WAYS, Choices
+from irontree.services.planning.intake import approve_again
 from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000

@@ -9,7 +9,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.state import TaskState
 from irontree.ports import Holder
-from irontree.services.loop import Loop, read_loops
+from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.world import World, read_world
 
 SERVING: Final = "serving"

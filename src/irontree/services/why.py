@@ -11,9 +11,9 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import choices
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
-from irontree.services.loop import Loop, read_loops, scope_of
-from irontree.services.narrate import say_issue_event
+from irontree.services.loops.loop import Loop, read_loops, scope_of
 from irontree.services.overview import waits_for
+from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
 
 Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]

@@ -12,8 +12,8 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
-from irontree.services.approve import approve, propose
-from irontree.services.publish import publish
+from irontree.services.planning.approve import approve, propose
+from irontree.services.planning.publish import publish
 from tests.support.repositories import git
 from tests.support.store import StillClock
 

@@ -19,7 +19,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Halt
-from irontree.services import loop as loops
+from irontree.services.loops import loop as loops
 from irontree.services.world import read_world
 from tests.integration.cli.conftest import CONFIG
 from tests.support.store import LOOP_ID, entity

@@ -16,8 +16,8 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app, open_set_aside
 from irontree.cli.export import export
 from irontree.errors import EnvironmentRefused
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
 from irontree.store.parcel import read_parcel
 from tests.support.repositories import commit, git
 

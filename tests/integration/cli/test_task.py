@@ -12,8 +12,8 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answering import expected_numbers
 from irontree.flows.local.settings import state_folder
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
 from irontree.services.world import read_world
 from tests.integration.cli.conftest import CONFIG, SPEC
 

@@ -22,11 +22,11 @@ from irontree.domain.decide import Aggregate, Finalize, Run, Verify
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.processes import MARK
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
-from irontree.services.loop import read_loops
-from irontree.services.reconcile import reconcile
-from irontree.services.steps import perform
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.steps import perform
+from irontree.services.loops.loop import read_loops
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
 from irontree.services.world import read_world
 from tests.support.repositories import git
 from tests.support.watching import Side

@@ -8,8 +8,8 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.plan import PublishPolicy
 from irontree.errors import EnvironmentRefused
-from irontree.services.approve import approve, changed_since_approval, propose
-from irontree.services.publish import publish
+from irontree.services.planning.approve import approve, changed_since_approval, propose
+from irontree.services.planning.publish import publish
 from irontree.services.world import read_world
 from tests.support.repositories import git
 

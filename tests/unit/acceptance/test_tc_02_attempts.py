@@ -8,8 +8,8 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Run, Verify
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.run import run
-from irontree.services.steps import next_step, perform
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step, perform
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, SPEC, Scene, does
 
 

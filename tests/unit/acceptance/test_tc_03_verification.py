@@ -9,9 +9,9 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.results import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, CheckResult, truncate
 from irontree.domain.state import Phase
 from irontree.errors import RemoteUnavailable
-from irontree.services.checkup import Decider, send_back
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.execution.checkup import Decider, send_back
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.world import ONE_TASK, Scene, does
 
 WITHOUT_COMMANDS = "# Toy\n\n## Greeting\n\n- [ ] it says hello\n"

@@ -8,9 +8,9 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible, RemoteUnavailable
-from irontree.services.checkup import Decider, accept, aggregate
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.execution.checkup import Decider, accept, aggregate
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, SPEC, Scene
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.approve import propose
-from irontree.services.intake import authorise
-from irontree.services.publish import publish
-from irontree.services.run import run
+from irontree.services.execution.run import run
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
+from irontree.services.planning.publish import publish
 from tests.support.issues import resolved, write
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from irontree.domain.decide import Run
 from irontree.domain.state import Phase
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.steps import perform
-from irontree.services.verify import verify
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import perform
+from irontree.services.execution.verify import verify
 from tests.support.world import GREETING, ONE_TASK, SPEC
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.state import Phase
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.world import ONE_TASK, does, has
 
 

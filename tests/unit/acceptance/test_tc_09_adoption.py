@@ -6,7 +6,7 @@ import pytest
 
 from irontree.domain.labels import ADOPTED, NEEDS_BREAKDOWN, STAGE_TASK
 from irontree.errors import NotEligible
-from irontree.services.adopt import adopt
+from irontree.services.planning.adopt import adopt
 from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.world import Scene
 

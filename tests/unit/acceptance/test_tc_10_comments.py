@@ -8,12 +8,12 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS
 from irontree.domain.lint import marked_problems
 from irontree.errors import RemoteUnavailable
-from irontree.services.checkup import Decider, accept, finalize
-from irontree.services.comment_lint import lint_comments
-from irontree.services.deliver import deliver
-from irontree.services.run import run
-from irontree.services.verify import verify
-from irontree.services.views import TEMPLATES, comment_template
+from irontree.services.delivery.comment_lint import lint_comments
+from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.checkup import Decider, accept, finalize
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
+from irontree.services.projections.views import TEMPLATES, comment_template
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does
 
 

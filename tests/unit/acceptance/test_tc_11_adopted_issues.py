@@ -6,8 +6,8 @@ import pytest
 
 from irontree.domain.labels import ADOPTED, STAGE_RUN
 from irontree.errors import ApprovalRefused
-from irontree.services.adopt import adopt
-from irontree.services.authorise import authorise_issues
+from irontree.services.planning.adopt import adopt
+from irontree.services.planning.authorise import authorise_issues
 from tests.support.issues import CLEAR, authorise, resolved, say, write
 from tests.support.world import Scene
 

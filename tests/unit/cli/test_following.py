@@ -14,10 +14,10 @@ from irontree.cli.following import CRASHES, Follower, Shown
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
 from irontree.flows.lifecycle.runs import Run
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop
-from irontree.services.loop import Loop
-from irontree.services.steps import Question
+from irontree.services.execution.steps import Question
+from irontree.services.loops import loop as loops
+from irontree.services.loops.loop import Loop
 from tests.support.world import (
     MANUAL_TASK,
     SPEC,

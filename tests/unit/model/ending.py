@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from irontree.app import App
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.approve import propose, propose_again
-from irontree.services.intake import authorise
-from irontree.services.reconcile import reconcile
-from irontree.services.recovery import catch_up
-from irontree.services.steps import Idle, Question, next_step, perform
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import Idle, Question, next_step, perform
+from irontree.services.loops import loop as loops
+from irontree.services.planning.approve import propose, propose_again
+from irontree.services.planning.intake import authorise
 from irontree.services.world import read_world
 from tests.support.world import Answers, Scene, drive
 from tests.unit.model.chances import KIND, Chances

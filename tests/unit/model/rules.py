@@ -16,13 +16,13 @@ from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Veri
 from irontree.domain.halt import choices
 from irontree.domain.plan import CheckCommand
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop
-from irontree.services.approve import Choices, propose, propose_again
-from irontree.services.intake import authorise, authorise_stepwise
-from irontree.services.reconcile import reconcile
-from irontree.services.recovery import catch_up
-from irontree.services.steps import Idle, Question, next_step, perform, question_of_loop, stop_at
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop, stop_at
+from irontree.services.loops import loop as loops
+from irontree.services.planning.approve import Choices, propose, propose_again
+from irontree.services.planning.intake import authorise, authorise_stepwise
 from irontree.services.world import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene

@@ -7,15 +7,15 @@ import pytest
 from irontree.domain.labels import ADOPTED, NEEDS_BREAKDOWN, STAGE_DONE, STAGE_RUN, STAGE_TASK
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, NotEligible, RemoteUnavailable
-from irontree.services.adopt import adopt, approval_name, issue_now
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.forms import question_text
-from irontree.services.intake import approve_again
-from irontree.services.reconcile import reconcile
-from irontree.services.recovery import catch_up
-from irontree.services.refs import summary
-from irontree.services.run import run
-from irontree.services.steps import next_step
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.refs import summary
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step
+from irontree.services.planning.adopt import adopt, approval_name, issue_now
+from irontree.services.planning.intake import approve_again
+from irontree.services.projections.forms import question_text
 from tests.support.issues import CLEAR, edit, say, take_in, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import GREETING, SPEC, Scene
@@ -402,8 +402,8 @@ def test_a_forge_that_is_down_does_not_take_in_half_an_issue(scene):
 
 
 def test_a_done_issue_that_was_opened_and_edited_begins_again(ready):
-    from irontree.services.checkup import finalize
-    from irontree.services.verify import verify
+    from irontree.services.execution.checkup import finalize
+    from irontree.services.execution.verify import verify
 
     run(ready.app, 1)
     verify(ready.app, 1)

@@ -10,11 +10,11 @@ from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services import loop as loops
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
-from irontree.services.run import run
-from irontree.services.steps import next_step, question_about
-from irontree.services.verify import verify
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step, question_about
+from irontree.services.execution.verify import verify
+from irontree.services.loops import loop as loops
 from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
 

@@ -10,8 +10,16 @@ from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.approval import approval_text
-from irontree.services.approve import (
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import Idle, next_step, question_about
+from irontree.services.execution.verify import verify
+from irontree.services.loops.loop import Loop
+from irontree.services.loops.loop_choice import replacement
+from irontree.services.overview import overview
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import (
     Choices,
     approve,
     approve_reverted,
@@ -19,17 +27,9 @@ from irontree.services.approve import (
     propose_again,
     require_revision,
 )
-from irontree.services.forms import question_text
-from irontree.services.intake import approve_again, authorise, authorise_stepwise
-from irontree.services.loop import Loop
-from irontree.services.loop_choice import replacement
-from irontree.services.overview import overview
-from irontree.services.publish import publish
-from irontree.services.reconcile import reconcile
-from irontree.services.recovery import catch_up
-from irontree.services.run import run
-from irontree.services.steps import Idle, next_step, question_about
-from irontree.services.verify import verify
+from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise
+from irontree.services.planning.publish import publish
+from irontree.services.projections.forms import question_text
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 

@@ -13,9 +13,9 @@ from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
 from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.steps import perform
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import perform
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
 DETAILED = """\

@@ -9,12 +9,12 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.approve import approve, propose
-from irontree.services.checkup import Decider, accept, aggregate, finalize, send_back, unblock
-from irontree.services.publish import publish
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.checkup import Decider, accept, aggregate, finalize, send_back, unblock
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
+from irontree.services.planning.approve import approve, propose
+from irontree.services.planning.publish import publish
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
 
 ADA = Decider("ada", "looks fine")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from irontree.app import Preferences
-from irontree.services.comment_lint import lint_comments
-from irontree.services.deliver import deliver
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.delivery.comment_lint import lint_comments
+from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.world import MANUAL_TASK, Scene
 
 MARKER = "<!-- irontree:1:mfrggzdfmztwq2lk -->"

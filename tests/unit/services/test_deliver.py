@@ -13,13 +13,13 @@ from irontree.domain.events import SequenceGapDetected
 from irontree.domain.lint import status_problems
 from irontree.errors import ConfigRefused
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.checkup import Decider, accept, finalize
-from irontree.services.comment import comment_marker
-from irontree.services.deliver import deliver
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.steps import perform
-from irontree.services.verify import verify
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.delivery.comment import comment_marker
+from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.checkup import Decider, accept, finalize
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import perform
+from irontree.services.execution.verify import verify
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, ends
 

@@ -11,7 +11,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Halt, decide
 from irontree.services.answers import answer_issue
-from irontree.services.steps import perform
+from irontree.services.execution.steps import perform
 from irontree.services.world import read_world
 from tests.support.world import GREETING, Scene, accepts, does, make_scene, prepared, sends_back, writes_what_is_asked
 

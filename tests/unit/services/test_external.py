@@ -12,12 +12,12 @@ from irontree.domain.external import CLOSED, DELETED, REOPENED
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.external import EDITED, UNASKED
-from irontree.services.forms import question_text
-from irontree.services.reconcile import reconcile
-from irontree.services.repair import repair
-from irontree.services.run import run
-from irontree.services.steps import perform, question_about
+from irontree.services.consistency.external import EDITED, UNASKED
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.consistency.repair import repair
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import perform, question_about
+from irontree.services.projections.forms import question_text
 from irontree.services.why import explain
 from tests.support import issues
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene

@@ -7,13 +7,13 @@ from dataclasses import replace
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, WorkspacePolicy
-from irontree.services.approval import approval_text
-from irontree.services.approve import propose
-from irontree.services.checkup import Decider, send_back
-from irontree.services.forms import issue_form, question_text
-from irontree.services.run import run
-from irontree.services.steps import question_about
-from irontree.services.verify import verify
+from irontree.services.execution.checkup import Decider, send_back
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import question_about
+from irontree.services.execution.verify import verify
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import propose
+from irontree.services.projections.forms import issue_form, question_text
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, does
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from irontree.domain.decide import Halt
 from irontree.domain.lint import status_problems
-from irontree.services import loop as loops
-from irontree.services.checkup import Decider, accept
-from irontree.services.deliver import deliver
-from irontree.services.halted import tell_halts
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.delivery.deliver import deliver
+from irontree.services.delivery.halted import tell_halts
+from irontree.services.execution.checkup import Decider, accept
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
+from irontree.services.loops import loop as loops
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene
 
 

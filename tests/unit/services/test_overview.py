@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from irontree.ports import LeftLease
+from irontree.services.execution.run import run
 from irontree.services.overview import overview
-from irontree.services.run import run
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
 
 
@@ -72,7 +72,7 @@ def test_what_was_not_delivered_is_shown(scene):
     scene.publish(ONE_TASK)
     scene.tracker.outage = "503"
     scene.repository.hook = lambda _: "no"
-    from irontree.services.deliver import deliver
+    from irontree.services.delivery.deliver import deliver
 
     run(scene.app, 1)
     deliver(scene.app, 1)

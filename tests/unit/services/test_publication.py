@@ -11,9 +11,9 @@ from irontree.domain.state import Phase
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
 from irontree.repository.memory import Commit
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.checkup import Decider, accept
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.execution.checkup import Decider, accept
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Patience, Scene, does
 

@@ -7,12 +7,12 @@ import pytest
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import Question, next_step
+from irontree.services.execution.verify import verify
 from irontree.services.overview import overview
-from irontree.services.publish import publish
-from irontree.services.reconcile import reconcile
-from irontree.services.run import run
-from irontree.services.steps import Question, next_step
-from irontree.services.verify import verify
+from irontree.services.planning.publish import publish
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 
 

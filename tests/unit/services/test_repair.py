@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irontree.services.reconcile import reconcile
-from irontree.services.repair import Repaired, repair
-from irontree.services.run import run
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.consistency.repair import Repaired, repair
+from irontree.services.execution.run import run
 from tests.support.world import ONE_TASK, SPEC, Scene
 
 

@@ -9,11 +9,11 @@ from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.labels import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
-from irontree.services.adopt import adopt
-from irontree.services.approval import approval_text
-from irontree.services.authorise import approve_issues, authorise_issues, require_clear, require_named
-from irontree.services.loop import cancel, read_loop
-from irontree.services.resolve import resolve
+from irontree.services.loops.loop import cancel, read_loop
+from irontree.services.planning.adopt import adopt
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.authorise import approve_issues, authorise_issues, require_clear, require_named
+from irontree.services.planning.resolve import resolve
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE_TASK, PARTS, SPEC, TWO, Scene, does, ends

@@ -8,8 +8,8 @@ import pytest
 
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase
-from irontree.services.reconcile import reconcile
-from irontree.services.restore import restore
+from irontree.services.consistency.reconcile import reconcile
+from irontree.services.consistency.restore import restore
 from irontree.store.codec import write_mapping
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, make_scene, prepared
 

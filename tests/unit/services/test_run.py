@@ -20,7 +20,7 @@ from irontree.errors import (
 )
 from irontree.ports import Blocker
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.run import run
+from irontree.services.execution.run import run
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene, does, ends, writes_what_is_asked
 
 
@@ -230,7 +230,7 @@ def test_an_agent_that_finds_nothing_to_do_completes_without_code(ready):
 
 def test_a_later_attempt_that_fails_and_adds_nothing_is_given_back_too(scene):
     """What the earlier attempt left in the workspace is no work of this one."""
-    from irontree.services.verify import verify
+    from irontree.services.execution.verify import verify
 
     scene.publish(ONE_TASK)
     scene.agent = ScriptedAgent(does(greet_txt="bye"), ends("exited", 1))
@@ -242,7 +242,7 @@ def test_a_later_attempt_that_fails_and_adds_nothing_is_given_back_too(scene):
 
 
 def test_a_later_attempt_starts_from_the_earlier_tree_and_replaces_its_commit(scene):
-    from irontree.services.verify import verify
+    from irontree.services.execution.verify import verify
 
     scene.publish(ONE_TASK)
     scene.agent = ScriptedAgent(does(greet_txt="bye", more_txt="more"), does(greet_txt="hello"))

@@ -9,9 +9,9 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.plan import CheckCommand, ExecutionPolicy
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, GitFailed, NotEligible
-from irontree.services.checkup import Decider, unblock
-from irontree.services.run import run
-from irontree.services.verify import verify
+from irontree.services.execution.checkup import Decider, unblock
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from tests.support.repositories import PLAIN
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does, has

@@ -6,13 +6,13 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.approval import approval_text
-from irontree.services.approve import Choices, propose, ways_to_approve
-from irontree.services.audit import audit
-from irontree.services.forms import question_text
-from irontree.services.intake import special_choices
-from irontree.services.run import run
-from irontree.services.steps import next_step
+from irontree.services.consistency.audit import audit
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import Choices, propose, ways_to_approve
+from irontree.services.planning.intake import special_choices
+from irontree.services.projections.forms import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.errors import NotEligible
 from irontree.services.answers import Answer
-from irontree.services.run import run
+from irontree.services.execution.run import run
 from irontree.services.why import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, prepared
 

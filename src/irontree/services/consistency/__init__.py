@@ -1,0 +1,1 @@
+"""The log against itself and against the world: audit, reconcile, repair, restore."""

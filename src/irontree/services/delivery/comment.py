@@ -1,0 +1,71 @@
+"""Status comments: what an audible event says to the people who follow the issue (protocol, Comment Classes)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import replace
+
+from irontree.app import App
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.lint import status_problems
+from irontree.domain.state import TaskState
+from irontree.services.projections.views import CommentView, comment_template
+
+
+def comment_marker(issue_number: int, record: Record[IssueEvent], renewed_from: str = "") -> str:
+    """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9)."""
+    event = record.event
+    return marker_of(issue_number, f"{event.task_key}/{event.approved_revision}/{event.sequence}{renewed_from}")
+
+
+def marker_of(issue_number: int, name: str) -> str:
+    """The marker of the one comment that *name* stands for."""
+    token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
+    return f"<!-- irontree:{issue_number}:{token} -->"
+
+
+def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
+    """Post *text*, which ends with *marker*, unless our own account has; the comment's address. Raises RemoteFailed."""
+    forge = app.forge()
+    there = next((known for known in forge.comments(issue_number) if known.ours and marker in known.body), None)
+    return (there or forge.post_comment(issue_number, text)).url
+
+
+def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
+    """The rendered comment of *record*; *state* is the state after it."""
+    view = CommentView(
+        number=state.issue_number,
+        marker=marker,
+        reason=_reason(record) or _what_failed(app, record),
+        action=str(record.meta.get("remedy", "")),
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+    )
+    return comment_text(app, record.event.event, view)
+
+
+def comment_text(app: App, event: str, view: CommentView) -> str:
+    """The rendered status comment of an audible event.
+
+    Never one that the Slim Comment Invariant forbids (ruling R10): then the template's own words stand alone.
+    """
+    text = app.renderer.render(comment_template(event), comment=view)
+    if not status_problems(text):
+        return text
+    return app.renderer.render(comment_template(event), comment=replace(view, reason="", action=""))
+
+
+def _what_failed(app: App, record: Record[IssueEvent]) -> str:
+    """The check that failed, for an outcome that says nothing else."""
+    anchor = getattr(record.event, "verify_anchor_sha", None)
+    report = app.results.load(record.event.issue_number, anchor) if anchor else None
+    return f"`{report.failed.command}` fails" if report and report.failed else ""
+
+
+def _reason(record: Record[IssueEvent]) -> str:
+    """One line: the reason given, the first of several, or what a person's decision was."""
+    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
+    if record.meta.get("note") and not reasons[0]:
+        return f"sent back by {record.meta.get('by', 'a person')}"
+    return str(reasons[0])

@@ -1,0 +1,1 @@
+"""From an approved task to done: pre-flight, run, verify, checkup (protocol, phases 3 to 6)."""

@@ -1,0 +1,197 @@
+"""Acceptance, aggregation, finalization and unblocking (protocol, phase 6; rulings R13, R14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from irontree.app import App
+from irontree.domain.events import (
+    CheckupAcceptPublicationFailed,
+    CheckupAcceptRecorded,
+    CheckupAggregateRecorded,
+    CheckupDone,
+    CheckupUnblocked,
+    Resolution,
+)
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
+from irontree.services.execution.preflight import require_sound
+from irontree.services.execution.publication import OVERTAKEN, Landed, Never, NotNow, RedAtMerge
+from irontree.services.execution.record import record, snapshot
+from irontree.services.execution.verify import Subject, check, failed, not_publishable, publish
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Who decided, and the words that go with it."""
+
+    by: str
+    note: str = ""
+
+    def meta(self) -> dict[str, Any]:
+        """The keys for the event's `meta:`."""
+        return {"by": self.by, "note": self.note} if self.note else {"by": self.by}
+
+
+def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
+    """Accept exactly the pending anchor: publish it and record who accepted. The caller holds the driver lock.
+
+    Commits nothing. If it cannot be published now, the issue stays pending; what only more work can cure (a
+    conflict, checks that fail together with what was published meanwhile) is recorded as that (ruling R14).
+    Raises NotEligible unless it is pending.
+    """
+    world = read_world(app)
+    state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
+    subject = _pending_subject(world, state)
+    if not state.has_code:
+        return _accepted(app, state, NOT_APPLICABLE, decider.meta())
+    try:
+        return _publish_accepted(app, subject, decider)
+    except EnvironmentRefused as error:
+        return _still_pending(app, state, decider, error.message, error.remedy or "")
+
+
+def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState:
+    state, report = subject.state, check(app, subject, subject.anchor)
+    if report.failed:
+        return _still_pending(app, state, decider, f"`{report.failed.command}` fails at this commit by now")
+    outcome = publish(app, subject, report)
+    match outcome:
+        case Landed():
+            warned = {"warnings": outcome.warnings} if outcome.warnings else {}
+            return _accepted(app, state, outcome.sha, decider.meta() | {"accepted_sha": subject.anchor} | warned)
+        case RedAtMerge(target_alone_red=True):
+            branch = subject.plan.policy.publish.target_branch
+            return _still_pending(app, state, decider, f"the checks fail on {branch} without this change too")
+        case RedAtMerge():
+            return not_publishable(app, subject, outcome)
+        case Never() if outcome.check in OVERTAKEN:
+            return not_publishable(app, subject, outcome)
+        case Never():
+            return _still_pending(app, state, decider, outcome.reason, outcome.remedy)
+        case NotNow():
+            return _still_pending(app, state, decider, outcome.reason)
+
+
+def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
+    """Turn a pending acceptance into a failed verification with the person's note as context (ruling R14)."""
+    world = read_world(app)
+    state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
+    if not decider.note:
+        raise NotEligible(
+            f"sending issue-{issue_number} back needs a note", remedy="say what the next attempt should change"
+        )
+    subject = _pending_subject(world, state)
+    retryable = state.attempt_count <= state.max_retry_count
+    # What the checks said then: nothing is verified again only to be sent back.
+    report = app.results.load(issue_number, subject.anchor) or check(app, subject, subject.anchor)
+    return failed(app, subject, report, retryable=retryable, meta=decider.meta())
+
+
+def aggregate(app: App, issue_number: int) -> TaskState:
+    """Complete a container from its planned children, all done by evidence (ruling B11, contract)."""
+    world = read_world(app)
+    state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
+    children = world.children.get(state.task_key, ())
+    waiting = [key for key in children if not world.is_done(key)]
+    if waiting or not children:
+        raise NotEligible(
+            f"issue-{issue_number} cannot be aggregated: {', '.join(waiting) or 'it has no children'} not done",
+            remedy="finish its children first" if waiting else "break it down in its document",
+        )
+    return record(app, state, CheckupAggregateRecorded, meta={"children": list(children)})
+
+
+def finalize(app: App, issue_number: int) -> TaskState:
+    """Bind the recorded evidence: the issue is done. Raises NotEligible without evidence; mutates nothing then."""
+    state = _require(read_world(app), issue_number, Phase.VERIFIED, "there is no completion evidence yet")
+    return record(
+        app,
+        state,
+        CheckupDone,
+        completion_basis=state.completion_basis,
+        code_publication_state=state.code_publication_state,
+        code_ref=state.code_ref,
+    )
+
+
+def unblock(
+    app: App, issue_number: int, resolution: Resolution, decider: Decider, *, extra_attempts: int = 0
+) -> TaskState:
+    """Clear a block or a terminal failure: go on, verify the same commit again, or retry (ruling R13).
+
+    Append-only: needs no driver lock. Raises NotEligible unless the issue is blocked or failed, and *resolution*
+    is a way on from there.
+    """
+    state = read_world(app).state(issue_number)
+    require_sound(state)
+    if state.phase not in (Phase.BLOCKED, Phase.TERMINAL):
+        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to unblock")
+    try:
+        return record(
+            app,
+            state,
+            CheckupUnblocked,
+            **_restored(state, resolution),
+            max_retry_count=state.max_retry_count + extra_attempts,
+            cleared_sequence=state.sequence,
+            resolution=resolution,
+            extra_attempts=extra_attempts,
+            by=decider.by,
+            reason=decider.note or None,
+            meta=decider.meta(),
+        )
+    except IllegalTransition as error:
+        raise NotEligible(error.message, remedy="choose another way on, or allow more attempts") from error
+
+
+def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
+    """The common keys of the state that holds from here."""
+    code_ref = state.commit
+    if resolution == "verify":
+        return _work_keys("verify", "verify", code_ref)
+    if resolution == "retry":
+        # After a conflict the next attempt starts afresh on the target's tip: it keeps no commit of its own.
+        return _work_keys("run", "verify", None if state.blocking_check in OVERTAKEN else code_ref)
+    back = state.before or state
+    return snapshot(back) | {"approval_state": back.approval_state}
+
+
+def _work_keys(stage: str, next_stage: str, code_ref: str | None) -> dict[str, Any]:
+    return {
+        "current_stage": stage,
+        "next_stage": next_stage,
+        "workflow_entry_state": "ready_to_start",
+        "code_publication_state": "local_only",
+        "code_ref": code_ref,
+    }
+
+
+def _accepted(app: App, state: TaskState, code_ref: str, meta: dict[str, Any]) -> TaskState:
+    publication = NOT_APPLICABLE if code_ref == NOT_APPLICABLE else "published"
+    return record(app, state, CheckupAcceptRecorded, code_ref=code_ref, code_publication_state=publication, meta=meta)
+
+
+def _still_pending(app: App, state: TaskState, decider: Decider, reason: str, remedy: str = "") -> TaskState:
+    meta = {**decider.meta(), "reason": reason} | ({"remedy": remedy} if remedy else {})
+    return record(app, state, CheckupAcceptPublicationFailed, meta=meta)
+
+
+def _pending_subject(world: World, state: TaskState) -> Subject:
+    """What the person was shown: the pending event's anchor; refused if the issue's tip is not it (ruling R14)."""
+    if state.anchor is None or (state.has_code and state.commit != state.anchor):
+        raise NotEligible(
+            f"issue-{state.issue_number}: the pending commit is no longer the newest", remedy="verify it again first"
+        )
+    return Subject(state, world.plan(state), world.node(state), state.anchor)
+
+
+def _require(world: World, issue_number: int, phase: Phase, otherwise: str) -> TaskState:
+    state = world.state(issue_number)
+    require_sound(state)
+    if state.phase is not phase:
+        raise NotEligible(f"issue-{issue_number} is {state.phase}: {otherwise}")
+    return state

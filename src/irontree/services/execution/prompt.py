@@ -1,0 +1,30 @@
+"""What a coding agent is told about one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from irontree.app import App
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.state import TaskState
+from irontree.domain.verdict import commands_for
+from irontree.services.projections.history import failure_of
+from irontree.services.projections.views import PromptView, QuoteView
+
+
+def prompt_for(app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str]) -> str:
+    """The task, its criteria and checks, and the failure context of the attempt before (protocol, phase 4).
+
+    *present* are the names at the top of the workspace.
+    """
+    view = PromptView(
+        number=state.issue_number,
+        node=node,
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+        commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
+        failure=failure_of(app, app.log.read(state.issue_number), state),
+        continues=state.has_code,
+        quotes=QuoteView.of([node]),
+    )
+    return app.renderer.render("prompts/run.md", prompt=view)

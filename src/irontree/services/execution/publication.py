@@ -1,0 +1,181 @@
+"""Bring a verified commit to the target branch; if the target moved, merge, check again, try again (R5, R14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from irontree.app import App
+from irontree.domain.plan import Plan
+from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.state import TaskState
+from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
+from irontree.ports import Moved, Published
+from irontree.services.execution.promote import Promotion
+from irontree.services.execution.refs import merge_message, merge_ref
+
+T = TypeVar("T")
+
+ROUNDS: Final = 3
+OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten"})
+"""Blocking checks behind which the work is done again, on top of the target as it is by then."""
+BACKOFF_SECONDS: Final = (1.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """`sha`, the checked commit, is on the target, with what *promotion* says on top; `report` holds its results."""
+
+    sha: str
+    report: CheckReport
+    promotion: Promotion
+    warning: str | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What did not go as it should."""
+        return [warning for warning in (self.warning, self.promotion.warning) if warning]
+
+
+@dataclass(frozen=True, slots=True)
+class RedAtMerge:
+    """The checks fail together with the target's *tip*; `target_alone_red` if they fail without us too."""
+
+    report: CheckReport
+    tip: str
+    target_alone_red: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """The remote did not answer, or kept moving: nothing is lost, try again later."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Repeating cannot cure it; `check` is the blocking check."""
+
+    check: str
+    reason: str
+    remedy: str = ""
+
+
+Publication = Landed | RedAtMerge | NotNow | Never
+RunChecks = Callable[[str], CheckReport]
+OnTop = Callable[[CheckReport], Promotion]
+
+
+def publish_commit(
+    app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks, on_top: OnTop
+) -> Publication:
+    """Publish `report.anchor`, or a merge of it with the moved target that passes *run_checks* as well.
+
+    What *on_top* puts on the checked commit goes out with it, in one push.
+    """
+    report = _merge_before_a_crash(app, plan, state, report, run_checks) or report
+    for _ in range(ROUNDS):
+        try:
+            landed, promotion = _publish(app, plan, report.anchor, on_top(report))
+        except RemoteUnavailable as error:
+            return NotNow(error.message)
+        except PublicationRefused as error:
+            return Never(error.reason, error.message, error.remedy or "")
+        if isinstance(landed, Published):
+            return Landed(report.anchor, report, promotion, landed.warning)
+        if state.base_sha and not app.repository.contains(landed.tip, state.base_sha):
+            return _rewritten(plan, state.base_sha)
+        merged = _merge(app, plan, state, report.anchor, landed.tip)
+        if merged is None:
+            return _conflict(plan, landed.tip)
+        report = run_checks(merged)
+        if report.failed:
+            return RedAtMerge(report, landed.tip, target_alone_red=_is_red_alone(plan, report, landed.tip, run_checks))
+    return NotNow(f"{plan.policy.publish.target_branch} moved {ROUNDS} times while this was being published")
+
+
+def _publish(app: App, plan: Plan, anchor: str, promotion: Promotion) -> tuple[Published | Moved, Promotion]:
+    """Publish what *promotion* put on top of *anchor*; if that is refused, *anchor* alone: notes cost no work."""
+    publish = app.repository.publish
+    try:
+        return patiently(app, partial(publish, promotion.tip, plan.policy.publish)), promotion
+    except PublicationRefused as error:
+        if promotion.tip == anchor:
+            raise
+        landed = patiently(app, partial(publish, anchor, plan.policy.publish))
+        return landed, Promotion(anchor, promotion.why, warning=f"promotion_failed: {error.message}")
+
+
+def patiently(app: App, action: Callable[[], T]) -> T:
+    """Talk to a remote; transient failures are tried again with growing pauses before any event is written (R12).
+
+    Raises Cancelled when asked to stop meanwhile.
+    """
+    for pause in BACKOFF_SECONDS:
+        try:
+            return action()
+        except RemoteUnavailable as error:
+            app.progress.note(f"{error.message}; trying again in {pause:.0f} s")
+            if app.cancel.wait(pause):
+                raise Cancelled(f"stopped while waiting for the remote: {error.message}") from error
+    return action()
+
+
+def _merge_before_a_crash(
+    app: App, plan: Plan, state: TaskState, report: CheckReport, run_checks: RunChecks
+) -> CheckReport | None:
+    """The green results of a merge that this attempt made already and perhaps published: that is where it goes on."""
+    workspace, token = app.repository.workspace("run", plan.policy.workspace), state.run_token
+    merged = app.repository.find_token(token, base=report.anchor, source=workspace) if token else None
+    if merged is None or app.repository.lacking((merged,)):
+        return None
+    found = run_checks(merged)
+    return None if found.failed else found
+
+
+def _is_red_alone(plan: Plan, at_merge: CheckReport, tip: str, run_checks: RunChecks) -> bool:
+    """Whether the repository's own checks fail without the change too; the task's own ones must fail there."""
+    if not _is_the_repositorys(plan, at_merge.failed):
+        return False
+    return _is_the_repositorys(plan, run_checks(tip).failed)
+
+
+def _is_the_repositorys(plan: Plan, result: CheckResult | None) -> bool:
+    commands = [*plan.policy.checks, *(check for row in plan.policy.detection for check in row.commands)]
+    return result is not None and result.command in {check.run for check in commands}
+
+
+def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str | None:
+    """The merge with *tip*; one made before a crash is found by its ref and used again."""
+    ref = merge_ref(state, tip)
+    known = app.repository.read_ref(ref)
+    if known:
+        return known
+    workspace = app.repository.workspace("run", plan.policy.workspace)
+    app.progress.note(f"{plan.policy.publish.target_branch} has moved: merging")
+    merged = workspace.merge(ours, tip, merge_message(state, plan.policy.publish.target_branch))
+    if merged:
+        app.repository.keep(merged, ref, source=workspace)
+    return merged
+
+
+def _rewritten(plan: Plan, base: str) -> Never:
+    """To merge would bring back what somebody took out of the history."""
+    branch = plan.policy.publish.target_branch
+    return Never(
+        "target-rewritten",
+        f"the history of {branch} was rewritten: {base[:12]}, where this work began, is not in it any more",
+        f"go on to let the agent redo it on top of {branch} as it is now",
+    )
+
+
+def _conflict(plan: Plan, tip: str) -> Never:
+    branch = plan.policy.publish.target_branch
+    return Never(
+        "merge-conflict",
+        f"the change conflicts with what is on {branch} by now",
+        f"go on to let the agent redo it on top of {branch}, or merge it by hand (its tip is {tip[:12]})",
+    )

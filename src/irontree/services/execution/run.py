@@ -1,0 +1,278 @@
+"""One attempt: a coding agent changes the code in the private workspace, and the change is committed (phase 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.app import App
+from irontree.domain.events import RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
+from irontree.domain.ids import run_token
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.results import truncate
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.errors import (
+    ConfigRefused,
+    EnvironmentRefused,
+    GitFailed,
+    IrontreeError,
+    NotEligible,
+    PublicationRefused,
+    RemoteFailed,
+)
+from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
+from irontree.services.execution.preflight import block, require_runnable, require_sound, stop_before_run
+from irontree.services.execution.prompt import prompt_for
+from irontree.services.execution.publication import patiently
+from irontree.services.execution.record import record
+from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
+from irontree.services.execution.verify import top_level
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What one attempt works with; *before* is the state that it began from."""
+
+    before: TaskState
+    state: TaskState
+    plan: Plan
+    node: PlanNode
+    base: str
+    workspace: Workspace
+
+
+def run(app: App, issue_number: int) -> TaskState:
+    """Take one attempt at the issue, or record why none may start. The caller holds the driver lock.
+
+    Raises NotEligible when the issue may not run now; nothing is written then.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    require_runnable(world, state)
+    _respect_foreign_lock(app)
+    stopped = stop_before_run(app, world, state)
+    if stopped:
+        return stopped
+    app.run_lock.write(state.task_key, issue_number)
+    try:
+        return _attempt(app, world, state)
+    finally:
+        app.run_lock.remove()
+
+
+def recover(app: App, issue_number: int) -> TaskState:
+    """Settle an attempt that was cut off, by evidence (ruling R11). The caller holds the driver lock.
+
+    Our own commit found by ref or token becomes run_completed; otherwise all that differs from the base is
+    kept under a salvage ref, and run_interrupted gives the attempt back.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    if state.phase is not Phase.RUNNING:
+        return state
+    require_sound(state)
+    app.children.kill_leftovers()
+    attempt = _cut_off_attempt(app, world, state)
+    sha = _own_commit(app, attempt)
+    return _completed(app, attempt, sha) if sha else _interrupted(app, attempt, "the attempt was cut off")
+
+
+def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
+    plan, node = world.plan(ready), world.node(ready)
+    try:
+        workspace = app.repository.workspace("run", plan.policy.workspace)
+        base = _base(app, plan, ready)
+    except (EnvironmentRefused, RemoteFailed) as error:
+        return block(app, ready, check_of(error), error.message, remedy=error.remedy or "")
+    token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
+    state = record(
+        app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
+    )
+    attempt = _Attempt(ready, state, plan, node, base, workspace)
+    try:
+        workspace.prepare(base, tree_of=ready.commit if ready.has_code else None, cancel=app.cancel)
+        result = _call_agent(app, attempt)
+    except IrontreeError as error:
+        return _could_not_work(app, attempt, error)
+    return _settle(app, attempt, result)
+
+
+def _base(app: App, plan: Plan, state: TaskState) -> str:
+    """A later attempt keeps the base of the commit it replaces (ruling R5); else the target's tip."""
+    if state.has_code and state.base_sha:
+        return state.base_sha
+    return patiently(app, lambda: app.repository.base(plan.policy.publish))
+
+
+def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
+    """The blocking check of what kept a step from being taken."""
+    match error:
+        case ConfigRefused():
+            return "configuration"
+        case PublicationRefused():
+            return error.reason
+        case RemoteFailed():
+            return "remote-unavailable"
+        case _:
+            return "workspace-not-ready"
+
+
+def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
+    state, present = attempt.state, top_level(attempt.workspace.path)
+    task = AgentTask(
+        issue_number=state.issue_number,
+        task_key=state.task_key,
+        attempt=state.attempt_count,
+        prompt=prompt_for(app, attempt.node, attempt.plan, state, present),
+        workspace=attempt.workspace.path,
+        transcript=transcript_folder(app, state),
+    )
+    return app.agent(attempt.plan.policy.agent).attempt(task, cancel=app.cancel, progress=app.progress)
+
+
+def transcript_folder(app: App, state: TaskState) -> Path:
+    """Where the agent's output of this attempt is kept, keyed by the sequence of its run_started."""
+    folder = app.repository.root / ".mino" / "reports" / f"issue-{state.issue_number}"
+    return folder / state.renewed_from / f"attempt-{state.run_sequence:04d}"
+
+
+def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
+    """Judge the attempt by what is in the workspace; the exit code alone decides nothing."""
+    if result.ended == "cancelled":
+        return _interrupted(app, attempt, "stopped by a person")
+    if result.ended == "not_started":
+        state = _interrupted(app, attempt, "the agent could not be started")
+        return block(app, state, "agent-not-started", result.output_tail or "the agent could not be started")
+    message = run_message(attempt.state, attempt.node.title)
+    try:
+        made = attempt.workspace.commit(message, base=attempt.base, replaces=attempt.state.commit)
+    except EnvironmentRefused as error:
+        return _could_not_work(app, attempt, error)
+    match made:
+        case Committed() if _failed(result) and not _adds(app, attempt, made):
+            return _interrupted(app, attempt, f"the agent changed nothing more and {_how_it_ended(result)}")
+        case Committed():
+            return _completed(app, attempt, made.sha, result=result, dropped=made.dropped)
+        case CommitRefused():
+            return _commit_refused(app, attempt, made)
+        case None if _failed(result):
+            return _interrupted(app, attempt, f"the agent changed nothing and {_how_it_ended(result)}")
+        case None:
+            return _completed(app, attempt, NOT_APPLICABLE, result=result)
+
+
+def _failed(result: AgentResult) -> bool:
+    return result.ended != "exited" or result.exit_code != 0
+
+
+def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
+    """Whether the attempt differs from the commit that it began with and replaces."""
+    if not attempt.before.has_code or attempt.before.commit is None:
+        return True
+    app.repository.keep(made.sha, commit_ref(attempt.state), source=attempt.workspace)
+    return bool(app.repository.changed_files(attempt.before.commit, made.sha))
+
+
+def _completed(
+    app: App, attempt: _Attempt, code_ref: str, *, result: AgentResult | None = None, dropped: tuple[str, ...] = ()
+) -> TaskState:
+    if code_ref != NOT_APPLICABLE:
+        app.repository.keep(code_ref, commit_ref(attempt.state), source=attempt.workspace)
+    return record(
+        app,
+        attempt.state,
+        RunCompleted,
+        code_ref=code_ref,
+        code_publication_state=NOT_APPLICABLE if code_ref == NOT_APPLICABLE else "local_only",
+        meta=_observed(result) | ({"dropped": list(dropped)} if dropped else {}),
+    )
+
+
+def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused) -> TaskState:
+    kept = attempt.workspace.salvage(attempt.base, salvage_ref(attempt.state))
+    state = record(
+        app,
+        attempt.state,
+        RunCommitFailed,
+        attempt_count=attempt.state.attempt_count - 1,
+        meta={"reason": "git refused the commit", "output": truncate(refused.output)},
+    )
+    if _is_refused_again(app, attempt, kept):
+        return block(app, state, "commit-refused", "git refused the same change twice", remedy=_LOOK_AT_HOOKS)
+    return state
+
+
+_LOOK_AT_HOOKS = "look at what git said and at the repository's hooks, then go on"
+
+
+def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
+    """Whether it is what was refused last time to the letter: repeating cannot cure that (ruling R12)."""
+    if kept is None or attempt.before.last_event != "run_commit_failed":
+        return False
+    earlier = app.repository.read_ref(salvage_ref(attempt.before))
+    return earlier is not None and not app.repository.changed_files(earlier, kept)
+
+
+def _interrupted(app: App, attempt: _Attempt, reason: str) -> TaskState:
+    ref = salvage_ref(attempt.state)
+    kept = attempt.workspace.salvage(attempt.base, ref)
+    return record(
+        app,
+        attempt.state,
+        RunInterrupted,
+        attempt_count=attempt.state.attempt_count - 1,
+        meta={"reason": reason, **({"salvage_ref": ref} if kept else {})},
+    )
+
+
+def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError) -> TaskState:
+    """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
+
+    Nobody is asked about a git that something killed: that is tried again, a few times (ruling R12).
+    """
+    state = _interrupted(app, attempt, error.message)
+    if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):
+        return state
+    return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
+
+
+def _cut_off_attempt(app: App, world: World, state: TaskState) -> _Attempt:
+    plan = world.plan(state)
+    workspace = app.repository.workspace("run", plan.policy.workspace)
+    base = state.base_sha or app.repository.base(plan.policy.publish)
+    return _Attempt(state, state, plan, world.node(state), base, workspace)
+
+
+def _own_commit(app: App, attempt: _Attempt) -> str | None:
+    kept = app.repository.read_ref(commit_ref(attempt.state))
+    if kept or not attempt.state.run_token:
+        return kept
+    return app.repository.find_token(attempt.state.run_token, base=attempt.base, source=attempt.workspace)
+
+
+def _respect_foreign_lock(app: App) -> None:
+    holder = app.run_lock.foreign()
+    if holder:
+        raise NotEligible(
+            f"another tool holds .mino/run.lock: {holder}",
+            remedy="wait for it, or remove .mino/run.lock once you are sure that nothing runs",
+        )
+
+
+def _how_it_ended(result: AgentResult) -> str:
+    if result.ended == "exited":
+        return f"ended with exit code {result.exit_code}"
+    return {"timeout": "ran out of time", "stalled": "went silent"}.get(result.ended, result.ended)
+
+
+def _observed(result: AgentResult | None) -> dict[str, object]:
+    if result is None:
+        return {"recovered": True}
+    agent = {"ended": result.ended, "exit_code": result.exit_code, **result.usage}
+    return {
+        "seconds": round(result.seconds, 3),
+        "agent": agent,
+        **({"summary": result.summary} if result.summary else {}),
+    }

@@ -1,0 +1,243 @@
+"""The repository's own checks at exactly the task's commit, the verdict, and publication (protocol, phase 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from irontree.app import App
+from irontree.domain.events import (
+    Reported,
+    VerifyFailedRetryable,
+    VerifyFailedTerminal,
+    VerifyPassed,
+    VerifyPendingAcceptance,
+    VerifyPublicationFailed,
+)
+from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
+from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
+from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
+from irontree.services.execution.preflight import block, require_sound, stop_before_verify
+from irontree.services.execution.promote import Promotion, promote
+from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
+from irontree.services.execution.record import record
+from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
+from irontree.services.world import read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is verified: an issue, its approved node and plan, and the commit."""
+
+    state: TaskState
+    plan: Plan
+    node: PlanNode
+    anchor: str
+    note: str = ""
+    """What the person who verifies wants to say; into the report to the letter."""
+
+
+def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
+    """Check the issue's commit and record one of the outcomes A to E, or what stands in the way.
+
+    Results stored for the same commit and commands are used again: then only publication is left. The
+    caller holds the driver lock. Raises NotEligible when nothing is committed, Cancelled when asked to stop.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    if state.phase is not Phase.COMMITTED:
+        raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify")
+    require_sound(state)
+    plan, node = world.plan(state), world.node(state)
+    stopped = stop_before_verify(app, world, state)
+    if stopped:
+        return stopped
+    anchor = _anchor(app, plan, state)
+    subject = Subject(state, plan, node, anchor, note or _note_before(app, state, anchor))
+    try:
+        return _conclude(app, subject, check(app, subject, subject.anchor))
+    except EnvironmentRefused as error:
+        return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
+
+
+def check(app: App, subject: Subject, sha: str) -> CheckReport:
+    """The results of the approved commands at *sha*: the stored ones if they still count, else run now and stored."""
+    workspace = app.repository.workspace("verify", subject.plan.policy.workspace)
+    stored = app.results.load(subject.state.issue_number, sha)
+    if stored and _counts(stored, subject):
+        app.progress.note(f"the checks have already run at {sha[:7]}")
+        return stored
+    workspace.prepare(sha, cancel=app.cancel)
+    commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
+    results = _run_all(app, subject, commands, workspace.path)
+    report = CheckReport(
+        issue_number=subject.state.issue_number,
+        anchor=sha,
+        commands_digest=_digest(subject),
+        complete=True,
+        results=results,
+        versions=dict(app.checks.versions([command.run for command in commands], workspace=workspace.path)),
+        warnings=app.checks.foreign_sources(workspace.path, app.repository.root),
+    )
+    app.results.save(report)
+    return report
+
+
+def _counts(stored: CheckReport, subject: Subject) -> bool:
+    """Complete, of the same commands, and not what a person has just asked to look at again."""
+    asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
+    return stored.complete and stored.commands_digest == _digest(subject) and not asked_again
+
+
+def _run_all(
+    app: App, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
+) -> tuple[CheckResult, ...]:
+    """In order, up to the first failure (contract, mino-verify step 4)."""
+    results: list[CheckResult] = []
+    for command in commands:
+        app.progress.note(f"$ {command.run}")
+        result = app.checks.run(
+            command.name,
+            command.run,
+            workspace=workspace,
+            seconds=subject.plan.policy.check_seconds,
+            variables={"IRONTREE_TASK_KEY": subject.state.task_key},
+            cancel=app.cancel,
+            progress=app.progress,
+        )
+        if result.ended == "cancelled":
+            raise Cancelled(f"verification of issue-{subject.state.issue_number} was stopped")
+        results.append(result)
+        if not result.passed:
+            break
+    return tuple(results)
+
+
+def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    state = subject.state
+    covered = coverage(subject.node, subject.plan.policy)
+    verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
+    if isinstance(verdict, Passed) and not state.has_code:
+        verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
+    match verdict:
+        case Failed():
+            return failed(app, subject, report, retryable=verdict.retryable)
+        case Pending():
+            return _pending(app, subject, report, verdict.reasons)
+        case Passed():
+            return _published(app, subject, report)
+
+
+def failed(
+    app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
+) -> TaskState:
+    """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
+    if retryable:
+        return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
+    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta or {})
+
+
+def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
+    return _reported(app, subject, VerifyPendingAcceptance, report, meta={"reasons": list(reasons)})
+
+
+def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    outcome = publish(app, subject, report, with_notes=True)
+    match outcome:
+        case Landed():
+            return _passed(app, subject, outcome)
+        case NotNow():
+            meta = {"reason": outcome.reason, **_note(subject)}
+            return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
+        case _:
+            return not_publishable(app, subject, outcome)
+
+
+def _passed(app: App, subject: Subject, landed: Landed) -> TaskState:
+    promotion = landed.promotion
+    meta = {
+        "promotion": promotion.why,
+        **({"docs_commit": promotion.tip} if promotion.document else {}),
+        **({"warnings": landed.warnings} if landed.warnings else {}),
+    }
+    return _reported(
+        app,
+        subject,
+        VerifyPassed,
+        landed.report,
+        meta=meta,
+        code_ref=landed.sha,
+        code_publication_state="published",
+        promoted_doc=promotion.document,
+    )
+
+
+def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool = False) -> Publication:
+    """Publish the checked commit; merges are checked with the same commands.
+
+    *with_notes* puts notes for the project's documents on top. An acceptance commits nothing (ruling R14).
+    """
+    state, plan, node = subject.state, subject.plan, subject.node
+
+    def on_top(checked: CheckReport) -> Promotion:
+        return promote(app, state, plan, node, checked) if with_notes else Promotion(checked.anchor, NOT_PROMOTED)
+
+    return publish_commit(app, plan, state, report, lambda sha: check(app, subject, sha), on_top)
+
+
+def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> TaskState:
+    """Record why the checked commit cannot be published as it is (ruling R14)."""
+    state = subject.state
+    if isinstance(outcome, Never):
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy)
+    if outcome.target_alone_red:
+        branch = subject.plan.policy.publish.target_branch
+        return block(app, state, "target-broken", f"the checks fail on {branch} without this change too")
+    retryable = state.attempt_count <= state.max_retry_count
+    return failed(app, subject, outcome.report, retryable=retryable, meta={"base_sha": outcome.tip})
+
+
+def _reported(
+    app: App, subject: Subject, kind: type[Reported], report: CheckReport, *, meta: dict[str, Any], **values: Any
+) -> TaskState:
+    """Record an outcome that has a report, and write it: the event first."""
+    to_judge = tuple(item.criterion.text for item in coverage(subject.node, subject.plan.policy) if item.by is None)
+    path = report_path(subject.state, report, to_judge, subject.note)
+    meta = {**meta, **_note(subject)}
+    values |= {"verify_anchor_sha": report.anchor, "report_path": path}
+    state = record(app, subject.state, kind, meta=meta, **values)
+    write_report(app, state, subject.plan, subject.node)
+    return state
+
+
+def _note(subject: Subject) -> dict[str, str]:
+    return {"verifier_note": subject.note} if subject.note else {}
+
+
+def _note_before(app: App, state: TaskState, anchor: str) -> str:
+    """What was said when this commit was verified and could not be published: only that is done again (outcome E)."""
+    failed_before = app.log.read(state.issue_number).records[-1]
+    same = getattr(failed_before.event, "verify_anchor_sha", None) == anchor
+    return str(failed_before.meta.get("verifier_note", "")) if same else ""
+
+
+def _anchor(app: App, plan: Plan, state: TaskState) -> str:
+    """The task's commit; where nothing changed, the commit that the attempt started from."""
+    if state.commit and state.commit != NOT_APPLICABLE:
+        return state.commit
+    return state.base_sha or app.repository.base(plan.policy.publish)
+
+
+def _digest(subject: Subject) -> str:
+    """Over everything that decides which commands run: the approved policy and the node's own."""
+    policy = subject.plan.policy
+    return canonical_digest([policy.model_dump(include={"checks", "detection", "workspace"}), subject.node.digest])
+
+
+def top_level(workspace: Path) -> frozenset[str]:
+    """Names at the top of the workspace, by which checks are detected."""
+    return frozenset(entry.name for entry in workspace.iterdir())

@@ -1,0 +1,243 @@
+"""What an approval shows: the Resolved Plan of a document or of issues, with all that it would allow (R6, R17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from irontree.app import App
+from irontree.domain.changes import changes_of
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.verdict import commands_for, coverage, is_trivial
+from irontree.services.overview import title_of
+from irontree.services.planning.adopt import approval_name
+from irontree.services.planning.approve import Proposal, diff_of, kept, what_changed
+from irontree.services.planning.resolve import Excluded, Member, ResolvedPlan
+from irontree.services.projections.views import ApprovalView, PlannedView, QuoteView
+from irontree.services.world import World, read_world
+
+
+def approval_text(app: App, wanted: Proposal | ResolvedPlan, *, loop_mode: bool, answer: str) -> str:
+    """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
+    if isinstance(wanted, ResolvedPlan):
+        view = resolved_view(app, wanted, loop_mode=loop_mode, answer=answer)
+    else:
+        view = approval_view(app, wanted, loop_mode=loop_mode, answer=answer)
+    return app.renderer.render("forms/intake.md", approval=view)
+
+
+def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> ApprovalView:
+    """What the approval of a document shows."""
+    nodes, policy, world = proposal.requirements.nodes, proposal.policy, read_world(app)
+    earlier = proposal.earlier
+    found = (*(str(warning) for warning in proposal.requirements.warnings), *_environment(app, policy, proposal))
+    return ApprovalView(
+        revision=proposal.revision,
+        spec_path=proposal.spec_path,
+        tasks=tuple(_planned(world, node, nodes, proposal) for node in nodes),
+        policy=policy,
+        budget=proposal.budget,
+        loop_mode=loop_mode,
+        answer=answer,
+        estimate=_estimate((node, policy) for node in nodes),
+        trivial=_trivial((node, policy) for node in nodes),
+        warnings=(*found, *_unknown_checks((node, policy) for node in nodes)),
+        before=before_words(world, proposal),
+        changes=changes_of(earlier.nodes, nodes) if earlier else (),
+        diff=what_changed(earlier, proposal) if earlier else "",
+        loop_id=proposal.loop_id,
+        goal=_goal(len(nodes)),
+        intent=proposal.intent,
+        query=proposal.spec_path,
+    )
+
+
+def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: str) -> ApprovalView:
+    """What the approval of a set of issues shows."""
+    members, world = resolved.members, read_world(app)
+    pairs = [(member.node, member.plan.policy) for member in members]
+    warnings = (warning for member in members for warning in (*member.warnings, *_differs(member, resolved.policy)))
+    return ApprovalView(
+        revision=resolved.name,
+        spec_path=resolved.query,
+        tasks=tuple(_of_set(member, resolved.policy) for member in members),
+        policy=resolved.policy,
+        budget=resolved.budget,
+        loop_mode=loop_mode,
+        answer=answer,
+        estimate=_estimate(pairs),
+        trivial=_trivial(pairs),
+        warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
+        quotes=QuoteView.of(resolved.nodes),
+        changes=tuple(line for member in members for line in _changes(world, member)),
+        diff="\n".join(filter(None, (_diff(world, member) for member in members))),
+        loop_id=resolved.loop_id,
+        goal=_goal(len(members)),
+        intent=resolved.intent,
+        query=resolved.query,
+        excluded=tuple(map(_excluded, resolved.excluded)),
+        questions=tuple(question for member in resolved.due for question in member.node.open_questions),
+    )
+
+
+def adopted_view(app: App, plan: Plan) -> ApprovalView:
+    """What the approval of one adopted issue shows, as it would be now."""
+    node, policy = plan.nodes[0], plan.policy
+    number = plan.adoption.issue_number if plan.adoption else None
+    return ApprovalView(
+        revision=approval_name(plan),
+        spec_path=plan.spec_path,
+        tasks=(_planned_view(node, policy, policy, "adopted", number),),
+        policy=policy,
+        budget=plan.budget_max_transitions,
+        loop_mode=False,
+        answer="",
+        estimate=_estimate([(node, policy)]),
+        trivial=_trivial([(node, policy)]),
+        warnings=(*_environment(app, policy), *_unknown_checks([(node, policy)])),
+        quotes=QuoteView.of([node]),
+        questions=node.open_questions,
+    )
+
+
+def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
+    """What becomes of tasks that were there before: removed ones, and finished ones that changed (ruling R7)."""
+    stays = {node.task_key for node in kept(proposal)}
+    again = proposal.choices.reopen_done
+    return (
+        *(
+            f"{_named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
+            for key in proposal.changed_done
+        ),
+        *(f"{_named(world, key)} is done, but has an unfinished part: it begins again" for key in proposal.grown),
+        *(
+            f"{_named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
+            f"it is no longer in {proposal.spec_path}"
+            for node in proposal.removed
+        ),
+    )
+
+
+def _named(world: World, task_key: str) -> str:
+    state = world.states.get(task_key)
+    return f"#{state.issue_number} {title_of(world, task_key)}" if state else title_of(world, task_key)
+
+
+def _goal(tasks: int) -> str:
+    return "this task is done" if tasks == 1 else f"all {tasks} tasks are done"
+
+
+Pairs = Iterable[tuple[PlanNode, ExecutionPolicy]]
+"""Tasks, each with the settings that it is approved with."""
+
+
+def _estimate(pairs: Pairs) -> str:
+    """How often the agent is called, and the bounds of it (design, section 7)."""
+    policies = [policy for node, policy in pairs if node.executability == "executable"]
+    attempts = sum(1 + policy.max_retry_count for policy in policies)
+    hours = sum((1 + policy.max_retry_count) * policy.agent.wall_seconds for policy in policies) / 3600
+    most = f"at most {attempts} times ({hours:,.0f} h)"
+    return f"the agent is called {len(policies)} times if every first attempt passes, and {most}"
+
+
+def _trivial(pairs: Pairs) -> tuple[str, ...]:
+    commands = (check.run for node, policy in pairs for check in commands_for(node, policy, present=()))
+    return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
+
+
+def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal: Proposal) -> PlannedView:
+    state = world.states.get(node.task_key)
+    return _planned_view(
+        node,
+        proposal.policy,
+        proposal.policy,
+        state.phase.value if state else "new",
+        state.issue_number if state else None,
+        depth=_depth(node, {known.task_key: known for known in nodes}),
+    )
+
+
+def _planned_view(
+    node: PlanNode, own: ExecutionPolicy, shown: ExecutionPolicy, status: str, number: int | None, depth: int = 0
+) -> PlannedView:
+    commands = (check for check in commands_for(node, own, present=()) if check not in shown.checks)
+    return PlannedView(
+        node=node,
+        depth=depth,
+        status=status,
+        coverage=coverage(node, own),
+        commands=tuple(check.run for check in commands),
+        number=number,
+    )
+
+
+def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
+    depth = 0
+    while node.parent in by_key:
+        depth, node = depth + 1, by_key[node.parent]
+    return depth
+
+
+# --- sets of issues -----------------------------------------------------------------------------------------
+
+
+def _of_set(member: Member, shown: ExecutionPolicy) -> PlannedView:
+    status = f"{member.status}, archived to {member.archive}" if member.archive else member.status
+    return _planned_view(member.node, member.plan.policy, shown, status, member.number)
+
+
+def _excluded(each: Excluded) -> str:
+    advice = f" ({each.remedy})" if each.remedy else ""
+    return f"#{each.number} {each.title}: {each.reason}{advice}"
+
+
+def _differs(member: Member, shown: ExecutionPolicy) -> Iterable[str]:
+    """Where a task that was approved before has other settings than those below."""
+    own = member.plan.policy
+    if own == shown:
+        return
+    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
+    yield f"#{member.number} goes on as it was approved with {member.plan.spec_path}: its code goes to {where}"
+    if own.agent != shown.agent:
+        yield f"#{member.number} is worked on by another agent: {' '.join(own.agent.command) or own.agent.adapter}"
+
+
+def _changes(world: World, member: Member) -> tuple[str, ...]:
+    earlier = world.plans.get(member.node.task_key)
+    return changes_of(earlier.nodes, (member.node,)) if member.due and earlier else ()
+
+
+def _diff(world: World, member: Member) -> str:
+    earlier = world.plans.get(member.node.task_key)
+    return diff_of(earlier, member.plan.source, member.plan.policy) if member.due and earlier else ""
+
+
+# --- what is pointed out ------------------------------------------------------------------------------------
+
+
+def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = None) -> tuple[str, ...]:
+    exempt = (proposal.spec_path,) if proposal else ()
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+    blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
+    return (*_missing_agent(app, policy.agent), *blockers)
+
+
+def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
+    """An agent that cannot be started here: every attempt would end before it began."""
+    if not agent.command:
+        return ("no agent is configured: agent.command in .mino/config.yml",) if agent.adapter == "command" else ()
+    program = agent.command[0]
+    beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
+    if beside_the_code or app.which(program):
+        return ()
+    return (f"the agent's program {program} is not on PATH here",)
+
+
+def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
+    """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
+    missing = {
+        criterion.check: node.title
+        for node, policy in pairs
+        for criterion in node.criteria
+        if criterion.check and criterion.check not in {check.name for check in policy.checks}
+    }
+    return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())

@@ -1,0 +1,382 @@
+"""From a document to an approved plan: what would be done, and a person's word for exactly that (phases 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.events import TaskApproved
+from irontree.domain.graph import Graph
+from irontree.domain.ids import adopted_revision
+from irontree.domain.loop import default_budget
+from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.spec import Requirements, read_requirements
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import ApprovalRefused, ConfigRefused, RemoteFailed, RequirementsRefused
+from irontree.services.execution.record import record, snapshot
+from irontree.services.loops.loop import draw_loop_id, open_loop_over
+from irontree.services.planning.publish import is_changed
+from irontree.services.world import World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person may want otherwise of tasks that have an issue already (ruling R7)."""
+
+    reopen_done: bool = False
+    """Tasks that are done and whose text changed since begin again; else they stay done."""
+    keep_removed: bool = False
+    """Open tasks that are no longer in the document stay in the plan; else they are cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Everything an approval is about. `spec_path` is relative to the repository; nothing is written yet."""
+
+    requirements: Requirements
+    policy: ExecutionPolicy
+    spec_path: str
+    budget: int
+    approved: Plan | None = None
+    """The plan in force with exactly this content: it is continued without asking (ruling R6).
+
+    None too if its approval did not name Loop Mode, and a loop is wanted (ruling R17)."""
+    earlier: Plan | None = None
+    """The plan of this document that was approved last, whatever it says."""
+    changed_done: tuple[str, ...] = ()
+    """Keys of tasks that are done and whose text changed since."""
+    grown: tuple[str, ...] = ()
+    """Keys of composites that are done, and have a part now that is not: they begin again, and wait for it."""
+    removed: tuple[PlanNode, ...] = ()
+    """Open tasks of the earlier plan that are no longer in the document."""
+    choices: Choices = Choices()
+    intent: str = ""
+    """The words as they were typed."""
+    loop_id: str = ""
+    """The loop that the approval starts, or that goes on."""
+
+    @property
+    def revision(self) -> str:
+        """The Spec Revision: 8 hex over the document."""
+        return self.requirements.revision
+
+    @property
+    def name(self) -> str:
+        """What an approval names, `REVISION-SETTINGS`: the document, and the settings that are approved with it."""
+        return f"{self.revision}-{self.policy.digest[:8]}"
+
+    @property
+    def settings_changed(self) -> bool:
+        """Whether the settings are not those that were approved with this document last."""
+        return self.earlier is not None and self.earlier.policy != self.policy
+
+
+WAYS: Final = {
+    "approve-keep": Choices(keep_removed=True),
+    "approve-reopen": Choices(reopen_done=True),
+    "approve-keep-reopen": Choices(reopen_done=True, keep_removed=True),
+}
+"""What a form offers besides the plain approval (ruling R7), by the name of the answer (`domain/halt.py`)."""
+
+
+def ways_to_approve(proposal: Proposal) -> dict[str, Choices]:
+    """Those of `WAYS` that make a difference here."""
+    keep, reopen = bool(proposal.removed), bool(proposal.changed_done)
+    return {name: way for name, way in WAYS.items() if way.keep_removed <= keep and way.reopen_done <= reopen}
+
+
+def with_choices(proposal: Proposal, choices: Choices) -> Proposal:
+    """The same, approved in this way: what was approved before in another way is not this."""
+    return replace(proposal, choices=choices, approved=proposal.approved if choices == Choices() else None)
+
+
+def propose(
+    app: App, document: Path, *, loop_mode: bool = True, choices: Choices = Choices(), intent: str = ""
+) -> Proposal:
+    """Read *document* and say what approving it would mean; writes nothing. *intent* are the words that were typed.
+
+    Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
+    key belongs to another document already (ruling R8).
+    """
+    spec_path = _relative(app, document)
+    try:
+        text = document.read_bytes()
+    except OSError as error:
+        raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
+    proposal = _proposal(app, spec_path, text, choices, loop_mode=loop_mode)
+    loop = open_loop_over(app, (node.task_key for node in planned(proposal)))
+    return replace(proposal, intent=intent or spec_path, loop_id=loop.id if loop else draw_loop_id(app))
+
+
+def propose_again(app: App, plan: Plan) -> Proposal:
+    """What approving again would mean, for the document as it is now; where it is not, for the text in the plan."""
+    document = app.repository.root / plan.spec_path
+    text = document.read_bytes() if document.is_file() else plan.source.encode()
+    return _proposal(app, plan.spec_path, text, Choices(), loop_mode=plan.loop_mode)
+
+
+def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_mode: bool) -> Proposal:
+    world = read_world(app)
+    requirements = read_requirements(text, spec_path, known_issues=known_issues(world))
+    _refuse_foreign_keys(world, requirements, spec_path)
+    known = _in_force(app, spec_path)
+    policy = app.policy(known.policy.publish if known else None)
+    same = known and known.spec_revision == requirements.revision and known.policy == policy
+    named = known and (known.loop_mode or not loop_mode)
+    return Proposal(
+        requirements,
+        policy,
+        spec_path,
+        budget=app.preferences().loop_budget or default_budget(len(requirements.nodes)),
+        approved=known if same and named and choices == Choices() else None,
+        earlier=known,
+        changed_done=_changed_done(app, world, requirements),
+        grown=_grown(world, requirements),
+        removed=_removed(world, known, requirements),
+        choices=choices,
+    )
+
+
+def _changed_done(app: App, world: World, requirements: Requirements) -> tuple[str, ...]:
+    states = ((node, world.states.get(node.task_key)) for node in requirements.nodes)
+    return tuple(node.task_key for node, state in states if state and state.done and is_changed(app, node, state))
+
+
+def _grown(world: World, requirements: Requirements) -> tuple[str, ...]:
+    graph = Graph.of(requirements.nodes)
+    unfinished = (key for key in graph.nodes if not world.is_done(key))
+    waiting = {outer for key in unfinished for outer in graph.ancestors(key)}
+    return tuple(key for key in graph.nodes if key in waiting and world.is_done(key))
+
+
+def _removed(world: World, known: Plan | None, requirements: Requirements) -> tuple[PlanNode, ...]:
+    now = {node.task_key for node in requirements.nodes}
+    gone = [node for node in known.nodes if node.task_key not in now] if known else []
+    return tuple(node for node in gone if not (state := world.states.get(node.task_key)) or not state.done)
+
+
+def kept(proposal: Proposal) -> tuple[PlanNode, ...]:
+    """The removed tasks that stay in the plan: those that a person keeps now, or kept before."""
+    before = proposal.earlier.kept if proposal.earlier else ()
+    return tuple(n for n in proposal.removed if proposal.choices.keep_removed or n.task_key in before)
+
+
+def planned(proposal: Proposal) -> tuple[PlanNode, ...]:
+    """The tasks that an approval puts into the plan."""
+    return proposal.approved.nodes if proposal.approved else (*proposal.requirements.nodes, *kept(proposal))
+
+
+def _in_force(app: App, spec_path: str) -> Plan | None:
+    """The plan of that document that was approved last; an earlier one counts for nothing any more."""
+    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()))
+    return next((plan for plan in plans if plan and plan.spec_path == spec_path), None)
+
+
+def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> Plan:
+    """Write the approved plan durably, before anything else happens; raises ApprovalRefused for another revision.
+
+    *proposal* is what was shown; words of a person who saw it at another time go through `require_revision` first.
+    A plan with exactly this content is returned as it is: it was approved before.
+    """
+    _require_document(proposal, revision)
+    if proposal.approved:
+        return proposal.approved
+    plan = Plan(
+        spec_revision=proposal.revision,
+        spec_path=proposal.spec_path,
+        source=proposal.requirements.source,
+        nodes=planned(proposal),
+        kept=tuple(node.task_key for node in kept(proposal)),
+        reopened=_reopened(proposal),
+        policy=proposal.policy,
+        loop_mode=loop_mode,
+        budget_max_transitions=proposal.budget,
+        # To the microsecond: of two plans for one task the later approval counts.
+        approval=Approval(by=by, at=app.clock.now().isoformat(), channel=app.origin.channel),
+    )
+    app.plans.save(plan)
+    return plan
+
+
+def _reopened(proposal: Proposal) -> tuple[str, ...]:
+    """The tasks that begin again, and the composites that they, and what is new, are part of: those wait for them."""
+    graph = Graph.of(proposal.requirements.nodes)
+    changed = proposal.changed_done if proposal.choices.reopen_done else ()
+    again = {*proposal.grown, *(outer for key in changed for outer in (key, *graph.ancestors(key)))}
+    return tuple(key for key in graph.nodes if key in again)
+
+
+def what_changed(plan: Plan, proposal: Proposal) -> str:
+    """The approved document and settings against those of now, as one unified diff (ruling R7)."""
+    return diff_of(plan, proposal.requirements.source, proposal.policy)
+
+
+def diff_of(plan: Plan, source: str, policy: ExecutionPolicy) -> str:
+    """Text and settings of *plan* against *source* and *policy*, as one unified diff."""
+    texts = (
+        (plan.spec_path, plan.source, source),
+        (".mino/config.yml (what is approved of it)", _shown(plan.policy), _shown(policy)),
+    )
+    lines = (
+        line
+        for name, before, now in texts
+        for line in unified_diff(before.splitlines(), now.splitlines(), name, name, "approved", "now", lineterm="")
+    )
+    return "\n".join(lines)
+
+
+def _shown(policy: ExecutionPolicy) -> str:
+    return policy.model_dump_json(indent=2)
+
+
+def require_revision(proposal: Proposal, approved: str) -> None:
+    """Raise ApprovalRefused unless *approved* (any case) names the document and the settings as they are now.
+
+    A revision alone says nothing of the settings: it is enough for a document's first approval, and while they are
+    what was approved with it last (ruling R6).
+    """
+    _require_document(proposal, approved)
+    revision, _, settings = approved.lower().partition("-")
+    if settings and settings != proposal.policy.digest[:8]:
+        found = "the settings (commands, agent, workspace or publication) are not those that were shown"
+    elif not settings and proposal.settings_changed:
+        found = f"the settings changed since the last approval, and {revision} names the document alone"
+    else:
+        return
+    raise _refused(proposal, found)
+
+
+def _require_document(proposal: Proposal, approved: str) -> None:
+    revision = approved.lower().partition("-")[0]
+    if revision != proposal.revision:
+        found = f"revision {revision} was approved, but {proposal.spec_path} is revision {proposal.revision}"
+        raise _refused(proposal, found)
+
+
+def _refused(proposal: Proposal, found: str) -> ApprovalRefused:
+    return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {proposal.name}")
+
+
+def approve_reverted(app: App) -> tuple[int, ...]:
+    """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
+    return release_approved(app, by="irontree", channel="reverted")
+
+
+def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
+    """Let every task go on that waits for an approval it has by now; the issues it did so for.
+
+    Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
+    """
+    world = read_world(app)
+    states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
+    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
+    for state in adopted:
+        approval = world.plan(state).approval
+        go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
+    back = [state for state in states if state.phase is Phase.STALE and _is_as_approved(app, world, state)]
+    for state in back:
+        go_on(app, state, by, channel)
+    return tuple(state.issue_number for state in (*adopted, *back))
+
+
+def _has_approval(world: World, state: TaskState) -> bool:
+    plan = world.plan(state)
+    return plan.approval is not None and plan.spec_revision == state.approved_revision
+
+
+def _is_as_approved(app: App, world: World, state: TaskState) -> bool:
+    """Whether nothing differs any more; a forge that does not answer cannot say so."""
+    plan = world.plan(state)
+    if plan.approval is None or is_changed(app, world.node(state), state):
+        return False
+    try:
+        return not _change(app, world, state)
+    except RemoteFailed:
+        return False
+
+
+def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
+    """What differs from the approved plan, in words; None if nothing does (rulings R6, R7).
+
+    A document that is not there is no change, nor is an issue that cannot be read now.
+    """
+    try:
+        return _change(app, world, state)
+    except RemoteFailed as error:
+        app.progress.note(f"#{state.issue_number} could not be compared with what was approved: {error.message}")
+        return None
+
+
+def _change(app: App, world: World, state: TaskState) -> str | None:
+    plan, node = world.plan(state), world.node(state)
+    try:
+        policy = app.policy(plan.policy.publish)
+    except ConfigRefused as error:
+        return f"the configuration cannot be read: {error.message}"
+    if policy.digest != plan.policy.digest:
+        return "the configuration (commands, agent, workspace or publication) is not the approved one"
+    if plan.adoption:
+        return _edited(app, plan, plan.adoption.issue_number, state)
+    return _document_change(app, world, plan, node)
+
+
+def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
+    """Whether title or body of an adopted issue say something else now; one that is gone says nothing."""
+    if plan.spec_revision != state.approved_revision:  # taking it in anew was cut short, and nobody may have approved
+        return f"#{number} was taken in anew"
+    issue = app.forge().read_issue(number)
+    if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
+        return None
+    return f"title or text of #{number} is not what was approved"
+
+
+def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str | None:
+    document = app.repository.root / plan.spec_path
+    if not document.is_file():
+        return None
+    try:
+        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=known_issues(world)).nodes
+    except RequirementsRefused as error:
+        return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
+    return _difference(plan, node, {found.task_key: found for found in nodes})
+
+
+def _difference(plan: Plan, approved: PlanNode, now: Mapping[str, PlanNode]) -> str | None:
+    spec_path = plan.spec_path
+    if approved.task_key not in now:
+        return None if approved.task_key in plan.kept else f"“{approved.title}” is no longer in {spec_path}"
+    if now[approved.task_key].digest != approved.digest:
+        return f"“{approved.title}” in {spec_path} is not what was approved"
+    return None
+
+
+def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
+    """Record the approval that this task waited for; it is again what it was before."""
+    restored = snapshot(state.before or state)
+    return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)
+
+
+def _relative(app: App, document: Path) -> str:
+    resolved, root = document.resolve(), app.repository.root.resolve()
+    return str(resolved.relative_to(root)) if resolved.is_relative_to(root) else str(resolved)
+
+
+def known_issues(world: World) -> dict[int, str]:
+    """The Task Keys that a `#N` may mean, by issue number."""
+    return {state.issue_number: key for key, state in world.states.items()}
+
+
+def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: str) -> None:
+    owners = {key: plan.spec_path for key, plan in world.plans.items()}
+    clashes = tuple(
+        f"{spec_path}:{node.line or 1}: task key {node.task_key} belongs to {owners[node.task_key]} already. "
+        "Give it another title, or a `Key:` of its own."
+        for node in requirements.nodes
+        if owners.get(node.task_key, spec_path) != spec_path
+    )
+    if clashes:
+        raise RequirementsRefused(clashes)

@@ -1,0 +1,1 @@
+"""What people read, made from the log at any time: briefs, reports, forms."""

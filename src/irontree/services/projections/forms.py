@@ -1,0 +1,142 @@
+"""The text of every question a person is asked: everything needed to decide, in one place (design, section 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from irontree.app import App
+from irontree.domain.changes import changes_of
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import choices
+from irontree.domain.plan import Plan
+from irontree.domain.state import TaskState
+from irontree.domain.verdict import coverage
+from irontree.errors import IrontreeError
+from irontree.services.execution.steps import Question
+from irontree.services.loops.loop import read_loop
+from irontree.services.overview import title_of, waits_for
+from irontree.services.planning.adopt import approval_name, issue_now
+from irontree.services.planning.approval import adopted_view, before_words
+from irontree.services.planning.approve import diff_of, propose_again, what_changed
+from irontree.services.planning.intake import special_choices
+from irontree.services.projections.history import failure_of
+from irontree.services.projections.report import changed_files, check_defining, newest_results
+from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
+from irontree.services.world import World, read_world
+
+DIFF_LINES = 200
+
+
+def question_text(app: App, question: Question) -> str:
+    """The Markdown description of the question's form."""
+    if question.issue_number is None:
+        return _loop_text(app, question)
+    return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
+
+
+def issue_form(app: App, question: Question) -> FormView:
+    """What the form of an issue shows."""
+    world = read_world(app)
+    state = world.state(question.issue_number or 0)
+    stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
+    record = stream.records[-1]
+    report = newest_results(app, state)
+    special = special_choices(app, question.rule.reason, question.task_key)
+    asks_approval = question.rule.reason == "reapproval_required"
+    return FormView(
+        number=state.issue_number,
+        title=title_of(world, state.task_key),
+        url=f"#{state.issue_number}",
+        reason=_reason(state, record),
+        choices=choices(question.rule, in_loop=question.loop_id is not None, special=special),
+        answer=_answer_command(question),
+        remedy=str(record.meta.get("remedy", "")),
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+        anchor=state.anchor,
+        publish=plan.policy.publish if plan else None,
+        coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
+        results=report.results if report else (),
+        files_changed=changed_files(app, state),
+        warnings=check_defining(app, state) + (report.warnings if report else ()) + _noticed(app, state),
+        failure=failure_of(app, stream, state),
+        report_path=state.report_path,
+        **(_to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}),
+    )
+
+
+def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
+    """What was changed on the forge and does not count."""
+    return tuple(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed)
+
+
+def _answer_command(question: Question) -> str:
+    """Where a terminal shows the same question, and how to answer it."""
+    if question.loop_id:
+        return f"irontree task resume {question.loop_id}"
+    return f"irontree show issue-{question.issue_number}"
+
+
+def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
+    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
+    return state.problem or "; ".join(str(reason) for reason in reasons if reason) or state.blocking_check or ""
+
+
+def _diff(app: App, state: TaskState) -> str:
+    """What the task changed; long diffs are cut, for the form must stay readable."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    lines = app.repository.diff(state.base_sha, state.commit).splitlines()
+    rest = len(lines) - DIFF_LINES
+    return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
+
+
+def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    """What approving would approve; nothing where that cannot be read."""
+    try:
+        return _adopted_now(app, plan) if plan.adoption else _document_now(app, world, plan)
+    except (IrontreeError, OSError):
+        return {}
+
+
+def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    now = propose_again(app, plan)
+    changes = changes_of(plan.nodes, now.requirements.nodes)
+    return {
+        "revision": now.name,
+        "diff": what_changed(plan, now),
+        "before": before_words(world, now),
+        "changes": changes,
+    }
+
+
+def _adopted_now(app: App, plan: Plan) -> dict[str, Any]:
+    now = issue_now(app, plan)
+    return {
+        "revision": approval_name(now),
+        "diff": diff_of(plan, now.source, now.policy),
+        "changes": changes_of(plan.nodes, now.nodes),
+        "approval": adopted_view(app, now),
+    }
+
+
+def _loop_text(app: App, question: Question) -> str:
+    loop, world = read_loop(app, question.loop_id or ""), read_world(app)
+    states = [world.states[key] for key in loop.keys if key in world.states]
+    view = LoopFormView(
+        loop_id=loop.id,
+        reason=question.detail or question.rule.title,
+        choices=question.rule.choices,
+        answer=f"irontree task resume {loop.id}",
+        done=sum(1 for state in states if state.done),
+        total=len(loop.keys),
+        budget_used=loop.entity.budget_used,
+        budget=loop.entity.budget_max_transitions,
+        waiting=tuple(_waiting(world, state) for state in states if not state.done),
+    )
+    return app.renderer.render(form_template(question.rule.reason), form=view)
+
+
+def _waiting(world: World, state: TaskState) -> WaitingView:
+    title = title_of(world, state.task_key)
+    return WaitingView(state.issue_number, title, state.phase.value, waits_for(world, state.task_key))

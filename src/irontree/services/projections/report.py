@@ -1,0 +1,104 @@
+"""The verification report a person reads (protocol, Verification Report; contract 6.A, 6.C, 6.D)."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.reply import is_substantive
+from irontree.domain.results import CheckReport
+from irontree.domain.state import TaskState
+from irontree.domain.verdict import coverage
+from irontree.ports import Stream
+from irontree.services.projections.history import last_of, time_of
+from irontree.services.projections.views import ReportView
+
+NOT_PROMOTED: Final = (
+    "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
+)
+_OUTCOME: Final = {
+    "verify_passed": "passed and published",
+    "verify_failed_terminal": "failed; all attempts are used up",
+    "verify_pending_acceptance": "waiting for a person's acceptance",
+}
+_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
+    """What the task's commit changed; nothing where there is none."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ()
+    return app.repository.changed_files(state.base_sha, state.commit)
+
+
+def newest_results(app: App, state: TaskState) -> CheckReport | None:
+    """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
+    about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
+    return app.results.load(state.issue_number, state.anchor) if state.anchor and about_it else None
+
+
+def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
+    """Say so when the task changed files that define its own checks (ruling R18)."""
+    changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
+    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
+
+
+def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
+    """What did not go as it should when the work was verified or accepted last, and what was to be said once."""
+    verified = last_of(stream, *_OUTCOME, "checkup_accept_recorded")
+    said = verified.meta.get("warnings", ()) if verified else ()
+    return (*map(str, said), *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
+
+
+def report_path(state: TaskState, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
+    """Where the report of this verification is, as its event names it; None where there is nothing to report."""
+    if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
+        return None
+    return f".mino/reports/issue-{state.issue_number}/report.md"
+
+
+def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None:
+    """Render the report of the newest verification from log and stored results; again with what is known by now.
+
+    None for outcomes B and E, and none any more once another attempt has begun: what is there stays.
+    """
+    stream = app.log.read(state.issue_number)
+    record = last_of(stream, *_OUTCOME)
+    if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
+        return
+    report = app.results.load(state.issue_number, record.event.verify_anchor_sha)
+    if report and record.event.report_path:
+        view = ReportView(
+            number=state.issue_number,
+            title=node.title,
+            anchor=report.anchor,
+            outcome=_outcome(stream, record),
+            date=time_of(record),
+            environment=report.versions,
+            results=report.results,
+            coverage=coverage(node, plan.policy),
+            findings=(*_said(record), *check_defining(app, state)),
+            warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
+            recipe=plan.policy.workspace.setup,
+            promoted_doc=record.event.promoted_doc,
+            rationale=str(record.meta.get("promotion", NOT_PROMOTED)),
+            note=str(record.meta.get("verifier_note", "")),
+        )
+        app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
+
+
+def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
+    """Why automation could not decide, or why a person sent the work back."""
+    note, by = record.meta.get("note"), record.meta.get("by", "a person")
+    return (*map(str, record.meta.get("reasons", ())), *((f"sent back by {by}: {note}",) if note else ()))
+
+
+def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
+    """In words, and what a person decided since."""
+    accepted = last_of(stream, "checkup_accept_recorded")
+    if accepted and accepted.event.sequence > record.event.sequence:
+        return f"accepted by {accepted.meta.get('by', 'a person')}"
+    return _OUTCOME[record.event.event]
