@@ -55,10 +55,18 @@ def _folder(nodeid: str) -> str:
 
 
 def _use_hypothesis_without_a_clock() -> None:
-    """A slow machine fails no test; what failed is reproduced from the printed blob, not from a local database."""
+    """A slow machine fails no test; what failed is reproduced from the printed blob, not from a local database.
+
+    The same examples each time: whoever runs the tests wants to know of his change. `make soak` looks for new ones.
+    """
     slow = [hypothesis.HealthCheck.too_slow]
     hypothesis.settings.register_profile(
-        "irontree", deadline=None, database=None, print_blob=True, suppress_health_check=slow
+        "irontree",
+        deadline=None,
+        database=None,
+        derandomize="SOAK" not in os.environ,
+        print_blob=True,
+        suppress_health_check=slow,
     )
     hypothesis.settings.load_profile("irontree")
 

@@ -85,7 +85,7 @@ def _decode(data: bytes, name: str) -> str:
         _refuse(name, SpecProblem(1, what, "Split it into several documents"))
     offset = data.find(b"\0")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8").lstrip("\ufeff")
     except UnicodeDecodeError as error:
         offset = error.start
         text = ""

@@ -143,6 +143,7 @@ def test_no_bytes_raise_anything_but_a_refusal(data):
 
 
 @settings(max_examples=300)
+@example("\ufeff\ufeff# T\n\n- [ ] x\n")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("# A\n- [ ] x\n---\nb: c\n---")
 @example("---\na: b\n---\n# A\n\n- [ ] x\n")
