@@ -48,6 +48,8 @@ class OpenQuestion:
     revision: str | None = None
     detail: str = ""
     damaged: bool = False
+    look: str = ""
+    """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
     newer: bool = False
     """A newer version wrote what stands in the way: no command helps, and none is named."""
 
@@ -74,6 +76,7 @@ class OpenQuestion:
             "reason": self.reason,
             "question": self.what,
             "detail": self.detail,
+            "look": self.look or None,
             "answers": [
                 {"choice": choice.name, "label": choice.label, "needs": list(choice.needs), "command": command}
                 for choice, command in self.answers

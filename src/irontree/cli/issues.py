@@ -38,7 +38,9 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
     for question in node.open_questions:
         console.write(f"  Open question: {one_line(question)}\n")
     if node.open_questions:
-        console.write("Answer in the issue: edit it, or add a comment with the criteria. Then approve it.\n")
+        console.write("Answer in the issue: edit it, or add a comment with the criteria. Nothing is approved before.\n")
+        console.write(f"Next, after that: irontree task '#{number}'\n")
+        return
     approve = f"irontree checkup unblock issue-{number} --approve {approval_name(plan)}"
     console.write(f"Next: irontree task '#{number}'  (approves it and works on it), or {approve}\n")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import in_words
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
@@ -52,7 +53,8 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         title=title_of(world, state.task_key),
         loop_id=loop_of(loops, state.task_key),
         revision=revision,
-        detail=state.problem or state.blocking_check or unreadable,
+        detail=state.problem or state.blocking_check or unreadable or _left_open(world, state),
+        look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
     )
@@ -69,6 +71,9 @@ def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
     if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")
+    if asked.look:
+        yield Cell("see what would be approved, and what changed:", "faint")
+        yield Cell(f"  {asked.look}", "command")
     for choice, command in asked.answers:
         yield Cell(f"{choice.label}:", "faint")
         yield Cell(f"  {command}", "command")
@@ -79,6 +84,21 @@ def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
         reason = loop.entity.halt_reason
         if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
             yield OpenQuestion(reason=reason, loop_id=loop.id)
+
+
+def _left_open(world: World, state: TaskState) -> str:
+    """What an adopted issue does not say; it is answered there, and nothing is approved before."""
+    node = world.nodes.get(state.task_key)
+    open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
+    return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
+
+
+def _look(world: World, state: TaskState) -> str:
+    plan = world.plans.get(state.task_key)
+    if plan is None:
+        return ""
+    words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
+    return f"irontree task {shlex.quote(words)} --plan"
 
 
 def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:

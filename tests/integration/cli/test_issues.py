@@ -153,6 +153,10 @@ def test_a_vague_issue_is_shown_with_its_questions_and_not_approved(shell):
     assert "answer in the issue" in refused.err
     taken = shell("task", "adopt", "issue-1")
     assert "Open question: What must hold" in taken.out
+    assert "--approve" not in taken.out, "it would be refused"
+    asked = shell("status", "--json").data["questions"][0]
+    assert "its text leaves open: What must hold" in asked["detail"]
+    assert asked["look"].endswith("--plan")
 
 
 def test_an_edited_issue_is_taken_in_anew_and_its_stream_archived(shell):
