@@ -20,6 +20,7 @@ from irontree.services.answers import Answer
 from irontree.services.execution.steps import Question, next_step, question_of_loop
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of
+from irontree.services.projections.history import results_at
 from irontree.services.projections.narrate import say_issue_event, say_loop_event
 from irontree.services.world import World, read_world
 
@@ -157,7 +158,7 @@ class Follower:
         event = record.event
         if not isinstance(event, VerifyFailedRetryable) or record.meta.get("note"):
             return ""
-        report = self.app.results.load(event.issue_number, event.verify_anchor_sha)
+        report = results_at(self.app, event.issue_number, event.verify_anchor_sha)
         if report is None or report.failed is None:
             return ""
         last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]

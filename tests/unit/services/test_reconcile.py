@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.domain.state import Phase
-from irontree.errors import NotEligible
+from irontree.errors import LogDamaged, NotEligible
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Question, next_step
@@ -161,3 +164,21 @@ def test_a_deleted_issue_folder_is_published_again_under_the_same_number(scene):
     publish(scene.app, plan)
     assert scene.number(GREETING) == 1
     assert len(scene.tracker.issues) == 1
+
+
+class Unreadable:
+    """A result store whose files are damaged."""
+
+    def load(self, issue_number: int, anchor: str) -> None:
+        raise LogDamaged(f".mino/reports/issue-{issue_number}/{anchor}.yml: not readable")
+
+
+def test_check_results_that_cannot_be_read_keep_nothing_from_being_reconciled(scene):
+    scene.drive(scene.start(ONE_TASK))
+    damaged = replace(scene.app, results=Unreadable())
+    scene.app.projections.write_brief(1, "")
+    reconcile(damaged)
+    assert "Task Key" in scene.app.projections.read_brief(1)
+    assert [finding.what for finding in audit(damaged)] == [
+        f".mino/reports/issue-1/{scene.state().anchor}.yml: not readable"
+    ]

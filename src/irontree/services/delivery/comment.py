@@ -10,6 +10,7 @@ from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.lint import status_problems
 from irontree.domain.state import TaskState
+from irontree.services.projections.history import results_at
 from irontree.services.projections.views import CommentView, comment_template
 
 
@@ -58,7 +59,7 @@ def comment_text(app: App, event: str, view: CommentView) -> str:
 def _what_failed(app: App, record: Record[IssueEvent]) -> str:
     """The check that failed, for an outcome that says nothing else."""
     anchor = getattr(record.event, "verify_anchor_sha", None)
-    report = app.results.load(record.event.issue_number, anchor) if anchor else None
+    report = results_at(app, record.event.issue_number, anchor)
     return f"`{report.failed.command}` fails" if report and report.failed else ""
 
 

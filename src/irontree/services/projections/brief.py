@@ -16,7 +16,14 @@ from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.overview import title_of
-from irontree.services.projections.history import failure_of, last_of, newest_document, publication_failure_of, time_of
+from irontree.services.projections.history import (
+    failure_of,
+    last_of,
+    newest_document,
+    publication_failure_of,
+    results_at,
+    time_of,
+)
 from irontree.services.projections.report import changed_files, check_defining, warnings_of, write_report
 from irontree.services.projections.views import (
     BriefView,
@@ -160,7 +167,7 @@ def _evidence(app: App, stream: Stream, state: TaskState) -> EvidenceView | None
     record = last_of(stream, *_EVIDENCE)
     if record is None or state.completion_basis is None:
         return None
-    report = app.results.load(state.issue_number, state.anchor) if state.anchor else None
+    report = results_at(app, state.issue_number, state.anchor)
     return EvidenceView(
         basis=state.completion_basis,
         recorded_at=time_of(record),

@@ -6,7 +6,9 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
+from irontree.errors import LogDamaged
 from irontree.ports import Stream
 from irontree.services.projections.views import FailureView
 
@@ -38,6 +40,14 @@ def newest_document(stream: Stream) -> str | None:
     return document_of(passed.event) if passed else None
 
 
+def results_at(app: App, issue_number: int, anchor: str | None) -> CheckReport | None:
+    """What the checks said at that commit, as far as it can be read: texts do without, `audit` names the file."""
+    try:
+        return app.results.load(issue_number, anchor) if anchor else None
+    except LogDamaged:
+        return None
+
+
 def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None:
     """The failure whose context the next attempt gets: check output, git's refusal, or a person's note."""
     record = next((r for r in stream.records if r.event.sequence == state.failure_sequence), None)
@@ -45,7 +55,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         return None
     event = record.event
     anchor = getattr(event, "verify_anchor_sha", None)
-    report = app.results.load(state.issue_number, anchor) if anchor else None
+    report = results_at(app, state.issue_number, anchor)
     check = report.failed if report else None
     note = str(record.meta.get("note", ""))
     return FailureView(

@@ -13,7 +13,7 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
 from irontree.ports import Stream
-from irontree.services.projections.history import last_of, time_of
+from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
 
 NOT_PROMOTED: Final = (
@@ -37,7 +37,7 @@ def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
 def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
-    return app.results.load(state.issue_number, state.anchor) if state.anchor and about_it else None
+    return results_at(app, state.issue_number, state.anchor) if about_it else None
 
 
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
     record = last_of(stream, *_OUTCOME)
     if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
         return
-    report = app.results.load(state.issue_number, record.event.verify_anchor_sha)
+    report = results_at(app, state.issue_number, record.event.verify_anchor_sha)
     if report and record.event.report_path:
         view = ReportView(
             number=state.issue_number,
