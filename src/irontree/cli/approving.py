@@ -41,8 +41,9 @@ def ask_for_approval(
         return
     if given is not None:
         wanted.require_named(given)
-    answer = f"--approve {wanted.name}" if given else "yes"
-    show_markdown(context.console, approval_text(app, wanted, loop_mode=loop_mode, answer=answer))
+    asked_here = given is None and sys.stdin.isatty()
+    text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
+    show_markdown(context.console, text)
     wanted.require_clear()
     if given is None:
         _ask(context.console, wanted, loop_mode=loop_mode, meanwhile=meanwhile)

@@ -150,6 +150,8 @@ def read_parcel(path: Path) -> Parcel:
 
     Raises Refused for whatever is not an archive of ours, whole and unchanged: links, other paths, other sizes.
     """
+    if not path.is_file():
+        raise Refused(f"there is no file {path}", remedy="name the archive that `irontree export` wrote")
     try:
         with disk_errors(path), tarfile.open(path, mode="r:") as archive:
             return _checked(path, archive)
