@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from irontree.domain.adoption import COMPOSITE_THRESHOLD
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
-from irontree.domain.values import CloseOnDone, Mode
+from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
     Cancellation,
     CheckRunner,

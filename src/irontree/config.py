@@ -25,7 +25,6 @@ from pydantic import (
     model_validator,
 )
 
-from irontree.domain.adoption import COMPOSITE_THRESHOLD
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -35,7 +34,7 @@ from irontree.domain.plan import (
     PublishPolicy,
     WorkspacePolicy,
 )
-from irontree.domain.values import Mode
+from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 if TYPE_CHECKING:

@@ -23,10 +23,8 @@ from irontree.domain.requirements.names import Kind, kind_of
 from irontree.domain.requirements.outline import Entry, Part
 from irontree.domain.requirements.tasks import TaskText, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
-from irontree.domain.values import TaskType
+from irontree.domain.values import COMPOSITE_THRESHOLD, TaskType
 
-COMPOSITE_THRESHOLD: Final = 3
-"""More open checkboxes than these make an issue composite (protocol; ruling R16)."""
 INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
 """The one criterion of an issue that states none: sparse, and explicitly so."""
 

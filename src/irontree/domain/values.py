@@ -34,6 +34,9 @@ HaltReason = Literal[
     "stale_takeover",
 ]
 
+COMPOSITE_THRESHOLD: Final = 3
+"""More open checkboxes than these make an issue composite (protocol; ruling R16)."""
+
 TaskKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,80}$")]
 SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
