@@ -3,7 +3,8 @@ PYTHON         ?= python3
 VENV           := .venv
 BIN            := $(VENV)/bin
 STAMP          := $(VENV)/.setup-done
-PYTEST_WORKERS ?= 2
+# One more than the two cores of a small machine: flows mostly wait.
+PYTEST_WORKERS ?= 3
 PYTEST_ARGS    ?=
 
 .DEFAULT_GOAL := help
