@@ -24,7 +24,7 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage, coverage
 from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import title_of, waits_for
-from irontree.services.projections.history import failure_of
+from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.projections.report import newest_results, warnings_of
 from irontree.services.projections.views import FailureView

@@ -8,7 +8,7 @@ from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import commands_for
-from irontree.services.projections.history import failure_of
+from irontree.services.projections.failures import failure_of
 from irontree.services.projections.views import PromptView, QuoteView
 
 

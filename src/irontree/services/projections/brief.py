@@ -16,11 +16,10 @@ from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.overview import title_of
+from irontree.services.projections.failures import failure_of, publication_failure_of
 from irontree.services.projections.history import (
-    failure_of,
     last_of,
     newest_document,
-    publication_failure_of,
     results_at,
     time_of,
 )
