@@ -32,6 +32,7 @@ from irontree.domain.plan import (
     ExecutionPolicy,
     PromotionPolicy,
     PublishPolicy,
+    ReviewerSpec,
     WorkspacePolicy,
 )
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
@@ -89,6 +90,27 @@ class Section(BaseModel):
         return tuple(field.alias or name for name, field in cls.model_fields.items())
 
 
+class Agent(Section):
+    """The program that changes the code."""
+
+    adapter: str = Field(default="command", description="Which adapter drives it.")
+    command: Words = Field(default=(), description="Its command line, as one string or as a list of words.")
+    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
+    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
+    environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
+
+
+class Reviewer(Agent):
+    """An agent that looks at the change once the checks have passed, before it is published."""
+
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
+    )
+
+
+Named = CheckCommand | Reviewer
+
+
 class Verify(Section):
     """How the repository's own checks are run."""
 
@@ -101,13 +123,18 @@ class Verify(Section):
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
 
-    @field_validator("commands")
+    reviewers: tuple[Reviewer, ...] = Field(
+        default=(),
+        description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
+    )
+
+    @field_validator("commands", "reviewers")
     @classmethod
-    def _names_differ(cls, commands: tuple[CheckCommand, ...]) -> tuple[CheckCommand, ...]:
-        names = [check.name for check in commands]
+    def _names_differ(cls, named: tuple[Named, ...]) -> tuple[Named, ...]:
+        names = [each.name for each in named]
         if repeated := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two checks have the name {', '.join(sorted(repeated))}")
-        return commands
+            raise ValueError(f"two entries have the name {', '.join(sorted(repeated))}")
+        return named
 
 
 class Issue(Section):
@@ -142,16 +169,6 @@ class Comment(Section):
     """What is said on issues."""
 
     reply: Mode = Field(default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one.")
-
-
-class Agent(Section):
-    """The program that changes the code."""
-
-    adapter: str = Field(default="command", description="Which adapter drives it.")
-    command: Words = Field(default=(), description="Its command line, as one string or as a list of words.")
-    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
-    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
-    environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
 
 
 class Workspace(Section):
@@ -249,6 +266,7 @@ class Config(Section):
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            reviewers=tuple(ReviewerSpec(**reviewer.model_dump()) for reviewer in self.verify.reviewers),
             workspace=WorkspacePolicy(**self.workspace.model_dump()),
             publish=PublishPolicy(
                 mode=self.publish.mode,

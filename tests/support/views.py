@@ -37,6 +37,7 @@ from irontree.services.projections.views import (
     QuoteView,
     ReplyView,
     ReportView,
+    ReviewPromptView,
     StatusView,
     WaitingView,
 )
@@ -199,6 +200,10 @@ def prompt(text: str) -> PromptView:
     return PromptView(7, node(text), 2, 4, (text, "make test"), failure(text), continues=True, quotes=quotes)
 
 
+def review_prompt(text: str) -> ReviewPromptView:
+    return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (QuoteView(text, text),))
+
+
 def comment(text: str) -> CommentView:
     return CommentView(
         number=7,
@@ -303,6 +308,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         ReportView: lambda: report(text),
         NotesView: lambda: notes(text),
         PromptView: lambda: prompt(text),
+        ReviewPromptView: lambda: review_prompt(text),
         CommentView: lambda: comment(text),
         ReplyView: lambda: reply(text),
         FormView: lambda: form(text, reason),

@@ -13,7 +13,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
 from irontree.forges.memory import MemoryForge, Tracker
@@ -201,6 +201,7 @@ class Scene:
         self.run_lock, self.children = MemoryRunLock(), Leftovers(self.journal)
         self.tracker, self.notes, self.cancel = Tracker(), Notes(), Patience()
         self.agent = ScriptedAgent(writes_what_is_asked)
+        self.reviewers: dict[str, ScriptedAgent] = {}
         self.checks = ScriptedCheckRunner(has)
         self.renderer = JinjaRenderer()
         self.forge_seen = self.forge("us")
@@ -223,7 +224,7 @@ class Scene:
             run_lock=self.run_lock,
             children=self.children,
             forge=lambda: self.forge_seen,
-            agent=lambda _: self.agent,
+            agent=lambda spec: self.reviewers[spec.name] if isinstance(spec, ReviewerSpec) else self.agent,
             checks=self.checks,
             clock=self.clock,
             renderer=self.renderer,

@@ -19,6 +19,7 @@ verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
   detection: false
+  reviewers: [{name: critic, command: critic --deep}]
 issue: {close_on_done: manual, composite_threshold: 5}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
@@ -155,7 +156,7 @@ def test_configured_commands_replace_detection():
         ("verify:\n  commands:\n    - 5\n", "line 3: `verify.commands.0`: expected keys below it, got 5"),
         ("verify:\n  commands:\n    - nam: x\n      run: y\n", "`verify.commands.0.name` is missing"),
         ("verify:\n  commands: ['']\n", "`verify.commands.0.name`: expected"),
-        ("verify:\n  commands: [a, a]\n", "`verify.commands`: two checks have the name a"),
+        ("verify:\n  commands: [a, a]\n", "`verify.commands`: two entries have the name a"),
         ("verify: yes\n", "`verify`: expected keys below it, got 'yes'"),
         ("workspace:\n  pristine: yes\n", "`workspace.pristine`: expected true or false, got 'yes'"),
         ("publish:\n  mode: derict\n", "`publish.mode`: expected 'direct' or 'pull_request', got 'derict'"),

@@ -85,6 +85,12 @@ class AgentSpec(Value):
     """Names of variables of ours that the agent may see (an allow-list)."""
 
 
+class ReviewerSpec(AgentSpec):
+    """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
@@ -121,6 +127,8 @@ class ExecutionPolicy(Value):
     checks: tuple[CheckCommand, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    reviewers: tuple[ReviewerSpec, ...] = ()
+    """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from irontree.app import App
 from irontree.domain.events import RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
@@ -27,6 +26,7 @@ from irontree.services.execution.prompt import prompt_for
 from irontree.services.execution.publication import patiently
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
+from irontree.services.execution.transcripts import transcript_folder
 from irontree.services.execution.verify import top_level
 from irontree.services.world import World, read_world
 
@@ -130,12 +130,6 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
         transcript=transcript_folder(app, state),
     )
     return app.agent(attempt.plan.policy.agent).attempt(task, cancel=app.cancel, progress=app.progress)
-
-
-def transcript_folder(app: App, state: TaskState) -> Path:
-    """Where the agent's output of this attempt is kept, keyed by the sequence of its run_started."""
-    folder = app.repository.root / ".mino" / "reports" / f"issue-{state.issue_number}"
-    return folder / state.renewed_from / f"attempt-{state.run_sequence:04d}"
 
 
 def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:

@@ -222,7 +222,8 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
     exempt = (proposal.spec_path,) if proposal else ()
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
-    return (*_missing_agent(app, policy.agent), *blockers)
+    missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
+    return (*missing, *blockers)
 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:

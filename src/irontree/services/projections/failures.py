@@ -28,7 +28,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     check = report.failed if report else None
     note = str(record.meta.get("note", ""))
     return FailureView(
-        failed_check=_what_failed(event.event, f"$ {check.command}" if check else "", note),
+        failed_check=_what_failed(event.event, check.shown if check else "", note),
         anchor=anchor,
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,

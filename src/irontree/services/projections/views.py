@@ -274,6 +274,19 @@ class PromptView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewPromptView:
+    """What a reviewer is told; *problems* are those of its last answer."""
+
+    number: int
+    node: PlanNode
+    base: str
+    anchor: str
+    verdict_file: str
+    problems: tuple[str, ...] = ()
+    quotes: tuple[QuoteView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FormView:
     """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
 
@@ -393,6 +406,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "reports/report.md": ("report", ReportView),
     "reports/notes.md": ("notes", NotesView),
     "prompts/run.md": ("prompt", PromptView),
+    "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
