@@ -282,10 +282,12 @@ class Config(Section):
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
-        if self.publish.mode != "direct" or self.workspace.kind != "clone":
+        if self.workspace.kind != "clone":
+            raise ConfigRefused("workspace.kind: none is not there yet", remedy="leave the key out of .mino/config.yml")
+        if self.publish.mode == "pull_request" and not (self.publish.remote or remote):
             raise ConfigRefused(
-                "publish.mode: pull_request and workspace.kind: none are not there yet",
-                remedy="leave both keys out of .mino/config.yml",
+                "publish.mode: pull_request needs a git remote to push branches to",
+                remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump()),

@@ -200,7 +200,8 @@ class Scene:
         self.upkeep = MemoryUpkeep()
         self.driver, self.lease = MemoryLock(self.clock), MemoryLease(self.clock)
         self.run_lock, self.children = MemoryRunLock(), Leftovers(self.journal)
-        self.tracker, self.notes, self.cancel = Tracker(), Notes(), Patience()
+        self.tracker = Tracker(branches=self.repository.remote)
+        self.notes, self.cancel = Notes(), Patience()
         self.agent = ScriptedAgent(writes_what_is_asked)
         self.reviewers: dict[str, ScriptedAgent] = {}
         self.checks = ScriptedCheckRunner(has)

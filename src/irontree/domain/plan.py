@@ -98,6 +98,10 @@ class PublishPolicy(Value):
     remote: str | None = None
     target_branch: str
 
+    def on_branch(self, branch: str) -> PublishPolicy:
+        """The same for another branch, which is pushed to directly: that of a request."""
+        return self.model_copy(update={"mode": "direct", "target_branch": branch})
+
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:
     """`origin` if there is one, else the only or first one."""

@@ -79,6 +79,8 @@ class TaskState:
     failure_sequence: int | None = None
     """The event whose context the next attempt gets."""
     report_path: str | None = None
+    request: int | None = None
+    """The pull request that proposes its commits (ruling R15)."""
     before: TaskState | None = None
     """The state before a block or a re-approval, which may be one on hold for the other reason."""
     problem: str | None = None

@@ -95,6 +95,8 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
 def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[Change]:
     """What stops the work."""
     seen: Seen = issue.state if issue else "gone"
+    if seen == "closed" and not state.done and _is_merged(app, state):
+        return
     cursor = app.deliveries.load(state.issue_number)
     records = app.log.read(state.issue_number).records
     found = detect(state, seen, was_closed=cursor.closed, records=records)
@@ -103,6 +105,12 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
         yield Change(state.issue_number, found.reason, found.remedy)
     elif state.done and seen == "closed" and not cursor.closed:
         app.deliveries.save(state.issue_number, replace(cursor, closed=True))
+
+
+def _is_merged(app: App, state: TaskState) -> bool:
+    """Whether our own request closed it: that is no close from outside (ruling R15)."""
+    request = app.forge().read_pull_request(state.request) if state.request else None
+    return request is not None and request.merged
 
 
 def _record(app: App, state: TaskState, found: ExternalEvent) -> None:

@@ -41,6 +41,7 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         action=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
         attempts=state.total_attempts,
+        request=str(record.meta.get("request_url", "")),
     )
     return comment_text(app, record.event.event, view)
 

@@ -25,6 +25,7 @@ from irontree.services.execution.preflight import block, require_sound, stop_bef
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.execution.record import record
+from irontree.services.execution.requests import Proposed, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
@@ -131,6 +132,8 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     match verdict:
         case Failed():
             return failed(app, subject, report, retryable=verdict.retryable)
+        case Pending() | Passed() if proposes(subject.plan) and state.has_code:
+            return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
         case Pending():
             return _pending(app, subject, report, verdict.reasons)
         case Passed():
@@ -150,14 +153,35 @@ def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str
     return _reported(app, subject, VerifyPendingAcceptance, report, meta={"reasons": list(reasons)})
 
 
+def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
+    """Whoever merges the request accepts the work, with all that only a person can judge of it (ruling R15)."""
+    outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
+    match outcome:
+        case Proposed():
+            meta = {
+                "reasons": [f"merge the request: {outcome.url}", *reasons],
+                "request": outcome.number,
+                "request_url": outcome.url,
+            }
+            return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
+        case NotNow():
+            return _not_now(app, subject, report, outcome)
+        case _:
+            return not_publishable(app, subject, outcome)
+
+
+def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
+    meta = {"reason": outcome.reason, **_note(subject)}
+    return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
+
+
 def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
     outcome = publish(app, subject, report, with_notes=True)
     match outcome:
         case Landed():
             return _passed(app, subject, outcome, _with_reviews_of(app, outcome.report, report))
         case NotNow():
-            meta = {"reason": outcome.reason, **_note(subject)}
-            return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
+            return _not_now(app, subject, report, outcome)
         case _:
             return not_publishable(app, subject, outcome)
 

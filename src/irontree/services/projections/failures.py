@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.ports import Stream
 from irontree.services.projections.history import last_of, results_at, time_of
@@ -28,7 +29,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     check = report.failed if report else None
     note = str(record.meta.get("note", ""))
     return FailureView(
-        failed_check=_what_failed(event.event, check.shown if check else "", note),
+        failed_check=_what_failed(record, check.shown if check else ""),
         anchor=anchor,
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
@@ -60,7 +61,8 @@ def publication_failure_of(stream: Stream) -> FailureView | None:
     )
 
 
-def _what_failed(event: str, check: str, note: str) -> str:
-    if event == "run_commit_failed":
+def _what_failed(record: Record[IssueEvent], check: str) -> str:
+    if record.event.event == "run_commit_failed":
         return "git commit"
-    return check or ("sent back by a person" if note else "verification")
+    otherwise = "sent back by a person" if record.meta.get("note") else "verification"
+    return check or str(record.meta.get("failed_check") or otherwise)

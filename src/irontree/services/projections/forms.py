@@ -67,6 +67,7 @@ def issue_form(app: App, question: Question) -> FormView:
         ),
         failure=failure_of(app, stream, state),
         report_path=state.report_path,
+        request=str(record.meta.get("request_url", "")),
         **approving,
     )
 

@@ -213,6 +213,20 @@ class CommentView:
     action: str = ""
     attempt: int = 0
     attempts: int = 0
+    request: str = ""
+    """Where the request to merge is whose merge accepts the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """The text of a request to merge."""
+
+    number: int
+    node: PlanNode
+    parent: str | None = None
+    coverage: tuple[Coverage, ...] = ()
+    closes: bool = True
+    """Whether its merge closes the issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +328,8 @@ class FormView:
     """What changed since the last approval, one line each."""
     approval: ApprovalView | None = None
     """All that approving an adopted issue would approve."""
+    request: str = ""
+    """As in `CommentView`."""
     diff: str = ""
 
 
@@ -402,6 +418,7 @@ def form_template(reason: str) -> str:
 
 TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "issues/body.md": ("issue", IssueView),
+    "issues/request.md": ("request", RequestView),
     "briefs/brief.md": ("brief", BriefView),
     "reports/report.md": ("report", ReportView),
     "reports/notes.md": ("notes", NotesView),
