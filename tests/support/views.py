@@ -202,7 +202,7 @@ def prompt(text: str) -> PromptView:
 
 
 def request(text: str) -> RequestView:
-    return RequestView(7, node(text), "#3", (Coverage(Criterion(text=text), text),))
+    return RequestView(7, node(text), "#3", (Coverage(Criterion(text=text or "x"), text),))
 
 
 def review_prompt(text: str) -> ReviewPromptView:

@@ -121,10 +121,16 @@ def test_a_folder_for_notes_may_be_written_with_or_without_its_slash(path):
     assert read_config(f"report: {{docs_path: {path}}}", NAME).report.docs_path == "handbook/"
 
 
-@pytest.mark.parametrize("text", ["publish: {mode: pull_request}", "workspace: {kind: none}"])
-def test_what_cannot_be_done_yet_cannot_be_approved(text):
+def test_what_cannot_be_done_yet_cannot_be_approved():
     with pytest.raises(ConfigRefused, match="not there yet"):
-        read_config(text, NAME).policy("origin", "main")
+        read_config("workspace: {kind: none}", NAME).policy("origin", "main")
+
+
+def test_proposing_needs_a_remote_to_push_to():
+    proposing = read_config("publish: {mode: pull_request}", NAME)
+    assert proposing.policy("origin", "main").publish.mode == "pull_request"
+    with pytest.raises(ConfigRefused, match="needs a git remote"):
+        proposing.policy(None, "main")
 
 
 def test_what_was_found_holds_where_the_file_says_nothing():

@@ -160,7 +160,10 @@ class MemoryRepository:
         Raises ConfigRefused for another mode than `direct`, PublicationRefused for a checkout that is in the way.
         """
         if policy.mode != "direct":
-            raise ConfigRefused(f"publish.mode {policy.mode} is not supported yet", remedy="set publish.mode to direct")
+            raise ConfigRefused(
+                f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
+                remedy="merge its request",
+            )
         self.before_push(sha)
         self._talk(policy)
         tip = sha if policy.remote and policy.target_branch not in self.remote else self._tip(policy)

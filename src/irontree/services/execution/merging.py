@@ -12,6 +12,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import CheckupAcceptRecorded
+from irontree.domain.plan import PublishPolicy
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, RemoteFailed
 from irontree.ports import CommitCheck, PullRequest, Remark, Review
@@ -57,11 +58,13 @@ def is_proposed(state: TaskState) -> bool:
 
 def settle_request(app: App, state: TaskState) -> TaskState | None:
     """Record a merge, a close or an objection; None if there is nothing new. Raises RemoteFailed."""
+    where = read_world(app).plan(state).policy.publish
+    app.repository.base(where)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
         return _closed(app, state, request)
     if request.merged:
-        return _merged(app, state, request)
+        return _merged(app, state, request, where)
     checks = _of_ci(app.forge().commit_checks(request.head_sha))
     objection = objection_to(request, app.forge().reviews(request.number), checks)
     if objection:
@@ -114,13 +117,10 @@ def _red(app: App, state: TaskState, red: CommitCheck) -> TaskState:
     return failed(app, subject, report, retryable=state.attempt_count <= state.max_retry_count, meta=meta)
 
 
-def _merged(app: App, state: TaskState, request: PullRequest) -> TaskState | None:
-    """The merge is what everybody has: that commit is the evidence, once it is here."""
-    plan = read_world(app).plan(state)
-    tip = app.repository.base(plan.policy.publish)
-    sha = request.merge_sha or request.head_sha
-    if not app.repository.contains(tip, sha):
-        branch = plan.policy.publish.target_branch
+def _merged(app: App, state: TaskState, request: PullRequest, where: PublishPolicy) -> TaskState:
+    """The merge is what everybody has: that commit is the evidence, if the target has it."""
+    sha, branch = request.merge_sha or request.head_sha, where.target_branch
+    if not app.repository.contains(app.repository.base(where), sha):
         return block(
             app,
             state,
