@@ -32,7 +32,8 @@ from irontree.services.world import read_world
 from irontree.store.arrival import Arrival, plan_arrival
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock
-from irontree.store.parcel import BUNDLE, CONFIG, Manifest, Parcel, read_parcel
+from irontree.store.parcel import BUNDLE, Manifest, Parcel, read_parcel
+from irontree.store.parcel_names import CONFIG
 
 
 @dataclass(frozen=True, slots=True)

@@ -226,6 +226,7 @@ def forged(archive: Path, target: Path, name: str, data: bytes = b"x", **attribu
     [
         *("../outside", "/etc/outside", ".mino/../outside", ".mino/events/../../outside", ".git/hooks/post-checkout"),
         *(".mino/config.yml/x", ".mino/run.lock", ".mino/.driver", ".mino/events//x", ".mino/events/..\\x"),
+        *(".mino/loops/active.lock", f".mino/forge/{'x' * 260}"),
     ],
 )
 def test_a_file_that_leads_elsewhere_is_refused_before_anything_is_written(archive, elsewhere, tmp_path, name):
