@@ -18,7 +18,7 @@ from irontree.store.loops import FileLoopLog
 from irontree.store.plans import FilePlanStore
 from irontree.store.results import FileResultStore
 from tests.contract.test_result_store import report
-from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published
+from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started
 
 
 @pytest.fixture
@@ -169,6 +169,8 @@ def test_an_event_that_is_a_folder_is_a_problem(layout):
     (layout.stream(12) / "0002-run-started.yml").mkdir()
     [problem] = log.read(12).problems
     assert "directory" in problem.what
+    log.append(started(sequence=3), expected_sequence=2)
+    assert [record.event.sequence for record in log.read(12).records] == [1, 3]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
