@@ -48,7 +48,7 @@ def findings(app: App, world: World) -> Iterator[Finding]:
         where = f"issue-{number}"
         yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
-            yield Finding(where, f"{replay.state.task_key} is in no approved plan", "irontree task SPEC.md")
+            yield Finding(where, f"{replay.state.task_key} is in no approved plan", replay.state.way_to_plan)
         cursor = app.deliveries.load(number)
         for failure in cursor.failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
