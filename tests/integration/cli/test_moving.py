@@ -6,6 +6,8 @@ import hashlib
 import importlib
 import io
 import json
+import re
+import shlex
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -196,6 +198,20 @@ def test_a_file_that_is_there_is_not_overwritten_and_the_home_stays(shell, tmp_p
 def test_a_repository_without_a_log_has_nothing_to_export(bare_shell, tmp_path):
     bare_shell("init")
     assert "has no log to move" in bare_shell("export", str(tmp_path / "x.tar")).err
+
+
+def test_the_pull_that_is_named_takes_the_committed_configuration_over_the_imported_one(shell, elsewhere, tmp_path):
+    """Git overwrites no untracked file, and the import has just written one."""
+    git(shell.root, "add", "--force", ".mino/config.yml", ".mino/.gitignore")
+    git(shell.root, "commit", "--quiet", "--message", "configuration")
+    assert shell("export", str(tmp_path / "moved.tar")).code == 0
+    [point] = elsewhere("import", str(tmp_path / "moved.tar"), "--json").data["open"]
+    [command] = re.findall(r"`(git .*?)` here", point)
+    git(shell.root, "push", "--quiet", "origin", "main")
+    for words in command.split(" && "):
+        git(elsewhere.root, *shlex.split(words)[1:])
+    assert git(elsewhere.root, "status", "--porcelain").strip() == ""
+    assert git(elsewhere.root, "rev-parse", "HEAD") == git(shell.root, "rev-parse", "HEAD")
 
 
 # --- damaged and hostile archives ---------------------------------------------------------------------------
