@@ -87,6 +87,8 @@ def _recorded(done: service.Reconciliation) -> Iterator[Finding]:
     yield from (Finding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
     yield from (Finding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
     yield from (Finding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
+    if done.unseen:
+        yield Finding("forge", *service.not_seen(done.unseen))
 
 
 def _restored(one: Restoration) -> tuple[str, str]:
