@@ -78,6 +78,12 @@ class Proposal:
         return canonical_digest([earlier, self.changed_done, self.grown, removed, loops])[:8]
 
     @property
+    def skipped(self) -> tuple[str, ...]:
+        """Keys of tasks that were skipped in the loop that goes on: it goes on without them."""
+        gone = next((loop.cancelled for loop in self.open_loops if loop.id == self.loop_id), frozenset())
+        return tuple(node.task_key for node in planned(self) if node.task_key in gone)
+
+    @property
     def what(self) -> str:
         """What is to be approved, in words."""
         return self.spec_path
@@ -90,7 +96,10 @@ class Proposal:
     @property
     def approved_in_words(self) -> str:
         """That exactly this was approved before; empty if it was not."""
-        return f"Revision {self.revision} was approved by {self.approved_by}" if self.approved else ""
+        without = (
+            f", without what was skipped in loop {self.loop_id}: {', '.join(self.skipped)}" if self.skipped else ""
+        )
+        return f"Revision {self.revision} was approved by {self.approved_by}{without}" if self.approved else ""
 
     @property
     def settings_changed(self) -> bool:

@@ -73,7 +73,7 @@ def approve_again(app: App, issue_number: int, revision: str, by: str, choices: 
         return approve_adopted(app, plan, revision, by)
     proposal = with_choices(propose_again(app, plan), choices or Choices())
     proposal.require_named(revision)
-    _require_at_rest(app, proposal, anew=False)
+    _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
     _put_in_force(app, plan, by)
     world = read_world(app)
@@ -98,8 +98,8 @@ def name_to_approve(app: App, plan: Plan) -> str:
     return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).name
 
 
-def _require_at_rest(app: App, proposal: Proposal, *, anew: bool = True) -> None:
-    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)], anew=anew)
+def _require_at_rest(app: App, proposal: Proposal) -> None:
+    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
 
 
 def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> Published:
