@@ -286,6 +286,14 @@ def test_approving_an_edited_issue_takes_it_in_anew(ready):
     assert [record.event.event for record in old] == ["task_adopted", "task_approved", "task_reapproval_required"]
 
 
+def test_which_revision_was_approved_before_is_what_the_events_say_whatever_their_folder_is_called(ready):
+    previous = ready.state().approved_revision
+    ready.log.archive(1, "00000000")
+    adopt(ready.app, 1)
+    event = ready.records()[0].event
+    assert (event.previous_revision, event.archive_path) == (previous, ".mino/archive/issue-1-rev-00000000")
+
+
 def test_adopting_an_edited_issue_takes_it_in_anew_and_waits_again(ready):
     edit(ready, 1, body=LONGER)
     adopt(ready.app, 1)

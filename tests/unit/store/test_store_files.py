@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,15 @@ def test_folders_that_are_no_streams_are_not_listed(layout):
     for name in ("issue-012", "issue-0", "issue-x", "old", "issue-99"):
         (layout.events / name).mkdir()
     assert log.streams() == (12,)
+
+
+def test_earlier_streams_are_told_in_the_order_in_which_they_ended_wherever_their_files_come_from(layout):
+    """An import writes them all anew, in the order of their names."""
+    for minute, revision in ((1, "ffffffff"), (2, "00000000")):
+        log = FileEventLog(layout.root, StillClock(datetime(2026, 4, 22, 12, minute, tzinfo=UTC)))
+        log.append(published(), expected_sequence=0)
+        os.utime(log.archive(12, revision), (0, 10 - minute))
+    assert log.archives(12) == ("issue-12-rev-ffffffff", "issue-12-rev-00000000")
 
 
 def test_an_event_that_is_a_folder_is_a_problem(layout):
