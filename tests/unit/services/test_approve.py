@@ -26,7 +26,7 @@ from irontree.services.planning.approve import (
     propose,
     propose_again,
 )
-from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise, name_to_approve
+from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise
 from irontree.services.planning.publish import publish
 from irontree.services.projections.forms import question_text
 from tests.support.watching import Killed, Watched, dying_at
@@ -188,21 +188,6 @@ def test_the_form_names_document_and_settings(scene):
     state = run(scene.app, 1)
     text = question_text(scene.app, question_about(state, RULE["reapproval_required"]))
     assert propose(scene.app, scene.root / "SPEC.md").name in text
-
-
-def test_what_else_a_form_showed_is_compared_too_when_it_is_answered(scene):
-    """Eve kept what the form was going to cancel: Ada, who looks at it still, has not seen that."""
-    scene.publish(WITH_CLOSE)
-    scene.write(ONE_TASK)
-    state = run(scene.app, scene.number(CLOSE))
-    plan = scene.world.plan(state)
-    shown = propose_again(scene.app, plan).shown_name
-    assert shown in question_text(scene.app, question_about(state, RULE["reapproval_required"]))
-    assert shown == name_to_approve(scene.app, plan)
-    approve_again(scene.app, 1, shown, "eve", Choices(keep_removed=True))
-    with pytest.raises(ApprovalRefused, match="would do changed while it was looked at"):
-        approve_again(scene.app, 1, shown, "ada")
-    assert CLOSE not in scene.world.cancelled
 
 
 # --- tasks that were removed, and finished ones that changed (R7) -----------------------------------------
