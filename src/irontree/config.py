@@ -36,6 +36,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
+from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -94,11 +95,13 @@ class Section(BaseModel):
 class Agent(Section):
     """The program that changes the code."""
 
-    adapter: str = Field(default="command", description="Which adapter drives it.")
+    adapter: AgentAdapter = Field(default="command", description="Which adapter drives it.")
     command: Words = Field(default=(), description="Its command line, as one string or as a list of words.")
     wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
     stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
-    environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
+    environment: tuple[VariableName, ...] = Field(
+        default=(), description="Names of environment variables that it may see."
+    )
 
 
 class Reviewer(Agent):
@@ -178,7 +181,7 @@ class Workspace(Section):
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
     )
-    copy_files: tuple[str, ...] = Field(
+    copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
     )
     pristine: Flag = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
@@ -194,11 +197,11 @@ class Publish(Section):
     mode: Literal["direct", "pull_request"] = Field(
         default="direct", description="Push to the target branch, or open a request to merge into it."
     )
-    remote: str | None = Field(
+    remote: RefName | None = Field(
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
     )
-    target_branch: str | None = Field(
+    target_branch: RefName | None = Field(
         default=None, description="Unset: the branch that is checked out at the first approval."
     )
 
@@ -257,7 +260,7 @@ class Run(Section):
 class Prefect(Section):
     """Where flows run."""
 
-    api_url: str | None = Field(
+    api_url: ApiUrl | None = Field(
         default=None, description="Unset: `PREFECT_API_URL` of the environment, else a private server on this machine."
     )
 

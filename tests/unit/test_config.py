@@ -11,6 +11,7 @@ import irontree.config
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import AgentSpec, CheckCommand, PromotionPolicy, PublishPolicy, WorkspacePolicy
+from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"
@@ -24,7 +25,7 @@ issue: {close_on_done: manual, composite_threshold: 5}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:
-  adapter: replay
+  adapter: command
   command: agent -p 'do it' "${HOME}"
   wall_seconds: 10
   stall_seconds: 5
@@ -86,14 +87,15 @@ def test_every_key_can_be_set():
     assert [name for name in default if name not in SECTIONS and said[name] == default[name]] == []
     for name in SECTIONS:
         before = dict(default[name])
-        assert [f"{name}.{key}" for key, value in said[name] if value == before[key]] == []
+        same = [f"{name}.{key}" for key, value in said[name] if value == before[key]]
+        assert same == (["agent.adapter"] if name == "agent" and len(AGENT_ADAPTERS) == 1 else [])
 
 
 def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
-        adapter="replay",
+        adapter="command",
         command=("agent", "-p", "do it", "${HOME}"),
         wall_seconds=10,
         stall_seconds=5,
@@ -114,6 +116,30 @@ def test_the_policy_carries_what_a_person_approves():
 )
 def test_notes_go_to_a_folder_of_the_repository_and_nowhere_else(path):
     assert "expected a folder inside the repository" in refusal(f"report: {{docs_path: '{path}'}}")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", ".", ".git", ".git/config"])
+def test_what_is_copied_into_a_workspace_lies_in_the_repository(path):
+    assert "`workspace.copy.0`: expected a path inside the repository" in refusal(f"workspace: {{copy: ['{path}']}}")
+
+
+@pytest.mark.parametrize("path", [".env", "config/local.yml", "assets/", ".gitmodules.local"])
+def test_any_path_of_the_repository_may_be_copied(path):
+    assert read_config(f"workspace: {{copy: [{path}]}}", NAME).workspace.copy_files == (path,)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost", "ftp://host/api", "http://", "http:///api", "http://h/a b", "http://h:99999"]
+)
+def test_an_address_that_leads_to_no_server_is_refused(url):
+    assert "line 1: `prefect.api_url`: " in refusal(f"prefect: {{api_url: '{url}'}}")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:4200/api", "https://prefect.example.org/api", "http://[::1]:4200/api"]
+)
+def test_an_address_of_a_server_is_taken(url):
+    assert read_config(f"prefect: {{api_url: '{url}'}}", NAME).prefect.api_url == url
 
 
 @pytest.mark.parametrize("path", ["handbook", "handbook/"])
@@ -169,6 +195,13 @@ def test_configured_commands_replace_detection():
         ("publish:\n  target_branch: 1.0\n", "`publish.target_branch`: expected text, got 1.0"),
         ("agent:\n  command: it's\n", "`agent.command`: No closing quotation"),
         ("agent:\n  command: [a, 1]\n", "`agent.command.1`: expected text, got 1"),
+        ("agent:\n  adapter: nope\n", "line 2: `agent.adapter`: there is no agent adapter 'nope'; known: command"),
+        ("agent:\n  environment:\n  - A\n  - A=B\n", "line 4: `agent.environment.1`: expected the name of a variable"),
+        ("workspace:\n  copy: [.env, /etc/passwd]\n", "line 2: `workspace.copy.1`: expected a path inside"),
+        ("publish:\n\n  remote: '--x'\n", "line 3: `publish.remote`: git takes no such name: '--x'"),
+        ("publish:\n  target_branch: '--x'\n", "line 2: `publish.target_branch`: git takes no such name: '--x'"),
+        ("prefect:\n  api_url: localhost:4200\n", "line 2: `prefect.api_url`: expected an address such as http://"),
+        ("prefect:\n  api_url: http://h:x/api\n", "line 2: `prefect.api_url`: Port could not be cast"),
         ("a: [1\nb: 2\n", "line 2: expected ',' or ']'"),
         ("run:\n  max_retry_count: 1\nrun: {}\n", "line 3: found duplicate key"),
         ("run:\n\tmax_retry_count: 1\n", "line 2: found character '\\t'"),

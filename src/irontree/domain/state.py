@@ -101,6 +101,12 @@ class TaskState:
         return "`irontree checkup reconcile` records what is missing; then say how to go on"
 
     @property
+    def way_to_plan(self) -> str:
+        """What a person does where no plan lists it: the plan was deleted, for it was approved once."""
+        again = f"irontree task '#{self.issue_number}'" if self.adopted else "irontree task SPEC.md"
+        return f"`irontree init --from-backup` brings its plan back; else have it approved anew: `{again}`"
+
+    @property
     def started(self) -> bool:
         """Whether work on it has begun: an issue in progress comes first (ruling R11)."""
         return self.runs_started > 0 and not self.done

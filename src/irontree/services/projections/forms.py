@@ -110,7 +110,7 @@ def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
     now = propose_again(app, plan)
     changes = changes_of(plan.nodes, now.requirements.nodes)
     return {
-        "revision": now.name,
+        "revision": now.shown_name,
         "diff": what_changed(plan, now),
         "before": before_words(world, now),
         "changes": changes,
