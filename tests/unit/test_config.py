@@ -10,7 +10,14 @@ import pytest
 import irontree.config
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import AgentSpec, CheckCommand, PromotionPolicy, PublishPolicy, WorkspacePolicy
+from irontree.domain.plan import (
+    AgentSpec,
+    CheckCommand,
+    PermissionRule,
+    PromotionPolicy,
+    PublishPolicy,
+    WorkspacePolicy,
+)
 from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -25,8 +32,11 @@ issue: {close_on_done: manual, composite_threshold: 5}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:
-  adapter: command
+  adapter: claude
   command: agent -p 'do it' "${HOME}"
+  model: big-one
+  arguments: --verbose --effort high
+  permissions: [{tool: execute, match: "npm *", allow: true}]
   wall_seconds: 10
   stall_seconds: 5
   environment: [API_KEY]
@@ -95,8 +105,11 @@ def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
-        adapter="command",
+        adapter="claude",
         command=("agent", "-p", "do it", "${HOME}"),
+        model="big-one",
+        arguments=("--verbose", "--effort", "high"),
+        permissions=(PermissionRule(tool="execute", match="npm *", allow=True),),
         wall_seconds=10,
         stall_seconds=5,
         environment=("API_KEY",),
