@@ -30,6 +30,7 @@ from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
     ExecutionPolicy,
+    PermissionRule,
     PromotionPolicy,
     PublishPolicy,
     WorkspacePolicy,
@@ -147,8 +148,18 @@ class Comment(Section):
 class Agent(Section):
     """The program that changes the code."""
 
-    adapter: str = Field(default="command", description="Which adapter drives it.")
-    command: Words = Field(default=(), description="Its command line, as one string or as a list of words.")
+    adapter: str = Field(
+        default="command", description="What drives it: any `command`, or the name of an agent that is known here."
+    )
+    command: Words = Field(
+        default=(), description="Its command line, as one string or as a list of words; of a known agent the program."
+    )
+    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
+    arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
+    permissions: tuple[PermissionRule, ...] = Field(
+        default=(),
+        description="`{tool, match, allow}` for agents that ask for leave; the first that fits counts, else no.",
+    )
     wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
     stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
     environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")

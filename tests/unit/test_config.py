@@ -10,7 +10,14 @@ import pytest
 import irontree.config
 from irontree.config import Config, Section, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import AgentSpec, CheckCommand, PromotionPolicy, PublishPolicy, WorkspacePolicy
+from irontree.domain.plan import (
+    AgentSpec,
+    CheckCommand,
+    PermissionRule,
+    PromotionPolicy,
+    PublishPolicy,
+    WorkspacePolicy,
+)
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"
@@ -25,6 +32,9 @@ comment: {reply: always}
 agent:
   adapter: replay
   command: agent -p 'do it' "${HOME}"
+  model: big-one
+  arguments: --verbose --effort high
+  permissions: [{tool: execute, match: "npm *", allow: true}]
   wall_seconds: 10
   stall_seconds: 5
   environment: [API_KEY]
@@ -94,6 +104,9 @@ def test_the_policy_carries_what_a_person_approves():
     assert policy.agent == AgentSpec(
         adapter="replay",
         command=("agent", "-p", "do it", "${HOME}"),
+        model="big-one",
+        arguments=("--verbose", "--effort", "high"),
+        permissions=(PermissionRule(tool="execute", match="npm *", allow=True),),
         wall_seconds=10,
         stall_seconds=5,
         environment=("API_KEY",),

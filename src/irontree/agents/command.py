@@ -24,6 +24,7 @@ from os.path import samestat
 from pathlib import Path
 from typing import BinaryIO
 
+from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
@@ -71,7 +72,7 @@ class CommandAgent:
                 on_line=self._listener(log, progress),
             )
         result = self._observed(done, task)
-        text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False)
+        text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False, default=str)
         with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
             if samestat(task.transcript.lstat(), place):
                 _write_anew(task.transcript / RESULT_FILE, f"{text}\n")
@@ -109,13 +110,14 @@ class CommandAgent:
 
     def _observed(self, done: Completed, task: AgentTask) -> AgentResult:
         output = self._without_secrets(done.output.encode()).decode()
-        summary = self._without_secrets(_last_words(task.transcript / SUMMARY_FILE)).decode("utf-8", "replace")
+        words = self._without_secrets(_last_words(task.transcript / SUMMARY_FILE)).decode("utf-8", "replace")
+        words = words.strip()[:SUMMARY_CHARACTERS]
         return AgentResult(
             ended=done.ended,
             exit_code=done.exit_code,
             seconds=round(done.seconds, 3),
             output_tail="\n".join(output.splitlines()[-TAIL_LINES:]),
-            summary=summary.strip()[:SUMMARY_CHARACTERS] or None,
+            claim=Claim(None, "summary", words) if words else None,
         )
 
 

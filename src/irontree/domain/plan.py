@@ -74,11 +74,30 @@ class DetectionRow(Value):
     commands: tuple[CheckCommand, ...]
 
 
+class PermissionRule(Value):
+    """What an agent that asks for leave gets; the first rule that fits counts, and without one it is denied.
+
+    `tool` is a kind of action (`edit`, `execute`, `read`, `fetch`, ...; `*` any), `match` a glob on its title, command
+    or path.
+    """
+
+    tool: str = Field(default="*", min_length=1)
+    match: str = Field(default="*", min_length=1)
+    allow: bool
+
+
 class AgentSpec(Value):
-    """The coding agent as approved: the adapter's name and the words of its command."""
+    """The coding agent as approved: the adapter's name, and what the program is told beside the prompt.
+
+    `command` is the whole command line for the adapters `command` and `acp`; for a preset it is the program to call
+    in place of its usual name. `model` and `arguments` are a preset's alone.
+    """
 
     adapter: str = "command"
     command: tuple[str, ...] = ()
+    model: str | None = None
+    arguments: tuple[str, ...] = ()
+    permissions: tuple[PermissionRule, ...] = ()
     wall_seconds: int = Field(default=3600, gt=0)
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from irontree.app import App
@@ -270,9 +270,7 @@ def _how_it_ended(result: AgentResult) -> str:
 def _observed(result: AgentResult | None) -> dict[str, object]:
     if result is None:
         return {"recovered": True}
-    agent = {"ended": result.ended, "exit_code": result.exit_code, **result.usage}
-    return {
-        "seconds": round(result.seconds, 3),
-        "agent": agent,
-        **({"summary": result.summary} if result.summary else {}),
-    }
+    usage = {name: spent for name, spent in asdict(result.usage).items() if spent is not None}
+    agent = {"ended": result.ended, "exit_code": result.exit_code, **usage}
+    words = result.claim.words if result.claim else ""
+    return {"seconds": round(result.seconds, 3), "agent": agent, **({"summary": words} if words else {})}
