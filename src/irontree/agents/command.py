@@ -16,30 +16,20 @@ Its exit code is noted and decides nothing: agent programs exit 0 on a refused l
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
-from os.path import samestat
 from pathlib import Path
-from typing import BinaryIO
 
+from irontree.agents.transcript import Surroundings, Transcript, filled
 from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed, Limits, scrubbed_environment
+from irontree.processes import Children, Completed, Limits
 
-PROMPT_FILE = "prompt.md"
-OUTPUT_FILE = "output.log"
-SUMMARY_FILE = "summary.txt"
-RESULT_FILE = "result.json"
 TAIL_LINES = 20
 SUMMARY_CHARACTERS = 500
 SUMMARY_BYTES = 64 * 1024
-# Shorter values are as likely words as secrets.
-SECRET_BYTES = 8
-_HIDDEN = b"***"
 
 
 class CommandAgent:
@@ -51,66 +41,31 @@ class CommandAgent:
             raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
         self._spec = spec
         self._children = children
-        self._environment = environment
+        self._surroundings = Surroundings(spec, environment)
 
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
 
         Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
         """
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        place = task.transcript.lstat()
-        prompt_file = task.transcript / PROMPT_FILE
-        prompt_file.write_text(task.prompt, encoding="utf-8")
-        with (task.transcript / OUTPUT_FILE).open("wb") as log:
+        transcript = Transcript(task)
+        with transcript.open_output() as log:
             done = self._children.run(
-                _filled(self._spec.command, task, prompt_file),
+                filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,
-                environment=self._variables(task, prompt_file),
+                environment=self._surroundings.variables(task, transcript),
                 limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
                 stdin=task.prompt.encode(),
-                on_line=self._listener(log, progress),
+                on_line=self._surroundings.listener(log, progress),
             )
-        result = self._observed(done, task)
-        text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False, default=str)
-        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
-            if samestat(task.transcript.lstat(), place):
-                _write_anew(task.transcript / RESULT_FILE, f"{text}\n")
+        result = self._observed(done, transcript)
+        transcript.conclude(self._spec.command, result)
         return result
 
-    def _variables(self, task: AgentTask, prompt_file: Path) -> dict[str, str]:
-        return {
-            **scrubbed_environment(self._environment, self._spec.environment),
-            **task.variables,
-            "IRONTREE_PROMPT_FILE": str(prompt_file),
-            "IRONTREE_SUMMARY_FILE": str(task.transcript / SUMMARY_FILE),
-            "IRONTREE_WORKSPACE": str(task.workspace),
-            "IRONTREE_TASK_KEY": task.task_key,
-            "IRONTREE_ISSUE": str(task.issue_number),
-            "IRONTREE_ATTEMPT": str(task.attempt),
-        }
-
-    def _listener(self, log: BinaryIO, progress: Progress) -> Callable[[bytes], None]:
-        def hear(line: bytes) -> None:
-            clean = self._without_secrets(line)
-            log.write(clean)
-            text = clean.decode("utf-8", "replace").rstrip()
-            if text:
-                progress.note(text)
-
-        return hear
-
-    def _without_secrets(self, text: bytes) -> bytes:
-        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
-        for name in self._spec.environment:
-            value = self._environment.get(name, "").encode()
-            if len(value) >= SECRET_BYTES:
-                text = text.replace(value, _HIDDEN)
-        return text
-
-    def _observed(self, done: Completed, task: AgentTask) -> AgentResult:
-        output = self._without_secrets(done.output.encode()).decode()
-        words = self._without_secrets(_last_words(task.transcript / SUMMARY_FILE)).decode("utf-8", "replace")
+    def _observed(self, done: Completed, transcript: Transcript) -> AgentResult:
+        hidden = self._surroundings.without_secrets
+        output = hidden(done.output.encode()).decode()
+        words = hidden(_last_words(transcript.summary_file)).decode("utf-8", "replace")
         words = words.strip()[:SUMMARY_CHARACTERS]
         return AgentResult(
             ended=done.ended,
@@ -121,20 +76,6 @@ class CommandAgent:
         )
 
 
-def _filled(command: tuple[str, ...], task: AgentTask, prompt_file: Path) -> list[str]:
-    """The words with our placeholders filled in; other braces are the program's own."""
-    values = {
-        "{prompt_file}": str(prompt_file),
-        "{task_key}": task.task_key,
-        "{issue}": str(task.issue_number),
-        "{attempt}": str(task.attempt),
-    }
-    words = list(command)
-    for placeholder, value in values.items():
-        words = [word.replace(placeholder, value) for word in words]
-    return words
-
-
 def _last_words(path: Path) -> bytes:
     """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
     with suppress(OSError):
@@ -142,10 +83,3 @@ def _last_words(path: Path) -> bytes:
             with path.open("rb") as file:
                 return file.read(SUMMARY_BYTES)
     return b""
-
-
-def _write_anew(path: Path, text: str) -> None:
-    """Write a file of ours, never through a link that somebody left there."""
-    path.unlink(missing_ok=True)
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)

@@ -1,0 +1,118 @@
+"""What is kept of one attempt, and what its program is told: shared by the adapters that start programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from os import stat_result
+from os.path import samestat
+from pathlib import Path
+from typing import BinaryIO
+
+from irontree.domain.plan import AgentSpec
+from irontree.ports import AgentResult, AgentTask, Progress
+from irontree.processes import scrubbed_environment
+
+PROMPT_FILE = "prompt.md"
+OUTPUT_FILE = "output.log"
+SUMMARY_FILE = "summary.txt"
+RESULT_FILE = "result.json"
+# Shorter values are as likely words as secrets.
+SECRET_BYTES = 8
+_HIDDEN = b"***"
+
+
+class Transcript:
+    """The folder of one attempt: `prompt.md`, `output.log`, `result.json`, and what the program leaves there."""
+
+    def __init__(self, task: AgentTask) -> None:
+        """Lay it out, with the prompt in it."""
+        self._folder = task.transcript
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._place: stat_result = self._folder.lstat()
+        self.prompt_file.write_text(task.prompt, encoding="utf-8")
+
+    @property
+    def prompt_file(self) -> Path:
+        """Where the prompt is."""
+        return self._folder / PROMPT_FILE
+
+    @property
+    def summary_file(self) -> Path:
+        """Where the program may leave its last words."""
+        return self._folder / SUMMARY_FILE
+
+    def open_output(self) -> BinaryIO:
+        """The file for what it says."""
+        return (self._folder / OUTPUT_FILE).open("wb")
+
+    def conclude(self, command: Sequence[str], result: AgentResult) -> None:
+        """Keep the result, never through a link that the program left there."""
+        kept = json.dumps({"command": command, **asdict(result)}, indent=2, ensure_ascii=False, default=str)
+        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
+            if samestat(self._folder.lstat(), self._place):
+                _write_anew(self._folder / RESULT_FILE, f"{kept}\n")
+
+
+class Surroundings:
+    """What the program of one agent gets of the caller's environment, and which values of it are secrets."""
+
+    def __init__(self, spec: AgentSpec, environment: Mapping[str, str]) -> None:
+        self._allowed = spec.environment
+        self._environment = environment
+
+    def variables(self, task: AgentTask, transcript: Transcript) -> dict[str, str]:
+        """Its environment: scrubbed, with the names that the plan allows, and what it works on."""
+        return {
+            **scrubbed_environment(self._environment, self._allowed),
+            **task.variables,
+            "IRONTREE_PROMPT_FILE": str(transcript.prompt_file),
+            "IRONTREE_SUMMARY_FILE": str(transcript.summary_file),
+            "IRONTREE_WORKSPACE": str(task.workspace),
+            "IRONTREE_TASK_KEY": task.task_key,
+            "IRONTREE_ISSUE": str(task.issue_number),
+            "IRONTREE_ATTEMPT": str(task.attempt),
+        }
+
+    def without_secrets(self, text: bytes) -> bytes:
+        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
+        for name in self._allowed:
+            value = self._environment.get(name, "").encode()
+            if len(value) >= SECRET_BYTES:
+                text = text.replace(value, _HIDDEN)
+        return text
+
+    def listener(self, log: BinaryIO, progress: Progress) -> Callable[[bytes], None]:
+        """What takes a line of output: secrets hidden, it is kept in *log* and shown."""
+
+        def hear(line: bytes) -> None:
+            clean = self.without_secrets(line)
+            log.write(clean)
+            text = clean.decode("utf-8", "replace").rstrip()
+            if text:
+                progress.note(text)
+
+        return hear
+
+
+def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[str]:
+    """The words with our placeholders filled in; other braces are the program's own."""
+    values = {
+        "{prompt_file}": str(prompt_file),
+        "{task_key}": task.task_key,
+        "{issue}": str(task.issue_number),
+        "{attempt}": str(task.attempt),
+    }
+    words = list(command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    return words
+
+
+def _write_anew(path: Path, text: str) -> None:
+    """Write a file of ours, never through a link that somebody left there."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
