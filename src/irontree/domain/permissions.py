@@ -22,7 +22,8 @@ SHOWN_CHARACTERS: Final = 200
 _JOINS: Final = re.compile(r"[;&|`<>\n\r]|\$\(")
 _GLOB: Final = re.compile(r"([*?[])")
 _NO_RULE: Final = "no rule allows"
-_CUT, _NEW_LINE = "…", "⏎"
+_CUT, _UNSHOWN = "…", "⏎"
+_UNNAMED: Final = "something that it does not name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def denials(rules: Sequence[PermissionRule], request: ToolRequest) -> tuple[str,
 def missing_rule(denied: str) -> str | None:
     """The entry of `agent.permissions` that would allow what *denied* says, as YAML; None if none is missing."""
     found = re.fullmatch(rf"{_NO_RULE}: (\S+) (.+)", denied)
-    if found is None or denied.endswith(_CUT) or _NEW_LINE in denied:
+    if found is None or denied.endswith((_CUT, _UNNAMED)) or _UNSHOWN in denied:
         return None
     tool, subject = found.groups()
     return f"- {{tool: {tool}, match: {json.dumps(_literally(subject), ensure_ascii=False)}, allow: true}}"
@@ -94,6 +95,6 @@ def _literally(text: str) -> str:
 
 
 def _words(reason: str, request: ToolRequest, subject: str) -> str:
-    shown = _NEW_LINE.join(subject.strip().splitlines()) or "something it does not name"
+    shown = "".join(sign if sign.isprintable() else _UNSHOWN for sign in subject) or _UNNAMED
     cut = shown if len(shown) <= SHOWN_CHARACTERS else shown[: SHOWN_CHARACTERS - 1] + _CUT
     return f"{reason}: {request.tool} {cut}"
