@@ -315,4 +315,4 @@ def _request(identity: int, method: str, params: BaseModel) -> bytes:
 
 
 def _line(message: Mapping[str, Any]) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", **message}).encode("ascii") + b"\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from os import stat_result
@@ -21,6 +22,8 @@ SUMMARY_FILE = "summary.txt"
 RESULT_FILE = "result.json"
 # Shorter values are as likely words as secrets.
 SECRET_BYTES = 8
+TAIL_LINES = 20
+SUMMARY_BYTES = 64 * 1024
 _HIDDEN = b"***"
 
 
@@ -45,8 +48,16 @@ class Transcript:
         return self._folder / SUMMARY_FILE
 
     def open_output(self) -> BinaryIO:
-        """The file for what it says."""
-        return (self._folder / OUTPUT_FILE).open("wb")
+        """The file for what it says, to be written and read."""
+        return (self._folder / OUTPUT_FILE).open("w+b")
+
+    def last_words(self) -> bytes:
+        """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
+        with suppress(OSError):
+            if self.summary_file.is_file():
+                with self.summary_file.open("rb") as file:
+                    return file.read(SUMMARY_BYTES)
+        return b""
 
     def conclude(self, command: Sequence[str], result: AgentResult) -> None:
         """Keep the result, never through a link that the program left there."""
@@ -59,14 +70,19 @@ class Transcript:
 class Surroundings:
     """What the program of one agent gets of the caller's environment, and which values of it are secrets."""
 
-    def __init__(self, spec: AgentSpec, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, spec: AgentSpec, environment: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the caller's *environment*, and as *settings* what is always set for this program."""
         self._allowed = spec.environment
         self._environment = environment
+        self._settings = settings or {}
 
     def variables(self, task: AgentTask, transcript: Transcript) -> dict[str, str]:
         """Its environment: scrubbed, with the names that the plan allows, and what it works on."""
         return {
             **scrubbed_environment(self._environment, self._allowed),
+            **self._settings,
             **task.variables,
             "IRONTREE_PROMPT_FILE": str(transcript.prompt_file),
             "IRONTREE_SUMMARY_FILE": str(transcript.summary_file),
@@ -84,17 +100,35 @@ class Surroundings:
                 text = text.replace(value, _HIDDEN)
         return text
 
-    def listener(self, log: BinaryIO, progress: Progress) -> Callable[[bytes], None]:
-        """What takes a line of output: secrets hidden, it is kept in *log* and shown."""
 
-        def hear(line: bytes) -> None:
-            clean = self.without_secrets(line)
-            log.write(clean)
-            text = clean.decode("utf-8", "replace").rstrip()
-            if text:
-                progress.note(text)
+class Ear:
+    """Takes each line of output: into the log, to who watches, and the newest for the end.
 
-        return hear
+    *tell* turns one line into words for a person, or None.
+    """
+
+    def __init__(
+        self, log: BinaryIO, progress: Progress, tell: Callable[[str], str | None], surroundings: Surroundings
+    ) -> None:
+        self._log = log
+        self._progress = progress
+        self._tell = tell
+        self._surroundings = surroundings
+        self.told: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def hear(self, line: bytes) -> None:
+        """Take one line."""
+        clean = self._surroundings.without_secrets(line)
+        self._log.write(clean)
+        words = self._tell(clean.decode("utf-8", "replace").rstrip())
+        for told in (words or "").splitlines():
+            self.told.append(told)
+            self._progress.note(told)
+
+    def lines(self) -> Iterable[str]:
+        """All lines again, through our own handle: what the program did to the file's name does not matter."""
+        self._log.seek(0)
+        return (line.decode("utf-8", "replace") for line in self._log)
 
 
 def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[str]:
@@ -114,5 +148,5 @@ def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[s
 def _write_anew(path: Path, text: str) -> None:
     """Write a file of ours, never through a link that somebody left there."""
     path.unlink(missing_ok=True)
-    with path.open("x", encoding="utf-8") as file:
+    with path.open("x", encoding="utf-8", errors="replace") as file:
         file.write(text)

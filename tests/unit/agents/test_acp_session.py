@@ -222,7 +222,7 @@ def test_before_there_is_a_session_there_is_nothing_to_cancel(tmp_path):
         st.binary(),
         st.text().map(str.encode),
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text(),
+            st.none() | st.booleans() | st.integers() | st.text(st.characters()),
             lambda inner: (
                 st.lists(inner)
                 | st.dictionaries(
@@ -236,6 +236,11 @@ def test_nothing_that_an_agent_may_say_raises_an_error(tmp_path_factory, line):
     talk = Talk(tmp_path_factory.getbasetemp())
     said = talk.session.hear(line.replace(b"\n", b" ") + b"\n")
     assert said == b"" or json.loads(said)["jsonrpc"] == "2.0"
+
+
+def test_half_a_character_is_no_reason_to_fail(talk):
+    talk.hears({"id": "\ud800", "method": "x\ud800"})
+    assert talk.asks(kind="edit", title="\ud800")["optionId"] == "reject_once"
 
 
 def test_a_line_that_is_nested_to_do_harm_is_noise(talk):
