@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-AGENT_ADAPTERS: Final = tuple(
-    ["command", "acp", "claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"]
+AGENT_ADAPTERS: Final = (
+    *("command", "acp"),
+    *("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"),
 )
 """The names that `agents/` opens an agent by."""
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
