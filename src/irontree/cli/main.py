@@ -30,6 +30,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "demo": "the main job on a sample repository, offline",
             "init": "set this repository up: .mino/config.yml from what is found, labels",
             "example": "print a requirement document to start from",
+            "plan": "have the agent turn a free-form text into a requirement document",
             "task": "approve a requirement document, publish its issues, work through them",
         },
         "one step at a time": {
