@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 import shlex
 from collections.abc import Mapping
 from functools import lru_cache
@@ -186,9 +187,34 @@ class Publish(Section):
 
 
 class Forge(Section):
-    """Where issues live."""
+    """Where issues live. Tokens are never here: they come from the environment or a block."""
 
-    adapter: str = Field(default="local", description="`local` keeps them as Markdown files under `.mino/forge/`.")
+    adapter: Literal["local", "github", "gitea"] = Field(
+        default="local",
+        description="`github`, `gitea` (Forgejo too), or `local`: Markdown files under `.mino/forge/`.",
+    )
+    repository: str | None = Field(default=None, description="`OWNER/NAME`. Unset: as the git remote says.")
+    url: str | None = Field(
+        default=None,
+        description="The forge's own address, such as `https://git.example.org`. Unset: as the git remote says.",
+    )
+    ca_file: Path | None = Field(
+        default=None, description="Certificates (PEM) to trust instead of the system's; relative to the repository."
+    )
+
+    @field_validator("repository")
+    @classmethod
+    def _owner_and_name(cls, repository: str | None) -> str | None:
+        if repository is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+            raise ValueError("expected OWNER/NAME, such as `ada/engine`")
+        return repository
+
+    @field_validator("url")
+    @classmethod
+    def _web_address(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", url):
+            raise ValueError("expected an address such as `https://git.example.org`, without a login in it")
+        return url
 
 
 class Loop(Section):

@@ -16,7 +16,8 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
-from irontree.forges.memory import MemoryForge, Tracker
+from irontree.forges.memory import MemoryForge
+from irontree.forges.memory_tracker import Tracker
 from irontree.ports import AgentResult, AgentTask
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository

@@ -30,7 +30,7 @@ agent:
   environment: [API_KEY]
 workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
-forge: {adapter: memory}
+forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
 run: {max_retry_count: 0, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
@@ -259,3 +259,20 @@ def test_the_schema_names_the_keys_as_they_are_written():
 def test_a_nul_is_refused_where_it_is_written(line):
     with pytest.raises(ConfigRefused, match="NUL"):
         read_config(line, "config.yml")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("adapter: gitlost", "'local', 'github' or 'gitea'"),
+        ("repository: engine", "OWNER/NAME"),
+        ("repository: ../engine/x", "OWNER/NAME"),
+        ("url: git.example.org", "https://"),
+        ("url: https://ada:hunter2-hunter2@git.example.org", "without a login"),
+    ],
+)
+def test_a_forge_that_cannot_be_meant_is_refused_with_its_line(line, message):
+    said = refusal(f"forge:\n  {line}\n")
+    assert message in said
+    assert "line 2" in said
+    assert "hunter2" not in said
