@@ -18,6 +18,7 @@ from irontree.forges.memory import MemoryForge
 from irontree.forges.memory_tracker import Tracker
 from irontree.ports import Forge, ReviewVerdict
 from irontree.store.codec import read_mapping, write_mapping
+from tests.support.gitea.stage import gitea_stage
 
 Remarks = tuple[tuple[str, int, str], ...]
 """Path, line and text of each."""
@@ -168,6 +169,10 @@ def local(folder: Path) -> Iterator[Stage]:
     yield LocalStage(folder)
 
 
-STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {"local": local, "memory": memory}
+STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
+    "gitea": lambda _: gitea_stage(BASE_SHA),
+    "local": local,
+    "memory": memory,
+}
 FALLIBLE = sorted(STAGES.keys() - {"local"})
 """Files are there or not: the local forge has no network to fail."""

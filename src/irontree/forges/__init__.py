@@ -13,6 +13,7 @@ from irontree.errors import ConfigRefused
 from irontree.ports import Clock, Forge
 
 FORGES: dict[str, str] = {
+    "gitea": "irontree.forges.gitea:GiteaForge",
     "local": "irontree.forges.local:LocalForge",
     "memory": "irontree.forges.memory:MemoryForge",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from tests.support.gitea.contents import Comment, Contents, Issue
@@ -127,10 +128,12 @@ def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
     wanted = set(request.query.get("labels", "").split(","))
     ids = {label.id for label in api.contents.labels if label.name in wanted}
     state, kind, words = request.query.get("state", "open"), request.query.get("type"), request.query.get("q")
+    since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
     chosen = [
         issue
-        for _, issue in sorted(api.contents.issues.items(), reverse=True)
-        if state in {"all", issue.state}
+        for _, issue in sorted(api.contents.issues.items(), reverse=True)[api.contents.lag :]
+        if issue.updated >= since
+        and state in {"all", issue.state}
         and (kind is None or (kind == "pulls") == (issue.pull is not None))
         and (not ids or ids & set(issue.labels))
         and (not words or (issue.indexed and words in f"{issue.title} {issue.body}"))
@@ -170,6 +173,7 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
     issue.title = request.body.get("title") or issue.title
     issue.body = request.body.get("body", issue.body)
     issue.state = request.body.get("state", issue.state)
+    issue.updated = api.contents.now()
 
 
 @route("GET", r"issues/(\d+)/comments", "issue")
@@ -270,7 +274,9 @@ def create_pull(api: Api, request: Request, _: re.Match[str]) -> Response:
         raise Refused(404, "not found")
     for issue in api.contents.issues.values():
         if issue.pull and issue.state == "open" and (issue.pull.head, issue.pull.base) == (head, base):
-            raise Refused(409, f"pull request already exists for these targets [id: {issue.number}]")
+            raise Refused(
+                409, f"pull request already exists for these targets [head_branch: {head}, base_branch: {base}]"
+            )
     issue = api.contents.new_pull(request.user, request.body["title"], request.body.get("body", ""), head, base)
     assert issue.pull
     return Response(201, api.shapes.pull(issue, issue.pull, request.user))

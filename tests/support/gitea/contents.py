@@ -88,6 +88,7 @@ class Issue:
     body: str
     author: str
     created: datetime
+    updated: datetime
     state: str = "open"
     labels: list[int] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -119,6 +120,8 @@ class Contents:
     archived: bool = False
     has_issues: bool = True
     version: str = "1.24.0"
+    lag: int = 0
+    """So many of the newest issues are not in lists yet, as behind a read replica."""
     tokens: dict[str, str] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
@@ -138,7 +141,9 @@ class Contents:
 
     def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
         number = len(self.issues) + 1
-        self.issues[number] = Issue(number, title, body, author, self.now(), labels=[*dict.fromkeys(labels)])
+        self.issues[number] = Issue(
+            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)]
+        )
         return self.issues[number]
 
     def new_pull(self, author: str, title: str, body: str, head: str, base: str = "main") -> Issue:
@@ -147,6 +152,7 @@ class Contents:
         return issue
 
     def new_comment(self, issue: Issue, author: str, body: str) -> Comment:
+        issue.updated = self.now()
         issue.comments.append(Comment(next(self.ids), author, body, self.now()))
         return issue.comments[-1]
 

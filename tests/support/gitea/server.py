@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from tests.support.gitea.api import Api, Refused, Request, Response
 from tests.support.gitea.contents import Contents
@@ -98,7 +98,8 @@ class GiteaServer:
             f"/repos/{self.contents.owner}/{name}" for name in (self.contents.name, self.contents.former_name)
         )
         if path == former or path.startswith(f"{former}/"):
-            return Response(307, None, {"Location": self.prefix + API + home + path[len(former) :]})
+            words = f"?{urlencode(query)}" if query else ""
+            return Response(307, None, {"Location": self.prefix + API + home + path[len(former) :] + words})
         if path != home and not path.startswith(f"{home}/"):
             raise Refused(404, "not found")
         return self.api.answer(Request(method, path[len(home) :].strip("/"), query, body, user))
@@ -139,6 +140,7 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body in one piece: two wait for the other side in between
     server: _Http
 
     def do_GET(self) -> None:

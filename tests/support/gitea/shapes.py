@@ -81,6 +81,7 @@ class Shapes:
             "state": issue.state,
             "comments": len(issue.comments),
             "created_at": moment(issue.created),
+            "updated_at": moment(issue.updated),
             "closed_at": None,
             "pull_request": self._pull_meta(issue) if issue.pull else None,
         }

@@ -1,0 +1,159 @@
+"""Issues, comments and labels of the `gitea` forge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from irontree.errors import RemoteFailed, RemoteUnavailable
+from irontree.forges import ForgeSettings
+from irontree.forges.gitea_access import GiteaAccess
+from irontree.forges.gitea_mapping import Shown, comment_of, issue_of
+from irontree.forges.text import as_kept, holds_line, one_line
+from irontree.ports import Comment, Issue, Label
+
+_PLAIN: Final = "ededed"
+"""The colour of a label that nobody described."""
+_OVERLAP: Final = timedelta(minutes=5)
+"""What was being written while we looked may show an earlier time than what we saw."""
+
+
+class GiteaIssues(GiteaAccess):
+    """Implements `IssueTracker`, `Comments` and `Labels`."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        super().__init__(settings)
+        self._seen: dict[int, Shown] = {}
+        """Every issue and pull request as last listed, by number."""
+
+    def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
+        """Create an open issue; labels that the repository does not have are made first."""
+        ids = self._label_ids(labels)
+        given = {"title": one_line(title), "body": as_kept(body), "labels": ids}
+        return self._issue(self._write("POST", "issues", "place for issues", given))
+
+    def read_issue(self, number: int) -> Issue | None:
+        """The issue or pull request; None if there is none."""
+        shown = self._look(f"issues/{number}")
+        return self._issue(shown) if shown else None
+
+    def find_issues(self, marker: str) -> tuple[Issue, ...]:
+        """Issues whose body holds *marker* as a line of its own, lowest number first; each is read once more."""
+        held = [number for number, shown in self._listed() if holds_line(shown["body"] or "", marker)]
+        issues = filter(None, map(self.read_issue, held))
+        return tuple(issue for issue in issues if holds_line(issue.body, marker) and not issue.pull_request)
+
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, lowest number first; pull requests left out.
+
+        Gitea takes a label that does not exist out of its filter, so that all issues pass; a comma separates labels.
+        """
+        filters = {} if "," in label else {"labels": label}
+        shown = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
+        issues = map(self._issue, sorted(shown, key=lambda one: int(one["number"])))
+        return tuple(issue for issue in issues if label in issue.labels)
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+    ) -> Issue:
+        """Change what is given, leave the rest."""
+        changes = {
+            "title": None if title is None else one_line(title),
+            "body": None if body is None else as_kept(body),
+            "state": state,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", given))
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments, oldest first; Gitea gives them all at once."""
+        with self._commenting(number):
+            shown = self._find(f"issues/{number}/comments", f"issue #{number}")
+        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
+
+    def post_comment(self, number: int, body: str) -> Comment:
+        """Add a comment."""
+        with self._commenting(number):
+            given = {"body": as_kept(body)}
+            return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
+
+    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
+        """Put *body* in place of the text of a comment."""
+        what = f"comment {comment_id} on issue #{number}"
+        if not comment_id.isdecimal():
+            raise self._missing(what)
+        return self._comment(self._write("PATCH", f"issues/comments/{comment_id}", what, {"body": as_kept(body)}))
+
+    def ensure_labels(self, labels: Sequence[Label]) -> None:
+        """Create those that are missing; leave existing ones as they are."""
+        known = self._known_labels()
+        for label in labels:
+            if label.name not in known:
+                self._create_label(label)
+
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+        """Add and remove; what is there already, or not there, is no error."""
+        what = f"issue #{number}"
+        present = self._find(f"issues/{number}", what)["labels"] or ()
+        for label in present:
+            if label["name"] in remove:
+                self._write("DELETE", f"issues/{number}/labels/{label['id']}", what)
+        missing = [name for name in add if name not in {label["name"] for label in present} and name not in remove]
+        if missing:
+            self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
+
+    def _issue(self, shown: Shown) -> Issue:
+        return issue_of(shown, trusted=self._trusts(shown["user"]["login"]))
+
+    def _comment(self, shown: Shown) -> Comment:
+        return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))
+
+    def _listed(self) -> list[tuple[int, Shown]]:
+        """Every issue and pull request, lowest number first; after the first time only what changed is fetched.
+
+        Asked by number for what is above the highest: a list may lag, and numbers are given without a gap.
+        """
+        since = {"since": self._last_change()} if self._seen else {}
+        for shown in self._client.read_all("issues", {"state": "all", **since}):
+            self._seen[shown["number"]] = shown
+        number = max(self._seen, default=0) + 1
+        while shown := self._look(f"issues/{number}"):
+            self._seen[number] = shown
+            number += 1
+        return sorted(self._seen.items())
+
+    def _last_change(self) -> str:
+        newest = max(datetime.fromisoformat(shown["updated_at"]) for shown in self._seen.values())
+        return (newest - _OVERLAP).isoformat()
+
+    @contextmanager
+    def _commenting(self, number: int) -> Iterator[None]:
+        """Gitea fails with a 500 where the issue is not there: tell that from an outage."""
+        try:
+            yield
+        except RemoteUnavailable as outage:
+            if self._look(f"issues/{number}") is None:
+                raise RemoteFailed(f"there is no issue #{number} in {self._client.web}") from outage
+            raise
+
+    def _label_ids(self, names: Iterable[str]) -> list[int]:
+        """Issues take labels by id; those that are missing are made."""
+        wanted = dict.fromkeys(names)
+        known = self._known_labels() if wanted else {}
+        return [known[name] if name in known else self._create_label(Label(name, _PLAIN)) for name in wanted]
+
+    def _known_labels(self) -> dict[str, int]:
+        """Ids by name; of several labels with one name, which Gitea allows, the oldest counts."""
+        shown: list[Any] = self._client.read_all("labels")
+        return {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
+
+    def _create_label(self, label: Label) -> int:
+        given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
+        return int(self._write("POST", "labels", "place for labels", given)["id"])
