@@ -19,17 +19,17 @@ Unreachable: Final = httpx.TransportError
 """No answer came: no connection, a broken one, or too slow."""
 UnusableAddress: Final = httpx.InvalidURL
 
-_SECONDS: Final = httpx.Timeout(30.0, connect=10.0)
 
-
-def open_client(headers: Mapping[str, str], *, https: bool, ca_file: Path | None = None) -> httpx.Client:
-    """Open a client with time limits that follows no redirect by itself.
+def open_client(
+    headers: Mapping[str, str], *, seconds: float, https: bool, ca_file: Path | None = None
+) -> httpx.Client:
+    """Open a client that waits so many *seconds* for anything to arrive, and follows no redirect by itself.
 
     Without *ca_file* the certificates of the system count. Raises ConfigRefused for a file that holds none.
     """
     # Plain http has no use for the root certificates, which take 20 ms to load.
     verify = _trusting(ca_file) if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.Client(headers=dict(headers), verify=verify, timeout=_SECONDS, follow_redirects=False)
+    return httpx.Client(headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False)
 
 
 def is_distrust(error: Exception) -> bool:

@@ -93,6 +93,8 @@ class ForgeSettings:
     sleep: Callable[[float], None] = time.sleep
     write_interval: float = 1.0
     """Seconds between two writes, as public forges ask of programs."""
+    answer_within: int = 30
+    """Seconds that a forge may take to answer."""
 
     def require_location(self) -> Location:
         """The location; raises ConfigRefused where neither the configuration nor a remote names one."""

@@ -172,7 +172,12 @@ class GiteaClient:
         if self._open is None:
             location = self._settings.require_location()
             headers = {"Authorization": f"token {self._token()}", "User-Agent": f"irontree/{__version__}"}
-            self._open = open_client(headers, https=location.url.startswith("https:"), ca_file=location.ca_file)
+            self._open = open_client(
+                headers,
+                seconds=self._settings.answer_within,
+                https=location.url.startswith("https:"),
+                ca_file=location.ca_file,
+            )
             weakref.finalize(self, self._open.close)
         return self._open
 
@@ -180,7 +185,7 @@ class GiteaClient:
         found = (self._settings.environment.get(name, "").strip() for name in TOKENS)
         if token := next(filter(None, found), None):
             return token
-        raise no_token()
+        raise no_token(self.web)
 
     def _api(self, path: str) -> str:
         return f"{self._settings.require_location().url}/api/v1/{path}"

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final
 
-from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
@@ -50,9 +50,9 @@ class Answer:
             return None
 
 
-def no_token() -> AccessRefused:
+def no_token(where: str) -> ConfigRefused:
     """Nobody gave us a token."""
-    return AccessRefused("there is no token for Gitea", reason="authentication", remedy=_NO_TOKEN_REMEDY)
+    return ConfigRefused(f"there is no token for {where}", remedy=_NO_TOKEN_REMEDY)
 
 
 def no_repository(where: str) -> AccessRefused:

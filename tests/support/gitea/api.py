@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.gitea.contents import Comment, Contents, Issue
 from tests.support.gitea.shapes import Shapes
 
-DEFAULT_LIMIT, MAX_LIMIT = 30, 50
+DEFAULT_LIMIT = 30
 RANK = {"none": 0, "read": 1, "write": 2, "admin": 3, "owner": 4}
 Json = Any
 
@@ -104,11 +104,10 @@ class Api:
         return self.issue(number)
 
 
-def page_of(request: Request, items: Iterable[Json], *, link: bool = True) -> Response:
-    """`limit` above the server's own maximum is cut without a word."""
+def page_of(api: Api, request: Request, items: Iterable[Json], *, link: bool = True) -> Response:
     everything = list(items)
     number = max(int(request.query.get("page", "1")), 1)
-    size = min(int(request.query.get("limit", "0")) or DEFAULT_LIMIT, MAX_LIMIT)
+    size = min(int(request.query.get("limit", "0")) or DEFAULT_LIMIT, api.contents.max_page)
     shown = everything[(number - 1) * size : number * size]
     headers = {"X-Total-Count": str(len(everything))}
     if link and number * size < len(everything):
@@ -138,7 +137,7 @@ def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
         and (not ids or ids & set(issue.labels))
         and (not words or (issue.indexed and words in f"{issue.title} {issue.body}"))
     ]
-    return page_of(request, map(api.shapes.issue, chosen))
+    return page_of(api, request, map(api.shapes.issue, chosen))
 
 
 @route("POST", "issues", "issue")
@@ -216,7 +215,7 @@ def _comment(api: Api, number: int) -> tuple[Issue, Comment]:
 @route("GET", "labels", "issue")
 def list_labels(api: Api, request: Request, _: re.Match[str]) -> Response:
     by_name = sorted(api.contents.labels, key=lambda label: label.name)
-    return page_of(request, map(api.shapes.label, by_name), link=False)
+    return page_of(api, request, map(api.shapes.label, by_name), link=False)
 
 
 @route("POST", "labels", "issue")
@@ -262,7 +261,7 @@ def list_pulls(api: Api, request: Request, _: re.Match[str]) -> Response:
     state = request.query.get("state", "open")
     newest_first = sorted(api.contents.issues.items(), reverse=True)
     chosen = [issue for _, issue in newest_first if issue.pull and state in {"all", issue.state}]
-    return page_of(request, [api.shapes.pull(i, i.pull, request.user) for i in chosen if i.pull])
+    return page_of(api, request, [api.shapes.pull(i, i.pull, request.user) for i in chosen if i.pull])
 
 
 @route("POST", "pulls", "repository")
@@ -305,7 +304,7 @@ def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
     """Reviews that others have not handed in are left out of the pages, but not of the count."""
     issue = api.pull(found[1])
     assert issue.pull
-    page = page_of(request, issue.pull.reviews, link=False)
+    page = page_of(api, request, issue.pull.reviews, link=False)
     shown = [r for r in page.body if r.state != "PENDING" or r.author == request.user]
     return Response(200, [api.shapes.review(issue, review) for review in shown], page.headers)
 
@@ -327,7 +326,7 @@ def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
 def list_statuses(api: Api, request: Request, found: re.Match[str]) -> Response:
     """Every status ever set, newest first; a commit that is not there has none."""
     statuses = reversed(api.contents.statuses.get(found[1], []))
-    return page_of(request, [api.shapes.status(status, found[1]) for status in statuses])
+    return page_of(api, request, [api.shapes.status(status, found[1]) for status in statuses])
 
 
 @route("POST", r"statuses/([0-9a-f]+)", "repository")

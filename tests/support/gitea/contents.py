@@ -120,6 +120,8 @@ class Contents:
     archived: bool = False
     has_issues: bool = True
     version: str = "1.24.0"
+    max_page: int = 50
+    """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""
     lag: int = 0
     """So many of the newest issues are not in lists yet, as behind a read replica."""
     tokens: dict[str, str] = field(default_factory=dict)

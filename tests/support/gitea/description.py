@@ -1,6 +1,6 @@
 """The official description of Gitea's API, as the judge of every request and response of the double.
 
-The file is not part of the project: it is looked for at `IRONTREE_GITEA_SWAGGER`, then in `../shared/data`.
+The file is not part of the project: it is looked for at `TESTS_GITEA_SWAGGER`, then in `../shared/data`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from referencing.jsonschema import DRAFT4
 
 FILE = "gitea-swagger-1.24.json"
 PLACES = (
-    *filter(None, [os.environ.get("IRONTREE_GITEA_SWAGGER")]),
+    *filter(None, [os.environ.get("TESTS_GITEA_SWAGGER")]),
     str(Path(__file__).resolve().parents[3].parent / "shared" / "data" / FILE),
 )
-NOT_THERE = f"no {FILE}: nothing judges the double; name the file in IRONTREE_GITEA_SWAGGER"
+NOT_THERE = f"no {FILE}: nothing judges the double; name the file in TESTS_GITEA_SWAGGER"
 # Answers that come before the operation itself (token, rights, archive, rename, form, load), or at its failure.
 ANY_OPERATION = {301, 307, 401, 403, 404, 422, 423, 429, 500, 502, 503, 504}
 

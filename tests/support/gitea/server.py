@@ -6,6 +6,7 @@ What the description does not allow is kept in `violations`; `gitea_server` fail
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ class Fault:
     """Lists end after so many entries, though their count says more."""
     until: threading.Event | None = None
     """Do not answer before this is set."""
+    meanwhile: Callable[[], object] | None = None
+    """What somebody else does just before."""
     times: int = 1
 
     def fits(self, method: str, path: str) -> bool:
@@ -116,11 +119,15 @@ def _error(status: int, message: str, url: str) -> Response:
 
 
 @contextmanager
-def gitea_server(clock: Callable[[], datetime], *, prefix: str = "", owner: str = "palms") -> Iterator[GiteaServer]:
+def gitea_server(
+    clock: Callable[[], datetime], *, prefix: str = "", tls: ssl.SSLContext | None = None
+) -> Iterator[GiteaServer]:
     """Run a server until the block ends; raises AssertionError for messages that the description does not allow."""
     http = _Http(("127.0.0.1", 0), _Handler)
-    url = f"http://127.0.0.1:{http.server_address[1]}{prefix}"
-    contents = Contents(clock, owner=owner)
+    if tls:
+        http.socket = tls.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
+    url = f"{'https' if tls else 'http'}://127.0.0.1:{http.server_address[1]}{prefix}"
+    contents = Contents(clock)
     http.gitea = GiteaServer(url, contents, Api(contents, url), prefix)
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -136,6 +143,9 @@ def gitea_server(clock: Callable[[], datetime], *, prefix: str = "", owner: str 
 class _Http(ThreadingHTTPServer):
     gitea: GiteaServer
     daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that goes away in the middle is what some tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -154,12 +164,15 @@ class _Handler(BaseHTTPRequestHandler):
             fault = gitea.fault(method, path)
         if fault and fault.until:
             fault.until.wait()
+        if fault and fault.meanwhile:
+            fault.meanwhile()
         if fault and fault.drop == "before":
             self.close_connection = True
             return
         with gitea.lock:
             response = self._respond(fault, path, query, body)
-            gitea.judge(method, path, query, body, response)
+            if not (fault and fault.status):  # what a proxy says is not Gitea's
+                gitea.judge(method, path, query, body, response)
         if fault and fault.drop == "after":
             self.close_connection = True
             return

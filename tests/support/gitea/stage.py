@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -33,20 +34,15 @@ class Waits(list[float]):
         self.append(seconds)
 
 
-def settings(
-    server: GiteaServer, token: str, *, folder: Path = Path(), sleep: Waits | None = None, ca_file: Path | None = None
-) -> ForgeSettings:
+def settings(server: GiteaServer, token: str, *, sleep: Waits | None = None) -> ForgeSettings:
     """How the holder of *token* reaches the repository of *server*."""
-    return ForgeSettings(
-        folder,
-        "nobody",
-        Noon(),
-        read_mapping,
-        write_mapping,
-        location=Location(server.url, f"{server.contents.owner}/{server.contents.name}", ca_file),
-        environment={"GITEA_TOKEN": token},
-        sleep=Waits() if sleep is None else sleep,
-    )
+    location = Location(server.url, f"{server.contents.owner}/{server.contents.name}")
+    return replace(settings_at(location), environment={"GITEA_TOKEN": token}, sleep=Waits() if sleep is None else sleep)
+
+
+def settings_at(location: Location) -> ForgeSettings:
+    """Without a token."""
+    return ForgeSettings(Path(), "nobody", Noon(), read_mapping, write_mapping, location=location, sleep=Waits())
 
 
 class GiteaStage:
