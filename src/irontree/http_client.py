@@ -32,11 +32,6 @@ def open_client(
     return httpx.Client(headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False)
 
 
-def is_distrust(error: Exception) -> bool:
-    """Whether *error* says that the other side's certificate is not one we trust."""
-    return "CERTIFICATE_VERIFY_FAILED" in str(error)
-
-
 def _trusting(ca_file: Path | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)

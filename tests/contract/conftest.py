@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from irontree.ports import Forge
-from tests.support.forges import STAGES, Stage
+from tests.support.forges import Stage
+from tests.support.stages import STAGES
 
 
 @pytest.fixture(params=sorted(STAGES))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irontree.errors import ConfigRefused, RemoteFailed
-from irontree.forges import FORGES, connect
+from irontree.forges import FORGES, Location, connect
 from irontree.forges.text import as_kept
 from irontree.ports import Forge, Label
-from tests.support.forges import STAGES, Stage, settings
+from tests.support.forges import Stage, settings
+from tests.support.stages import STAGES
 
 MARKER = "<!-- irontree:task-key auth-login -->"
 HOSTILE = (
@@ -33,7 +35,9 @@ def test_every_registered_forge_is_under_this_contract():
 
 @pytest.mark.parametrize("name", sorted(FORGES))
 def test_a_forge_is_found_by_its_name(name: str, tmp_path: Path):
-    assert connect(name, settings(tmp_path, "irontree")).name == name
+    """Making one needs no network."""
+    located = replace(settings(tmp_path, "irontree"), location=Location("https://forge.example", "ada/engine"))
+    assert connect(name, located).name == name
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path):

@@ -9,7 +9,8 @@ import pytest
 
 from irontree.errors import RemoteUnavailable
 from irontree.ports import Forge
-from tests.support.forges import FALLIBLE, HEAD_SHA, STAGES, FallibleStage
+from tests.support.forges import HEAD_SHA, FallibleStage
+from tests.support.stages import FALLIBLE, STAGES
 
 MARKER = "<!-- irontree:task-key auth-login -->"
 

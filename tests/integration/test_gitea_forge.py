@@ -15,10 +15,11 @@ from irontree.forges import Location
 from irontree.forges.gitea import GiteaForge
 from irontree.ports import Forge, Label
 from tests.support.certificates import own_authority
+from tests.support.forges import Noon
 from tests.support.gitea.contents import Remark
 from tests.support.gitea.description import NOT_THERE, official
 from tests.support.gitea.server import Fault, GiteaServer, gitea_server
-from tests.support.gitea.stage import ALWAYS, Noon, Waits, settings, settings_at
+from tests.support.gitea.stage import ALWAYS, Waits, settings, settings_at
 
 MARKER = "<!-- irontree:task-key auth-login -->"
 NOON = Noon().now()
@@ -275,7 +276,7 @@ def test_a_long_limit_is_the_callers_with_its_end(server: GiteaServer, forge: Gi
 
 
 def test_a_limit_may_end_at_a_date(server: GiteaServer, forge: GiteaForge):
-    server.faults.append(Fault(status=503, headers={"Retry-After": "Fri, 02 Jan 2026 13:30:00 GMT"}))
+    server.faults.append(Fault(status=429, headers={"Retry-After": "Fri, 02 Jan 2026 13:30:00 GMT"}))
     with pytest.raises(RemoteUnavailable) as refused:
         forge.about()
     assert refused.value.not_before == datetime(2026, 1, 2, 13, 30, tzinfo=UTC)

@@ -1,12 +1,12 @@
 """Stages: a forge seen from several accounts, with everything that others and the network may do to it.
 
-A new adapter is one more entry of STAGES, and passes the contract suites in tests/contract/test_forge*.py.
+Here are those of the memory and the local forge; `tests.support.stages` names all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,6 @@ from irontree.forges.memory import MemoryForge
 from irontree.forges.memory_tracker import Tracker
 from irontree.ports import Forge, ReviewVerdict
 from irontree.store.codec import read_mapping, write_mapping
-from tests.support.gitea.stage import gitea_stage
 
 Remarks = tuple[tuple[str, int, str], ...]
 """Path, line and text of each."""
@@ -167,12 +166,3 @@ def memory(folder: Path) -> Iterator[Stage]:
 @contextmanager
 def local(folder: Path) -> Iterator[Stage]:
     yield LocalStage(folder)
-
-
-STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
-    "gitea": lambda _: gitea_stage(BASE_SHA),
-    "local": local,
-    "memory": memory,
-}
-FALLIBLE = sorted(STAGES.keys() - {"local"})
-"""Files are there or not: the local forge has no network to fail."""

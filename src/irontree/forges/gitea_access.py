@@ -43,12 +43,12 @@ class GiteaAccess:
             if refused.reason != "permission":
                 raise
             return login in self._assignees
-        return answer.status == HTTPStatus.OK and answer.body["permission"] in _WRITERS
+        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
 
     @cached_property
     def _assignees(self) -> frozenset[str]:
         """The accounts that may write."""
-        return frozenset(user["login"] for user in self._client.read("assignees").body)
+        return frozenset(user["login"] for user in self._client.read("assignees").data)
 
     def _look(self, path: str) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
@@ -56,7 +56,7 @@ class GiteaAccess:
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             return None
-        return answer.body
+        return answer.data
 
     def _find(self, path: str, what: str) -> Any:
         """What must be there. Raises RemoteFailed that names *what* is not."""
@@ -71,7 +71,7 @@ class GiteaAccess:
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             raise self._missing(what)
-        return answer.body
+        return answer.data
 
     def _missing(self, what: str) -> RemoteFailed:
         return RemoteFailed(f"there is no {what} in {self._client.web}")

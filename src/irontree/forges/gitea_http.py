@@ -11,29 +11,20 @@ from urllib.parse import urljoin, urlsplit
 from irontree import __version__
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.gitea_refusals import Answer, no_api, no_issues, no_repository, no_token, refusal
-from irontree.http_client import (
-    HttpClient,
-    HttpError,
-    HttpResponse,
-    Unreachable,
-    UnusableAddress,
-    is_distrust,
-    open_client,
-)
+from irontree.forges.gitea_refusals import no_answer, no_api, no_issues, no_repository, no_token, refusal
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, pause_before_next
+from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
 Query = Mapping[str, str | int]
+Body = Mapping[str, Any]
 
 TOKENS: Final = ("GITEA_TOKEN", "FORGEJO_TOKEN")
 _PAGE: Final = 50
 """The most that a server gives as shipped; what is above its own maximum it cuts without a word."""
-_PAUSES: Final = (1.0, 2.0)
-"""Seconds before the second and the third try, where the server says nothing about it."""
 _READINGS: Final = 3
 """So often is a list read that changes meanwhile."""
-_PATIENCE: Final = 60.0
-"""Seconds that one call waits in all; longer is for the caller, who has `not_before`."""
 _REDIRECTS: Final = 3
+_ADDRESS: Final = "see forge.url in .mino/config.yml"
 
 
 class GiteaClient:
@@ -51,9 +42,9 @@ class GiteaClient:
 
     def read(self, path: str, query: Query | None = None) -> Answer:
         """GET *path* of the repository; an answer that says "not found" is one. Raises what `refusal` makes."""
-        return self._call("GET", self._in_repository(path), query=query)
+        return self._call("GET", self._in_repository(path), query)
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+    def send(self, method: str, path: str, body: Body | None = None) -> Answer:
         """Change something; never sent twice unless the server said that it did nothing."""
         return self._call(method, self._in_repository(path), body=body)
 
@@ -71,14 +62,14 @@ class GiteaClient:
 
     def account(self) -> str:
         """The account that the token is of."""
-        return str(self._call("GET", self._api("user")).body["login"])
+        return str(self._call("GET", self._api("user")).data["login"])
 
     def explain_absence(self, *, of_issues: bool) -> None:
         """After a "not found": raise AccessRefused if it is the repository, or its issues, that is not there."""
         answer = self.read("")
         if answer.status == HTTPStatus.NOT_FOUND:
             raise no_repository(self.web)
-        if of_issues and not answer.body["has_issues"]:
+        if of_issues and not answer.data["has_issues"]:
             raise no_issues(self.web)
 
     def _pages(self, path: str, query: Query) -> tuple[list[Any], int]:
@@ -91,70 +82,44 @@ class GiteaClient:
                 self.explain_absence(of_issues=True)
                 raise RemoteFailed(f"{self.web} has no list of {path}")
             total = int(answer.headers.get("x-total-count", 0))
-            entries += answer.body
-            if not answer.body or len(entries) >= total > 0:
+            entries += answer.data
+            if not answer.data or len(entries) >= total > 0:
                 return entries, total
             page += 1
 
-    def _call(
-        self,
-        method: str,
-        url: str,
-        *,
-        query: Query | None = None,
-        body: Mapping[str, Any] | None = None,
-    ) -> Answer:
-        """One call with its small waits: what only reads is repeated, what writes only if the server did nothing."""
-        left = _PATIENCE
-        for pause in _PAUSES:
-            try:
-                return self._attempt(method, url, query, body)
-            except RemoteUnavailable as error:
-                wait = self._wait(error, pause)
-                if wait > left or (method != "GET" and error.not_before is None):
-                    raise
-            left -= wait
-            self._settings.sleep(wait)
-        return self._attempt(method, url, query, body)
+    def _call(self, verb: str, url: str, query: Query | None = None, body: Body | None = None) -> Answer:
+        """Ask, with small waits where they help. Raises what `refusal` makes, unless it is "not found"."""
+        tries, waited = 1, 0.0
+        while True:
+            outcome = self._once(verb, url, query, body)
+            pause = pause_before_next(outcome, verb, tries, waited, self._settings.clock.now())
+            if pause is None:
+                return self._judged(outcome)
+            self._settings.sleep(pause)
+            tries, waited = tries + 1, waited + pause
 
-    def _wait(self, error: RemoteUnavailable, pause: float) -> float:
-        """Seconds until the next try."""
-        if error.not_before is None:
-            return pause
-        return (error.not_before - self._settings.clock.now()).total_seconds()
-
-    def _attempt(self, method: str, url: str, query: Query | None, body: Mapping[str, Any] | None) -> Answer:
-        """Ask once, along redirects: a repository that was renamed answers with its new address."""
+    def _once(self, verb: str, url: str, query: Query | None, body: Body | None) -> Outcome:
+        """Ask along redirects: a repository that was renamed answers with its new address."""
         for _ in range(_REDIRECTS):
-            response = self._request(method, url, query, body)
+            try:
+                response = self._client.request(verb, url, params=query, json=body)
+            except Unreachable as error:
+                return NoAnswer(str(error) or type(error).__name__)
+            except (HttpError, UnusableAddress) as error:
+                raise RemoteFailed(f"cannot talk to {self.web}: {error}", remedy=_ADDRESS) from error
             if not response.has_redirect_location:
-                return self._judged(response)
+                return Answer(response.status_code, response.headers, _parsed(response))
             url, query = self._followed(url, response.headers["location"]), None
-        raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}")
+        raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
 
-    def _request(self, method: str, url: str, query: Query | None, body: Mapping[str, Any] | None) -> HttpResponse:
-        try:
-            return self._client.request(method, url, params=query, json=body)
-        except Unreachable as error:
-            if is_distrust(error):
-                raise RemoteFailed(
-                    f"the certificate of {self.web} is not one that we trust: {error}",
-                    remedy="forge.ca_file in .mino/config.yml: the certificates of its authority",
-                ) from error
-            raise RemoteUnavailable(f"no answer from {self.web}: {str(error) or type(error).__name__}") from error
-        except (HttpError, UnusableAddress) as error:
-            raise RemoteFailed(
-                f"cannot talk to {self.web}: {error}", remedy="see forge.url in .mino/config.yml"
-            ) from error
-
-    def _judged(self, response: HttpResponse) -> Answer:
-        """Raises what `refusal` makes of it, unless it is a success or "not found"."""
-        answer = Answer(response.status_code, _json(response), response.headers)
-        if answer.status >= HTTPStatus.BAD_REQUEST and answer.status != HTTPStatus.NOT_FOUND:
-            raise refusal(answer, self.web, self._settings.clock.now())
-        if answer.status == HTTPStatus.OK and answer.body is None:
+    def _judged(self, outcome: Outcome) -> Answer:
+        if isinstance(outcome, NoAnswer):
+            raise no_answer(self.web, outcome)
+        if not outcome.ok and outcome.status != HTTPStatus.NOT_FOUND:
+            raise refusal(outcome, self.web, self._settings.clock.now())
+        if isinstance(outcome.data, str):
             raise no_api(self.web)
-        return answer
+        return outcome
 
     def _followed(self, url: str, location: str) -> str:
         """The next address, if our token may go there: the same host, and never from https down to http."""
@@ -194,8 +159,9 @@ class GiteaClient:
         return self._api(f"repos/{self._settings.require_location().repository}/{path}").rstrip("/")
 
 
-def _json(response: HttpResponse) -> Any:
+def _parsed(response: HttpResponse) -> Any:
+    """JSON, or the text itself where a proxy answers; None where nothing is said."""
     try:
-        return response.json()
+        return response.json() if response.content else None
     except ValueError:
-        return None
+        return response.text

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_access import GiteaAccess
 from irontree.forges.gitea_mapping import Shown, comment_of, issue_of
+from irontree.forges.issue_index import IssueIndex, Listed
 from irontree.forges.text import as_kept, holds_line, one_line
 from irontree.ports import Comment, Issue, Label
 
 _PLAIN: Final = "ededed"
 """The colour of a label that nobody described."""
-_OVERLAP: Final = timedelta(minutes=5)
-"""What was being written while we looked may show an earlier time than what we saw."""
 
 
 class GiteaIssues(GiteaAccess):
@@ -25,8 +24,7 @@ class GiteaIssues(GiteaAccess):
 
     def __init__(self, settings: ForgeSettings) -> None:
         super().__init__(settings)
-        self._seen: dict[int, Shown] = {}
-        """Every issue and pull request as last listed, by number."""
+        self._index = IssueIndex(self._listed, self._listed_alone)
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue; labels that the repository does not have are made first."""
@@ -40,10 +38,10 @@ class GiteaIssues(GiteaAccess):
         return self._issue(shown) if shown else None
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first; each is read once more."""
-        held = [number for number, shown in self._listed() if holds_line(shown["body"] or "", marker)]
-        issues = filter(None, map(self.read_issue, held))
-        return tuple(issue for issue in issues if holds_line(issue.body, marker) and not issue.pull_request)
+        """Issues whose body holds *marker* as a line of its own, lowest number first."""
+        candidates = (self.read_issue(number) for number in self._index.numbers(marker))
+        found = (issue for issue in candidates if issue and holds_line(issue.body, marker))
+        return tuple(issue for issue in found if not issue.pull_request)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out.
@@ -115,23 +113,14 @@ class GiteaIssues(GiteaAccess):
     def _comment(self, shown: Shown) -> Comment:
         return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))
 
-    def _listed(self) -> list[tuple[int, Shown]]:
-        """Every issue and pull request, lowest number first; after the first time only what changed is fetched.
+    def _listed(self, since: datetime | None) -> Iterator[Listed]:
+        """Issues and pull requests, for the index."""
+        changed = {"since": since.isoformat()} if since else {}
+        return map(_listed, self._client.read_all("issues", {"state": "all", **changed}))
 
-        Asked by number for what is above the highest: a list may lag, and numbers are given without a gap.
-        """
-        since = {"since": self._last_change()} if self._seen else {}
-        for shown in self._client.read_all("issues", {"state": "all", **since}):
-            self._seen[shown["number"]] = shown
-        number = max(self._seen, default=0) + 1
-        while shown := self._look(f"issues/{number}"):
-            self._seen[number] = shown
-            number += 1
-        return sorted(self._seen.items())
-
-    def _last_change(self) -> str:
-        newest = max(datetime.fromisoformat(shown["updated_at"]) for shown in self._seen.values())
-        return (newest - _OVERLAP).isoformat()
+    def _listed_alone(self, number: int) -> Listed | None:
+        shown = self._look(f"issues/{number}")
+        return _listed(shown) if shown else None
 
     @contextmanager
     def _commenting(self, number: int) -> Iterator[None]:
@@ -157,3 +146,7 @@ class GiteaIssues(GiteaAccess):
     def _create_label(self, label: Label) -> int:
         given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
         return int(self._write("POST", "labels", "place for labels", given)["id"])
+
+
+def _listed(shown: Shown) -> Listed:
+    return Listed(shown["number"], shown["body"] or "", datetime.fromisoformat(shown["updated_at"]))

@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
+from irontree.forges.http_answers import Answer, NoAnswer, limited_until, retry_after
 
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
-_NO_TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the scopes {SCOPES}"
-_DID_NOTHING: Final = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-"""Who answers so and names a time has not begun with it."""
-_LATER: Final = {
-    *_DID_NOTHING,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.BAD_GATEWAY,
-    HTTPStatus.GATEWAY_TIMEOUT,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of the API: `body` is what its JSON says, None without any."""
-
-    status: int
-    body: Any
-    headers: Mapping[str, str]
-    """Their names in small letters."""
-
-    @property
-    def message(self) -> str:
-        """What the server says about it; servers in production keep the reason of a failure to themselves."""
-        said = self.body.get("message") if isinstance(self.body, dict) else None
-        return f": {said}" if said else ""
-
-    def retry_after(self, now: datetime) -> datetime | None:
-        """When the server wants to be asked again; None if it does not say."""
-        said = self.headers.get("retry-after", "").strip()
-        if said.isdecimal():
-            return now + timedelta(seconds=int(said))
-        try:
-            return parsedate_to_datetime(said).astimezone(UTC)
-        except ValueError:
-            return None
+_TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the scopes {SCOPES}"
 
 
 def no_token(where: str) -> ConfigRefused:
     """Nobody gave us a token."""
-    return ConfigRefused(f"there is no token for {where}", remedy=_NO_TOKEN_REMEDY)
+    return ConfigRefused(f"there is no token for {where}", remedy=_TOKEN_REMEDY)
+
+
+def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
+    """The connection failed; a certificate that we do not trust is no outage."""
+    if "CERTIFICATE_VERIFY_FAILED" in outcome.message:
+        return RemoteFailed(
+            f"the certificate of {where} is not one that is trusted here",
+            remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
+        )
+    return RemoteUnavailable(f"no answer from {where}: {outcome.message}", remedy="check the network; try again")
 
 
 def no_repository(where: str) -> AccessRefused:
@@ -73,14 +47,32 @@ def no_issues(where: str) -> AccessRefused:
 
 def refusal(answer: Answer, where: str, now: datetime) -> RemoteFailed:
     """The exception for an answer that is neither a success nor "not found"."""
+    if moment := limited_until(answer, now):
+        return RemoteUnavailable(
+            f"{where} was asked too often; it listens again at {moment:%Y-%m-%d %H:%M:%S} UTC",
+            remedy="wait until then",
+            not_before=moment,
+        )
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Servers in production keep the reason to themselves.
+        return RemoteUnavailable(
+            f"{where} answers with {answer.status}{_said(answer)}",
+            remedy="try again; if it stays, see the log of the server",
+            not_before=retry_after(answer, now),
+        )
+    return _final(answer, where)
+
+
+def _final(answer: Answer, where: str) -> RemoteFailed:
+    """Of what repeating cannot cure."""
     match answer.status:
         case HTTPStatus.UNAUTHORIZED:
             return AccessRefused(
-                f"{where} does not take our token{answer.message}", reason="authentication", remedy=_NO_TOKEN_REMEDY
+                f"{where} does not take our token{_said(answer)}", reason="authentication", remedy=_TOKEN_REMEDY
             )
         case HTTPStatus.FORBIDDEN:
             return AccessRefused(
-                f"the token's account may not do this in {where}{answer.message}",
+                f"the token's account may not do this in {where}{_said(answer)}",
                 reason="permission",
                 remedy=f"give the account write access and the token the scopes {SCOPES}",
             )
@@ -88,13 +80,8 @@ def refusal(answer: Answer, where: str, now: datetime) -> RemoteFailed:
             return AccessRefused(
                 f"{where} is archived", reason="archived", remedy="take it out of the archive in its settings"
             )
-        case status if status in _LATER:
-            return RemoteUnavailable(
-                f"{where} answers with {status} {_phrase(status)}{answer.message}",
-                not_before=answer.retry_after(now) if status in _DID_NOTHING else None,
-            )
         case status:
-            return RemoteFailed(f"{where} answers with {status} {_phrase(status)}{answer.message}")
+            return RemoteFailed(f"{where} answers with {status}{_said(answer)}")
 
 
 def no_api(where: str) -> RemoteFailed:
@@ -105,8 +92,5 @@ def no_api(where: str) -> RemoteFailed:
     )
 
 
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "(no standard status)"
+def _said(answer: Answer) -> str:
+    return f": {answer.message}" if answer.message else ""

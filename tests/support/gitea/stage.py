@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -13,18 +12,12 @@ from irontree.forges import ForgeSettings, Location
 from irontree.forges.gitea import GiteaForge
 from irontree.ports import ReviewVerdict
 from irontree.store.codec import read_mapping, write_mapping
+from tests.support.forges import BASE_SHA, Noon, Remarks
 from tests.support.gitea.contents import Remark
 from tests.support.gitea.server import Fault, GiteaServer, gitea_server
 
 ALWAYS = 10**6
 STATES = {"approved": "APPROVED", "changes_requested": "REQUEST_CHANGES", "commented": "COMMENT"}
-
-
-class Noon:
-    """A clock that stands still."""
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
 
 class Waits(list[float]):
@@ -48,9 +41,9 @@ def settings_at(location: Location) -> ForgeSettings:
 class GiteaStage:
     """Implements `FallibleStage`."""
 
-    def __init__(self, server: GiteaServer, base_sha: str) -> None:
+    def __init__(self, server: GiteaServer) -> None:
         self.server = server
-        server.contents.branches["main"] = base_sha
+        server.contents.branches["main"] = BASE_SHA
         server.contents.account("writer", "write")
         ours, stranger = server.contents.account("irontree", "admin"), server.contents.account("mallory", "read")
         self.ours, self.stranger = (GiteaForge(settings(server, token)) for token in (ours, stranger))
@@ -70,7 +63,7 @@ class GiteaStage:
         author: str,
         verdict: ReviewVerdict,
         body: str,
-        remarks: tuple[tuple[str, int, str], ...] = (),
+        remarks: Remarks = (),
     ) -> None:
         said = tuple(Remark(next(self._remarks), path, text, line) for path, line, text in remarks)
         self.server.contents.review(number, author, STATES[verdict], body, said)
@@ -89,7 +82,7 @@ class GiteaStage:
 
 
 @contextmanager
-def gitea_stage(base_sha: str) -> Iterator[GiteaStage]:
-    """Behind a sub-path, in the zone of its own, as a server may be."""
+def gitea(_: Path) -> Iterator[GiteaStage]:
+    """Behind a sub-path and in a time zone, as a server may be."""
     with gitea_server(Noon().now, prefix="/git") as server:
-        yield GiteaStage(server, base_sha)
+        yield GiteaStage(server)

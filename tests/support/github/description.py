@@ -1,0 +1,168 @@
+"""The official description of GitHub's REST API, to which every request and answer of the double is held.
+
+It is fetched by its npm package's name into the user's cache, never into the project; without it nothing is checked,
+and the suite says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+from openapi_schema_validator import OAS30ReadValidator, OAS30WriteValidator
+
+from tests.support.github.state import Reply, Request
+
+PACKAGE: Final = "@octokit/openapi"
+VARIABLE: Final = "IRONTREE_GITHUB_OPENAPI"
+"""The description's path, where it is not to be fetched."""
+_SECONDS: Final = 120
+
+
+@cache
+def find_package(name: str) -> Path | None:
+    """The folder of an npm package in the user's cache, fetched if need be; None where npm cannot."""
+    folder = platformdirs.user_cache_path("irontree-tests") / "npm"
+    package = folder / "node_modules" / name
+    if not package.is_dir() and shutil.which("npm"):
+        folder.mkdir(parents=True, exist_ok=True)
+        words = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
+        try:
+            subprocess.run([*words, name], capture_output=True, check=False, timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
+    return package if package.is_dir() else None
+
+
+@cache
+def official() -> Description | None:
+    """The description; None if it is not to be had."""
+    named = os.environ.get(VARIABLE)
+    package = None if named else find_package(PACKAGE)
+    path = Path(named) if named else package and package / "generated" / "api.github.com.json"
+    return Description(json.loads(path.read_bytes())) if path and path.is_file() else None
+
+
+class Description:
+    """Holds one exchange at a time to it."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+        self._validators: dict[tuple[Any, str], Any] = {}
+
+    def complaints(self, template: str, request: Request, reply: Reply) -> Iterator[str]:
+        """What is not as described in the request and in the answer."""
+        if template == "/graphql":
+            return
+        operation = self._document["paths"].get(template, {}).get(request.verb.lower())
+        if operation is None:
+            yield f"{request.verb} {template} is not described"
+            return
+        yield from self._query(operation, request)
+        yield from self._body(operation, request)
+        yield from self._reply(operation, reply)
+
+    def _query(self, operation: dict[str, Any], request: Request) -> Iterator[str]:
+        known = {p["name"]: p for p in map(self._resolved, operation.get("parameters", ())) if p["in"] == "query"}
+        for name, value in request.query.items():
+            if name not in known:
+                yield f"query parameter {name} is not described"
+                continue
+            schema = known[name]["schema"]
+            typed = int(value) if schema.get("type") == "integer" else value
+            yield from self._errors(OAS30WriteValidator, schema, typed, f"query parameter {name}")
+
+    def _body(self, operation: dict[str, Any], request: Request) -> Iterator[str]:
+        if request.body is None:
+            if operation.get("requestBody", {}).get("required"):
+                yield "the body is missing"
+            return
+        if "requestBody" not in operation:
+            yield "a body where none is described"
+            return
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        yield from self._errors(OAS30WriteValidator, schema, request.body, "request")
+        yield from self._unknown(schema, request.body, "request")
+
+    def _reply(self, operation: dict[str, Any], reply: Reply) -> Iterator[str]:
+        described = operation["responses"].get(str(reply.status))
+        if described is None:
+            if reply.status < 400:
+                yield f"status {reply.status} is not described"
+            return
+        content = self._resolved(described).get("content", {}).get("application/json")
+        if content and reply.body is not None:
+            yield from self._errors(OAS30ReadValidator, content["schema"], reply.body, "answer")
+            yield from self._unknown(content["schema"], reply.body, "answer")
+
+    def _errors(self, kind: Any, schema: dict[str, Any], value: Any, what: str) -> Iterator[str]:
+        for error in self._validator(kind, json.dumps(schema)).iter_errors(value):
+            yield f"{what} {error.json_path}: {error.message[:300]}"
+
+    def _validator(self, kind: Any, schema: str) -> Any:
+        """Of the schema with what it refers to and nothing else: the whole description takes seconds to go through."""
+        if (kind, schema) not in self._validators:
+            parts: dict[str, Any] = {}
+            root = json.loads(schema)
+            self._collect(root, parts)
+            self._validators[kind, schema] = kind({**root, **parts})
+        return self._validators[kind, schema]
+
+    def _collect(self, value: Any, parts: dict[str, Any]) -> None:
+        """Put every component that *value* refers to where its reference says."""
+        if isinstance(value, dict):
+            reference = value.get("$ref")
+            if isinstance(reference, str):
+                *path, name = reference.removeprefix("#/").split("/")
+                place = parts
+                for step in path:
+                    place = place.setdefault(step, {})
+                if name not in place:
+                    place[name] = self._resolved(value)
+                    self._collect(place[name], parts)
+            for item in value.values():
+                self._collect(item, parts)
+        elif isinstance(value, list):
+            for item in value:
+                self._collect(item, parts)
+
+    def _unknown(self, schema: dict[str, Any], value: Any, what: str) -> Iterator[str]:
+        """Keys that no described object has: a validator lets them pass, and a double could make them up."""
+        schema = self._resolved(schema)
+        if isinstance(value, list):
+            for item in value[:1]:
+                yield from self._unknown(schema.get("items", {}), item, f"{what}[]")
+        if not isinstance(value, dict):
+            return
+        known = self._properties(schema)
+        if not known or "additionalProperties" in schema:
+            return
+        for key, item in value.items():
+            if key not in known:
+                yield f"{what}.{key} is not described"
+            else:
+                yield from self._unknown(known[key], item, f"{what}.{key}")
+
+    def _properties(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Of an object, or of every alternative of it."""
+        schema = self._resolved(schema)
+        known = dict(schema.get("properties", {}))
+        for word in ("allOf", "anyOf", "oneOf"):
+            for part in schema.get(word, ()):
+                known |= self._properties(part)
+        return known
+
+    def _resolved(self, schema: dict[str, Any]) -> dict[str, Any]:
+        while "$ref" in schema:
+            found: Any = self._document
+            for part in schema["$ref"].partition("#")[2].strip("/").split("/"):
+                found = found[part.replace("~1", "/").replace("~0", "~")]
+            schema = found
+        return schema
