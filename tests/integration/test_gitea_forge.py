@@ -212,6 +212,15 @@ def test_a_page_where_the_api_should_be_points_at_the_address(server: GiteaServe
     assert "forge.url" in str(refused.value.remedy)
 
 
+@pytest.mark.parametrize("body", [None, []])
+def test_a_list_that_does_not_say_how_long_it_is_is_not_taken_for_an_empty_one(server, forge, body):
+    """Or everything would be published a second time."""
+    forge.create_issue("Title", MARKER)
+    server.faults.append(Fault("GET", "/issues", status=200, body=body))
+    with pytest.raises(RemoteFailed):
+        forge.find_issues(MARKER)
+
+
 def test_nobody_listening_may_be_an_outage(forge: GiteaForge):
     with pytest.raises(RemoteUnavailable):
         at("http://127.0.0.1:9").about()

@@ -81,10 +81,12 @@ class GiteaClient:
             if answer.status == HTTPStatus.NOT_FOUND:
                 self.explain_absence(of_issues=True)
                 raise RemoteFailed(f"{self.web} has no list of {path}")
-            total = int(answer.headers.get("x-total-count", 0))
-            entries += answer.data
-            if not answer.data or len(entries) >= total > 0:
-                return entries, total
+            total = answer.headers.get("x-total-count", "")
+            if not total.isdecimal():  # without it nobody could tell an empty list from a broken one
+                raise no_api(self.web)
+            entries += answer.data or ()
+            if not answer.data or len(entries) >= int(total):
+                return entries, int(total)
             page += 1
 
     def _call(self, verb: str, url: str, query: Query | None = None, body: Body | None = None) -> Answer:
@@ -122,10 +124,10 @@ class GiteaClient:
         return outcome
 
     def _followed(self, url: str, location: str) -> str:
-        """The next address, if our token may go there: the same host, and never from https down to http."""
+        """The next address; our token goes to the server that the configuration names, and to no other."""
         target = urljoin(url, location)
         here, there = urlsplit(url), urlsplit(target)
-        if there.hostname != here.hostname or (here.scheme, there.scheme) == ("https", "http"):
+        if (here.scheme, here.netloc) != (there.scheme, there.netloc):
             raise RemoteFailed(
                 f"{self.web} sends us to {there.scheme}://{there.netloc}",
                 remedy="if that is right, put it into forge.url in .mino/config.yml",
