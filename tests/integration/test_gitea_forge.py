@@ -437,6 +437,13 @@ def test_a_merged_request_cannot_be_opened_again_and_says_why(server: GiteaServe
         forge.edit_pull_request(pull, state="open")
 
 
+def test_a_request_that_the_server_cannot_show_hides_no_other(server: GiteaServer, forge: GiteaForge, pull: int):
+    """Gitea writes null in its place, as for one of a fork whose repository is broken."""
+    shown = server.api.shapes.pull(server.contents.issues[pull], server.contents.issues[pull].pull, "irontree")
+    server.faults.append(Fault("GET", "/pulls", status=200, body=[None, shown], headers={"X-Total-Count": "2"}))
+    assert [found.number for found in forge.find_pull_requests("it")] == [pull]
+
+
 def test_reviews_that_are_not_handed_in_are_not_shown(server: GiteaServer, forge: GiteaForge, pull: int):
     """Those of others Gitea hides, but counts."""
     server.contents.account("ada", "write")

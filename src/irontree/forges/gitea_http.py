@@ -56,8 +56,10 @@ class GiteaClient:
         """
         for _ in range(_READINGS):
             entries, total = self._pages(path, query or {})
-            if not counted or len({entry["id"] for entry in entries}) >= total:
-                return entries
+            shown = {entry["id"]: entry for entry in entries if entry}
+            # One that the server cannot show, a pull request of a broken fork for example, is null.
+            if not counted or len(shown) + entries.count(None) >= total:
+                return [*shown.values()]
         raise RemoteUnavailable(f"the list of {path} in {self.web} breaks off, or changes faster than it can be read")
 
     def account(self) -> str:
