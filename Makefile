@@ -8,10 +8,10 @@ PYTEST_WORKERS ?= 3
 PYTEST_ARGS    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format demo soak bench lock clean
+.PHONY: help setup test check descriptions format demo soak bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## a .venv with the locked versions and this project in it
 
@@ -33,7 +33,10 @@ check: $(STAMP) ## formatting, lint and types, without running anything
 	$(BIN)/python tools/link_tree.py
 	$(BIN)/mypy
 
-test: check ## everything CI runs
+descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to compare with (needs npm)
+	@$(BIN)/python tools/fetch_descriptions.py
+
+test: check descriptions ## everything CI runs
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 format: $(STAMP) ## put the formatting right

@@ -1,53 +1,26 @@
 """The official description of GitHub's REST API, to which every request and answer of the double is held.
 
-It is fetched by its npm package's name into the user's cache, never into the project; without it nothing is checked,
-and the suite says so.
+Without it (`make descriptions`) nothing is checked, and tests/unit/forges/test_github_double.py says so.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import platformdirs
 from openapi_schema_validator import OAS30ReadValidator, OAS30WriteValidator
 
+from tests.support.descriptions import kept
 from tests.support.github.state import Reply, Request
-
-PACKAGE: Final = "@octokit/openapi"
-VARIABLE: Final = "IRONTREE_GITHUB_OPENAPI"
-"""The description's path, where it is not to be fetched."""
-_SECONDS: Final = 120
-
-
-@cache
-def find_package(name: str) -> Path | None:
-    """The folder of an npm package in the user's cache, fetched if need be; None where npm cannot."""
-    folder = platformdirs.user_cache_path("irontree-tests") / "npm"
-    package = folder / "node_modules" / name
-    if not package.is_dir() and shutil.which("npm"):
-        folder.mkdir(parents=True, exist_ok=True)
-        words = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
-        try:
-            subprocess.run([*words, name], capture_output=True, check=False, timeout=_SECONDS)
-        except subprocess.TimeoutExpired:
-            return None
-    return package if package.is_dir() else None
 
 
 @cache
 def official() -> Description | None:
-    """The description; None if it is not to be had."""
-    named = os.environ.get(VARIABLE)
-    package = None if named else find_package(PACKAGE)
-    path = Path(named) if named else package and package / "generated" / "api.github.com.json"
-    return Description(json.loads(path.read_bytes())) if path and path.is_file() else None
+    """The description; None if it was not fetched."""
+    path = kept("github-openapi")
+    return Description(json.loads(path.read_bytes())) if path else None
 
 
 class Description:

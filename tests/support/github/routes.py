@@ -21,7 +21,7 @@ class Refusal(Exception):
     def __init__(self, status: int, message: str, *errors: Record) -> None:
         super().__init__(message)
         found = {"errors": list(errors)} if errors else {}
-        self.reply = Reply(status, {"message": message, "documentation_url": _DOCS, "status": str(status)} | found)
+        self.reply = Reply(status, {"message": message, "documentation_url": _DOCS} | found)
 
 
 Handler = Callable[["Routes", Request, "re.Match[str]"], Reply]
@@ -30,7 +30,8 @@ ROUTES: list[tuple[str, re.Pattern[str], str, Handler]] = []
 
 def route(verb: str, template: str) -> Callable[[Handler], Handler]:
     """Serve *template*, a path of the official description; {owner}/{repo} is the one repository."""
-    pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
+    pattern = re.sub(r"\\{(\w+(?:_id|_number))\\}", r"(?P<\1>\\d+)", re.escape(template))
+    pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", pattern)
 
     def register(handler: Handler) -> Handler:
         ROUTES.append((verb, re.compile(f"{pattern}$"), template, handler))
@@ -190,7 +191,9 @@ def _permission(routes: Routes, request: Request, found: re.Match[str]) -> Reply
     routes.require_write(request)
     login = unquote(found["username"])
     right = routes.hub.right(login)
-    return Reply(200, {"permission": right, "role_name": right, "user": routes.shapes.user(login)})
+    return Reply(
+        200, {"permission": right, "role_name": right, "user": routes.shapes.user(login) | {"role_name": right}}
+    )
 
 
 @route("POST", "/app/installations/{installation_id}/access_tokens")

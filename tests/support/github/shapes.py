@@ -53,7 +53,8 @@ class Shapes:
         """The account that asks, as `GET /user` shows it."""
         nothing = dict.fromkeys(("bio", "blog", "company", "email", "hireable", "location", "name"))
         counts = dict.fromkeys(("followers", "following", "public_gists", "public_repos"), 0)
-        return self.user(login) | nothing | counts | {"created_at": self.hub.now, "updated_at": self.hub.now}
+        stamps = {"created_at": self.hub.now, "updated_at": self.hub.now}
+        return self.user(login) | nothing | counts | stamps | {"user_view_type": "public"}
 
     def minimal_repository(self) -> Record:
         hub = self.hub
@@ -173,7 +174,8 @@ class Shapes:
 
     def _side(self, branch: str, sha: str) -> Record:
         owner = self.hub.owner
-        repository = self.repository(owner)
+        shown = self.repository(owner)
+        repository = {key: shown[key] for key in shown if key not in {"network_count", "subscribers_count"}}
         return {"label": f"{owner}:{branch}", "ref": branch, "sha": sha, "user": self.user(owner), "repo": repository}
 
     def review(self, record: Record) -> Record:
