@@ -12,7 +12,7 @@ from irontree import __version__
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_refusals import no_answer, no_api, no_issues, no_repository, no_token, refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, pause_before_next
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, patiently
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
 Query = Mapping[str, str | int]
@@ -93,14 +93,8 @@ class GiteaClient:
 
     def _call(self, verb: str, url: str, query: Query | None = None, body: Body | None = None) -> Answer:
         """Ask, with small waits where they help. Raises what `refusal` makes, unless it is "not found"."""
-        tries, waited = 1, 0.0
-        while True:
-            outcome = self._once(verb, url, query, body)
-            pause = pause_before_next(outcome, verb, tries, waited, self._settings.clock.now())
-            if pause is None:
-                return self._judged(outcome)
-            self._settings.sleep(pause)
-            tries, waited = tries + 1, waited + pause
+        now, sleep = self._settings.clock.now, self._settings.sleep
+        return self._judged(patiently(lambda: self._once(verb, url, query, body), verb, now, sleep))
 
     def _once(self, verb: str, url: str, query: Query | None, body: Body | None) -> Outcome:
         """Ask along redirects: a repository that was renamed answers with its new address."""
