@@ -49,9 +49,9 @@ class GiteaIssues(GiteaAccess):
         Gitea takes a label that does not exist out of its filter, so that all issues pass; a comma separates labels.
         """
         filters = {} if "," in label else {"labels": label}
-        shown = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
-        issues = map(self._issue, sorted(shown, key=lambda one: int(one["number"])))
-        return tuple(issue for issue in issues if label in issue.labels)
+        listed = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
+        carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
+        return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
 
     def edit_issue(
         self,
