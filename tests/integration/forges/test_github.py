@@ -352,4 +352,4 @@ def test_a_review_that_is_still_being_written_is_nobodys_word(stage: GithubStage
 
 def test_pages_for_people_are_those_of_the_repository(stage: GithubStage):
     assert stage.ours.commit_url(HEAD_SHA) == f"{stage.server.url}/ada/engine/commit/{HEAD_SHA}"
-    assert stage.ours.file_url("main", "docs/a.md") == f"{stage.server.url}/ada/engine/blob/main/docs/a.md"
+    assert stage.ours.file_url("main", "docs/SPEC.md") == f"{stage.server.url}/ada/engine/blob/main/docs/SPEC.md"

@@ -15,7 +15,6 @@ from openapi_schema_validator import OAS30ReadValidator, OAS30WriteValidator
 from tests.support.descriptions import kept
 from tests.support.github.state import Reply, Request
 
-
 _ANYWHERE = {301, 307}
 """Redirects are described in the guide to the API, for every call."""
 
