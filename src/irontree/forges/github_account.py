@@ -40,8 +40,8 @@ class GithubAccount:
         if login == GHOST:
             return False
         if login not in self._writers:
-            answer = self._client.ask("GET", self._client.path("collaborators", login, "permission"))
-            self._writers[login] = answer.ok and answer.data["permission"] in {"admin", "write"}
+            data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
+            self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
         return self._writers[login]
 
     def _present(self, data: Any, what: str) -> Any:

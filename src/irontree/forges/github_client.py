@@ -24,7 +24,7 @@ from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.github_credentials import AppKey, Credential, require_credential
 from irontree.forges.github_refusals import refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, patiently
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, patiently
 
 PER_PAGE: Final = 100
 _API_VERSION: Final = "2022-11-28"
@@ -65,13 +65,18 @@ class GithubClient:
         below = "".join(f"/{quote(str(part), safe='')}" for part in parts)
         return f"/repos/{self.repository()['full_name']}{below}"
 
-    def read(self, path: str) -> Any:
-        """One object; None if there is none. An unchanged one is not sent again and counts for no limit (ETag)."""
+    def read(self, path: str, *, hidden: bool = False) -> Any:
+        """One object; None if there is none, or, with *hidden*, if it is not for us.
+
+        An unchanged one is not sent again and counts for no limit (ETag).
+        """
         tag, data = self._known.get(path, ("", None))
         answer = self.ask("GET", path, headers={"If-None-Match": tag} if tag else None)
         if answer.status == 304:  # noqa: PLR2004
             return data
         if answer.status == 404 or (answer.status == 410 and "disabled" not in answer.message):  # noqa: PLR2004
+            return None
+        if hidden and answer.status == 403 and not limited_until(answer, self._now()):  # noqa: PLR2004
             return None
         self.require(answer)
         if answer.headers.get("etag"):
@@ -108,7 +113,7 @@ class GithubClient:
 
     def require(self, answer: Answer) -> Answer:
         """The answer, if it is a good one; else the error that it means."""
-        if answer.ok:
+        if answer.ok and not isinstance(answer.data, str):
             return answer
         raise refusal(answer, self._now(), f"{self.url}/{self._location.repository}")
 

@@ -18,7 +18,12 @@ def refusal(answer: Answer, now: datetime, where: str) -> RemoteFailed:
             remedy="wait until then",
             not_before=moment,
         )
-    if answer.status >= 500 or answer.status in {408, 307, 308}:  # noqa: PLR2004
+    if answer.ok:
+        return RemoteUnavailable(
+            f"{where} answered with something that is not GitHub's: {answer.message}",
+            remedy="a proxy or a log-in page may stand between; check forge.url and the network",
+        )
+    if answer.status >= 500 or answer.status in {301, 307, 308, 408}:  # noqa: PLR2004
         return RemoteUnavailable(
             f"{where} answered {answer.status}: {answer.message}",
             remedy="try again",
