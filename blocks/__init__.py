@@ -1,5 +1,6 @@
 """Prefect blocks: credentials and the place of a repository, turned into ports."""
 
+from irontree.blocks.github_credentials import GitHubCredentials
 from irontree.blocks.repository import IrontreeRepository
 
-__all__ = ["IrontreeRepository"]
+__all__ = ["GitHubCredentials", "IrontreeRepository"]

@@ -37,7 +37,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-ONE_IMPORTER = ("anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
+ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.running": "the children themselves, behind their gate",

@@ -11,7 +11,12 @@ from irontree.ports import CodingAgent
 from irontree.processes import Children
 
 # Imported when asked for: a command that runs no agent does not pay for any.
-_ADAPTERS = {"command": "irontree.agents.command:CommandAgent"}
+_KNOWN = "irontree.agents.known:KnownAgent"
+_ADAPTERS = {
+    "acp": "irontree.agents.acp:AcpAgent",
+    "command": "irontree.agents.command:CommandAgent",
+    **dict.fromkeys(("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"), _KNOWN),
+}
 
 
 def open_agent(spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> CodingAgent:

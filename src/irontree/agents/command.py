@@ -1,149 +1,27 @@
-"""Any program as a coding agent: prompt on stdin and as a file, work in the current folder.
-
-What the program gets, beside a scrubbed environment and the variables that the plan allows by name:
-
-=========================  ==========================================================================
-``IRONTREE_PROMPT_FILE``   the prompt as a file, outside the workspace; also ``{prompt_file}`` in the command
-``IRONTREE_SUMMARY_FILE``  where it may leave its last words
-``IRONTREE_WORKSPACE``     the workspace, its current folder
-``IRONTREE_TASK_KEY``      also ``{task_key}``
-``IRONTREE_ISSUE``         also ``{issue}``
-``IRONTREE_ATTEMPT``       also ``{attempt}``
-=========================  ==========================================================================
-
-Its exit code is noted and decides nothing: agent programs exit 0 on a refused log-in (product claim 1).
-"""
+"""Any program as a coding agent: prompt on stdin and as a file, work in the current folder (see `program`)."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import asdict
-from os.path import samestat
-from pathlib import Path
-from typing import BinaryIO
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 
+from irontree.agents.program import ProgramAgent, Way
+from irontree.agents.reading import Reading
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused
-from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed, Limits, scrubbed_environment
-
-PROMPT_FILE = "prompt.md"
-OUTPUT_FILE = "output.log"
-SUMMARY_FILE = "summary.txt"
-RESULT_FILE = "result.json"
-TAIL_LINES = 20
-SUMMARY_CHARACTERS = 500
-SUMMARY_BYTES = 64 * 1024
-# Shorter values are as likely words as secrets.
-SECRET_BYTES = 8
-_HIDDEN = b"***"
+from irontree.processes import Children
 
 
-class CommandAgent:
-    """The port `CodingAgent` for a command line."""
+class CommandAgent(ProgramAgent):
+    """The port `CodingAgent` for a command line of which nothing is known."""
 
     def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
         """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
         if not spec.command:
             raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
-        self._spec = spec
-        self._children = children
-        self._environment = environment
-
-    def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
-        """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
-
-        Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
-        """
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        place = task.transcript.lstat()
-        prompt_file = task.transcript / PROMPT_FILE
-        prompt_file.write_text(task.prompt, encoding="utf-8")
-        with (task.transcript / OUTPUT_FILE).open("wb") as log:
-            done = self._children.run(
-                _filled(self._spec.command, task, prompt_file),
-                cwd=task.workspace,
-                environment=self._variables(task, prompt_file),
-                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
-                stdin=task.prompt.encode(),
-                on_line=self._listener(log, progress),
-            )
-        result = self._observed(done, task)
-        text = json.dumps({"command": self._spec.command, **asdict(result)}, indent=2, ensure_ascii=False)
-        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
-            if samestat(task.transcript.lstat(), place):
-                _write_anew(task.transcript / RESULT_FILE, f"{text}\n")
-        return result
-
-    def _variables(self, task: AgentTask, prompt_file: Path) -> dict[str, str]:
-        return {
-            **scrubbed_environment(self._environment, self._spec.environment),
-            **task.variables,
-            "IRONTREE_PROMPT_FILE": str(prompt_file),
-            "IRONTREE_SUMMARY_FILE": str(task.transcript / SUMMARY_FILE),
-            "IRONTREE_WORKSPACE": str(task.workspace),
-            "IRONTREE_TASK_KEY": task.task_key,
-            "IRONTREE_ISSUE": str(task.issue_number),
-            "IRONTREE_ATTEMPT": str(task.attempt),
-        }
-
-    def _listener(self, log: BinaryIO, progress: Progress) -> Callable[[bytes], None]:
-        def hear(line: bytes) -> None:
-            clean = self._without_secrets(line)
-            log.write(clean)
-            text = clean.decode("utf-8", "replace").rstrip()
-            if text:
-                progress.note(text)
-
-        return hear
-
-    def _without_secrets(self, text: bytes) -> bytes:
-        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
-        for name in self._spec.environment:
-            value = self._environment.get(name, "").encode()
-            if len(value) >= SECRET_BYTES:
-                text = text.replace(value, _HIDDEN)
-        return text
-
-    def _observed(self, done: Completed, task: AgentTask) -> AgentResult:
-        output = self._without_secrets(done.output.encode()).decode()
-        summary = self._without_secrets(_last_words(task.transcript / SUMMARY_FILE)).decode("utf-8", "replace")
-        return AgentResult(
-            ended=done.ended,
-            exit_code=done.exit_code,
-            seconds=round(done.seconds, 3),
-            output_tail="\n".join(output.splitlines()[-TAIL_LINES:]),
-            summary=summary.strip()[:SUMMARY_CHARACTERS] or None,
-        )
+        super().__init__(spec, children, environment, Way(spec.command, _read_nothing, str.rstrip))
 
 
-def _filled(command: tuple[str, ...], task: AgentTask, prompt_file: Path) -> list[str]:
-    """The words with our placeholders filled in; other braces are the program's own."""
-    values = {
-        "{prompt_file}": str(prompt_file),
-        "{task_key}": task.task_key,
-        "{issue}": str(task.issue_number),
-        "{attempt}": str(task.attempt),
-    }
-    words = list(command)
-    for placeholder, value in values.items():
-        words = [word.replace(placeholder, value) for word in words]
-    return words
-
-
-def _last_words(path: Path) -> bytes:
-    """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
-    with suppress(OSError):
-        if path.is_file():
-            with path.open("rb") as file:
-                return file.read(SUMMARY_BYTES)
-    return b""
-
-
-def _write_anew(path: Path, text: str) -> None:
-    """Write a file of ours, never through a link that somebody left there."""
-    path.unlink(missing_ok=True)
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
+def _read_nothing(_lines: Iterable[str], _now: datetime) -> Reading:
+    """What an unknown program prints is for people."""
+    return Reading()

@@ -47,6 +47,8 @@ class OpenQuestion:
     loop_id: str | None = None
     revision: str | None = None
     detail: str = ""
+    said: str = ""
+    """What stands in the way and what to do about it, where that was recorded."""
     damaged: bool = False
     look: str = ""
     """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
@@ -76,6 +78,7 @@ class OpenQuestion:
             "reason": self.reason,
             "question": self.what,
             "detail": self.detail,
+            "said": self.said or None,
             "look": self.look or None,
             "answers": [
                 {"choice": choice.name, "label": choice.label, "needs": list(choice.needs), "command": command}

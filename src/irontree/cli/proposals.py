@@ -14,6 +14,7 @@ from irontree.cli.agent_programs import PROGRAMS, installed
 from irontree.config import Config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import CheckCommand, default_remote
+from irontree.forges import Location
 
 CHECK: Final = "tests"
 """The name under which criteria cite the check: `(check: tests)`."""
@@ -31,6 +32,7 @@ _LEAVES: Final = (
     (re.compile(r" -e |^uv sync"), "x.egg-info/"),
 )
 LEFT_BEHIND: Final = tuple(name for _, name in _LEAVES)
+GITHUB: Final = "https://github.com"
 _TEST_EXTRAS: Final = ("test", "tests", "dev")
 
 
@@ -53,6 +55,10 @@ class Facts:
     """Where Python tests were found, if that is no package."""
     ignored: frozenset[str] = frozenset()
     """Those of LEFT_BEHIND that git ignores here."""
+    location: Location | None = None
+    """Where the remote is on the web."""
+    credential: str | None = None
+    """Where a credential for GitHub was found; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +93,7 @@ _GO: Final = _Checks(
 def settings_for(facts: Facts) -> tuple[Setting, ...]:
     """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
     agent = tuple(_agent(facts)) or (Setting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
-    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts))
+    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
@@ -167,6 +173,18 @@ def _publish(facts: Facts) -> Iterator[Setting]:
         yield Setting("publish.target_branch", branch, why)
 
 
+def _forge(facts: Facts) -> Iterator[Setting]:
+    """GitHub, if the code is there and we may speak to it; for all else the default holds: files."""
+    if facts.location is None or facts.location.url != GITHUB:
+        return
+    where = f"the remote is {facts.location.repository} on github.com"
+    if facts.credential:
+        yield Setting("forge.adapter", "github", f"{where}, and {facts.credential} has a token")
+    else:
+        why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
+        yield Setting("forge.adapter", "local", f"{where}, {why}")
+
+
 # --- checks, by kind of project -----------------------------------------------------------------------------
 
 
@@ -204,8 +222,8 @@ def _node(facts: Facts) -> _Checks:
 def _node_program(facts: Facts) -> tuple[str, str]:
     if "pnpm-lock.yaml" in facts.files:
         return "pnpm", "pnpm install --frozen-lockfile"
-    if "yarn.lock" in facts.files:
-        return "yarn", "yarn install --frozen-lockfile"
+    if "yarn.lock" in facts.files:  # yarn 2 and later, which have that file, call it otherwise and refuse the old word
+        return "yarn", f"yarn install {'--immutable' if '.yarnrc.yml' in facts.files else '--frozen-lockfile'}"
     return "npm", "npm ci" if "package-lock.json" in facts.files else "npm install --no-package-lock"
 
 

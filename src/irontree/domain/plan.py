@@ -74,15 +74,40 @@ class DetectionRow(Value):
     commands: tuple[CheckCommand, ...]
 
 
+class PermissionRule(Value):
+    """What an agent that asks for leave gets; the first rule that fits counts, and without one it is denied.
+
+    `tool` is a kind of action (`edit`, `execute`, `read`, `fetch`, ...; `*` any), `match` a glob on its title, command
+    or path.
+    """
+
+    tool: str = Field(default="*", min_length=1)
+    match: str = Field(default="*", min_length=1)
+    allow: bool
+
+
 class AgentSpec(Value):
-    """The coding agent as approved: the adapter's name and the words of its command."""
+    """The coding agent as approved: the adapter's name, and what the program is told beside the prompt.
+
+    `command` is the whole command line for the adapters `command` and `acp`; for a preset it is the program to call
+    in place of its usual name. `model` and `arguments` are a preset's alone.
+    """
 
     adapter: str = "command"
     command: tuple[str, ...] = ()
+    model: str | None = None
+    arguments: tuple[str, ...] = ()
+    permissions: tuple[PermissionRule, ...] = ()
     wall_seconds: int = Field(default=3600, gt=0)
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
     """Names of variables of ours that the agent may see (an allow-list)."""
+
+
+class ReviewerSpec(AgentSpec):
+    """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
 
 
 class PublishPolicy(Value):
@@ -91,6 +116,10 @@ class PublishPolicy(Value):
     mode: Literal["direct", "pull_request"] = "direct"
     remote: str | None = None
     target_branch: str
+
+    def on_branch(self, branch: str) -> PublishPolicy:
+        """The same for another branch, which is pushed to directly: that of a request."""
+        return self.model_copy(update={"mode": "direct", "target_branch": branch})
 
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:
@@ -121,6 +150,8 @@ class ExecutionPolicy(Value):
     checks: tuple[CheckCommand, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    reviewers: tuple[ReviewerSpec, ...] = ()
+    """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()

@@ -231,5 +231,8 @@ def _next_query(link: str) -> dict[str, Any] | None:
 
 
 def _reason(error: OSError) -> str:
-    """The innermost cause, which says most in the fewest words."""
-    return " ".join(str(error).split())[-300:]
+    """What the innermost error says, without the connection it is about: that is named already."""
+    inner: BaseException = error
+    while inner.args and isinstance(cause := getattr(inner, "reason", inner.args[0]), BaseException):
+        inner = cause
+    return " ".join(str(inner).split()).rpartition("): ")[2][-300:]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
+from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
 from irontree.domain.results import CheckResult
 from irontree.ports.basics import Cancellation, Progress
 
@@ -29,13 +31,21 @@ class AgentTask:
 class AgentResult:
     """What was observed of the program; never a verdict (product claim 1)."""
 
-    ended: Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
+    ended: Ended
     exit_code: int | None
     seconds: float
     output_tail: str
-    summary: str | None = None
-    """The agent's own last words, if it has a way to say them; a claim, not a fact."""
-    usage: Mapping[str, float] = field(default_factory=dict)
+    claim: Claim | None = None
+    """None: its program ended without a terminal record, or has none."""
+    failure: FailureClass | None = None
+    """Why it could not work, as its records say; None where they say nothing of the kind."""
+    retry_at: datetime | None = None
+    """When the service behind it may answer again (aware); set with `rate_limited` or `unreachable` at most."""
+    usage: Usage = field(default_factory=Usage)
+    session: str | None = None
+    """Its own name for the conversation, by which a person can open it."""
+    denied: tuple[str, ...] = ()
+    """What it asked leave for and was denied, in words."""
 
 
 class CodingAgent(Protocol):
@@ -64,7 +74,7 @@ class CheckRunner(Protocol):
         ...
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
-        """Versions by name: the system, git, Python, and those well-known tools of *commands* that say one."""
+        """Versions by name: the system, and those well-known tools of *commands*, or behind them, that say one."""
         ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from irontree.agents.command import CommandAgent
+from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
@@ -82,7 +83,7 @@ def test_what_it_puts_in_the_place_of_our_files_is_neither_written_through_nor_w
 def test_a_summary_has_no_secrets_either(task):
     told = 'echo "my key is $MODEL_KEY" > "$IRONTREE_SUMMARY_FILE"'
     result = shell(task, told, variables={"MODEL_KEY": "sk-123456789"}, environment=("MODEL_KEY",))
-    assert result.summary == "my key is ***"
+    assert result.claim.words == "my key is ***"
 
 
 def test_the_environment_is_scrubbed_but_for_the_names_the_plan_allows(task):
@@ -138,11 +139,13 @@ def test_the_tail_is_short_however_much_it_talks(task):
 
 
 def test_its_last_words_are_kept_if_it_leaves_some(task):
-    assert shell(task, 'echo "added the model" > "$IRONTREE_SUMMARY_FILE"').summary == "added the model"
+    assert shell(task, 'echo "added the model" > "$IRONTREE_SUMMARY_FILE"').claim == Claim(
+        None, "summary", "added the model"
+    )
 
 
 def test_without_last_words_there_is_no_summary(task):
-    assert shell(task, "true").summary is None
+    assert shell(task, "true").claim is None
 
 
 def test_a_program_that_is_missing_is_not_started_and_named(task):

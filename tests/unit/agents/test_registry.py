@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
+from irontree import agents
 from irontree.agents import open_agent
 from irontree.agents.command import CommandAgent
 from irontree.domain.plan import AgentSpec
+from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
 from tests.support.processes import children
 
@@ -19,7 +21,7 @@ def test_the_command_adapter_is_the_default():
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigRefused, match=r"'comand'; known: command") as refused:
+    with pytest.raises(ConfigRefused, match=r"'comand'; known: .*command") as refused:
         open_agent(AgentSpec(adapter="comand", command=("agent",)), children(), {})
     assert "agent.adapter" in refused.value.remedy
 
@@ -33,3 +35,7 @@ def test_a_command_without_words_is_refused():
 def test_no_adapter_is_imported_before_it_is_asked_for():
     script = "import sys, irontree.agents; sys.exit('irontree.agents.command' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_the_settings_may_name_every_adapter_that_is_here_and_no_other():
+    assert sorted(agents._ADAPTERS) == sorted(AGENT_ADAPTERS)

@@ -9,6 +9,7 @@ from irontree.cli.proposals import LEFT_BEHIND, Facts, open_points, settings_for
 from irontree.config import Agent, Config, Publish, Verify, Workspace
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import CheckCommand, default_remote
+from irontree.forges import Location
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
 
@@ -85,6 +86,11 @@ def test_of_node_scripts_only_those_that_exist_and_test_something():
     found = settings(files={"package.json": package, "yarn.lock": ""})
     assert found["verify.commands"] == [{"name": "lint", "run": "yarn run lint"}]
     assert found["workspace.setup"] == ["yarn install --frozen-lockfile"]
+
+
+def test_a_later_yarn_is_asked_for_what_it_understands():
+    files = {"package.json": '{"scripts": {"test": "t"}}', "yarn.lock": "", ".yarnrc.yml": ""}
+    assert settings(files=files)["workspace.setup"] == ["yarn install --immutable"]
 
 
 @pytest.mark.parametrize("package", ["", "[]", '{"scripts": 3}', "{"])
@@ -214,3 +220,21 @@ def test_an_agent_that_is_not_there_is_noticed():
     assert "my-agent, the program of agent.command, is not on PATH" in "\n".join(
         open_points(Facts(files={}, agent_found=False), config)
     )
+
+
+def test_github_is_proposed_where_the_code_is_there_and_a_token_is_here():
+    there = Location("https://github.com", "ada/engine")
+    assert settings(location=there, credential="GH_TOKEN")["forge.adapter"] == "github"
+    assert settings(location=there)["forge.adapter"] == "local"
+    assert "forge.adapter" not in settings(location=Location("https://git.example.org", "ada/engine"))
+    assert "forge.adapter" not in settings()
+
+
+@pytest.mark.parametrize(
+    ("credential", "said"), [("gh auth token", "gh auth token has a token"), (None, "GITHUB_TOKEN")]
+)
+def test_why_github_is_proposed_or_not_is_said(credential, said):
+    facts = Facts(files={}, location=Location("https://github.com", "ada/engine"), credential=credential)
+    (why,) = [setting.why for setting in settings_for(facts) if setting.key == "forge.adapter"]
+    assert said in why
+    assert "ada/engine" in why

@@ -8,6 +8,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
+from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
 from irontree.errors import NotEligible, RemoteUnavailable
@@ -40,7 +41,7 @@ def says(text: str, **files: str):
 
     def step(task) -> AgentResult:
         does(**files)(task)
-        return AgentResult("exited", 0, 1.0, "", summary=text)
+        return AgentResult("exited", 0, 1.0, "", claim=Claim(None, "summary", text))
 
     return step
 

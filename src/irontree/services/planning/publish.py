@@ -13,7 +13,7 @@ from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskR
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import RequirementsRefused
+from irontree.errors import ConfigRefused, RequirementsRefused
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.record import record
@@ -114,6 +114,13 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
     What it created in vain is closed, and no longer carries the key.
     """
     created = app.forge().create_issue(node.title, body, _type_labels(node))
+    if app.log.read(created.number).highest_sequence:
+        app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
+        raise ConfigRefused(
+            f"{app.forge().name} calls the new issue #{created.number}, and the log here has another of that number: "
+            "it began on another forge, or in another repository of it",
+            remedy="set forge.adapter and forge.repository in .mino/config.yml as they were",
+        )
     lowest = min((issue.number for issue in _trusted_issues(app, node)), default=created.number)
     if lowest >= created.number:
         return created
@@ -212,8 +219,13 @@ def _renewed_from(app: App, number: int) -> dict[str, str]:
     archives = app.log.archives(number)
     if not archives:
         return {}
-    _, _, revision = archives[-1].partition("-rev-")
-    return {"previous_revision": revision.partition("-")[0], "archive_path": archives[-1]}
+    return {"previous_revision": _revision_in(app, archives[-1]), "archive_path": archives[-1]}
+
+
+def _revision_in(app: App, archive: str) -> str:
+    """What the earlier stream was approved for, by its events; its folder is named after that, if none can be read."""
+    records = app.log.read_archived(archive).records
+    return records[-1].event.approved_revision if records else archive.partition("-rev-")[2].partition("-")[0]
 
 
 def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:

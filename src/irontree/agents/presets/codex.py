@@ -1,0 +1,92 @@
+"""Codex. Its exit code tells whether the protocol went well; without an end point it waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.reading import (
+    NO_RECORD,
+    Reading,
+    at,
+    failure_in,
+    number_at,
+    record_in,
+    records,
+    retry_time,
+    text_at,
+)
+from irontree.domain.attempt import Claim, Usage
+
+
+def read(lines: Iterable[str], now: datetime) -> Reading:
+    """Read `exec --json`: the last turn counts; errors of one that did not end are why it did not."""
+    session, words, error, usage, kind = None, "", "", Usage(), ""
+    for record in records(lines):
+        match text_at(record, "type"):
+            case "thread.started":
+                session = text_at(record, "thread_id") or None
+            case "item.completed" if text_at(record, "item", "type") == "agent_message":
+                words, error = text_at(record, "item", "text"), ""
+            case "turn.started":
+                error, kind = "", ""
+            case "turn.completed":
+                kind, error = "turn.completed", ""
+                usage = Usage(number_at(record, "usage", "input_tokens"), number_at(record, "usage", "output_tokens"))
+            case "turn.failed":
+                kind, error = "turn.failed", text_at(record, "error", "message")
+            case "error":
+                error = text_at(record, "message")
+            case _:
+                pass  # new kinds of records come with every version
+    failure = failure_in(error) if error else None
+    return Reading(
+        claim=Claim(kind == "turn.completed", kind, error or words) if kind else NO_RECORD,
+        failure=failure,
+        retry_at=retry_time(error, now) if failure == "rate_limited" else None,
+        usage=usage,
+        session=session,
+    )
+
+
+def tell(line: str) -> str | None:
+    """Tell what it says, which commands it runs and which files it changes."""
+    record = record_in(line)
+    if record is None:
+        return plain(line)
+    match record.get("type"):
+        case "item.started" | "item.completed":
+            return _item(at(record, "item"), begins=record["type"] == "item.started")
+        case "error":
+            return text_at(record, "message") or None
+        case _:
+            return None
+
+
+def _item(item: object, *, begins: bool) -> str | None:
+    match text_at(item, "type"):
+        case "agent_message" if not begins:
+            return text_at(item, "text") or None
+        case "command_execution" if begins:
+            return text_at(item, "command") or None
+        case "file_change" if not begins:
+            changed = (text_at(change, "path") for change in at(item, "changes") or ())
+            return f"changes {', '.join(filter(None, changed))}"
+        case _:
+            return None
+
+
+PRESET: Final = Preset(
+    name="codex",
+    program="codex",
+    command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
+    model=("--model", "{model}"),
+    read=read,
+    tell=tell,
+    variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
+    signed_in=(".codex/auth.json",),
+    last=("-",),
+    log_in="`codex login`",
+)

@@ -1,0 +1,58 @@
+"""mini-swe-agent. It takes its task as an argument, and what it prints is for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from irontree.agents.presets.litellm import ERROR, failure_named
+from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.reading import NO_RECORD, Reading, failure_in, retry_time
+from irontree.domain.attempt import Claim, Usage
+
+_STEP: Final = re.compile(r"^mini-swe-agent \(step \d+, \$(?P<cost>[\d.]+)\)")
+_SUBMITTED: Final = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+
+
+def read(lines: Iterable[str], now: datetime) -> Reading:
+    """Read its text: what stands behind `Exit:` is how it ended, if it says so at all."""
+    usage, step, ending = Usage(), list[str](), None
+    for line in lines:
+        text = line.strip()
+        if found := _STEP.match(text):
+            usage, step, ending = Usage(cost_usd=float(found["cost"])), [], None
+        elif text == "Exit:":
+            ending = list[str]()
+        elif text.startswith("Saved trajectory"):
+            break
+        elif text:
+            (step if ending is None else ending).append(text)
+    if ending is None:
+        return Reading(NO_RECORD, usage=usage)
+    return _concluded(" ".join(ending), step, usage, now)
+
+
+def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> Reading:
+    if error := ERROR.search(ending):
+        failure = failure_named(error["name"])
+        later = retry_time(ending, now) if failure == "rate_limited" else None
+        return Reading(Claim(False, error["name"], error["words"]), failure, later, usage)
+    ok = any(_SUBMITTED in line for line in step)
+    words = ending or (step[0] if step else "")
+    return Reading(Claim(ok, "submitted" if ok else "exit", words), None if ok else failure_in(ending), usage=usage)
+
+
+PRESET: Final = Preset(
+    name="mini-swe-agent",
+    program="mini",
+    first=("sh", "-c", 'prompt=$(cat); exec "$@" --task "$prompt"', "sh"),
+    command=("--yolo", "--exit-immediately"),
+    model=("--model", "{model}"),
+    read=read,
+    tell=plain,
+    variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "MSWEA_MODEL_NAME"),
+    settings={"MSWEA_CONFIGURED": "true"},
+    log_in="set the key of your model's service, such as ANTHROPIC_API_KEY",
+)

@@ -1,0 +1,52 @@
+"""What there is to know of one agent program, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from irontree.agents.reading import Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How a known program is called, and how what it prints is understood.
+
+    `command` has the placeholders of the adapter `command`; the prompt comes on stdin. Every program is given the
+    narrowest leave with which it can edit files unattended.
+    """
+
+    name: str
+    program: str
+    command: tuple[str, ...]
+    """The words behind the program."""
+    model: tuple[str, ...]
+    """What names the model; `{model}` is filled in."""
+    read: Callable[[Iterable[str], datetime], Reading]
+    """What the lines of its output say; the time is now."""
+    tell: Callable[[str], str | None]
+    """One line of its output for a person who watches; None for one that says nothing to them."""
+    variables: tuple[str, ...]
+    """Names of variables by which people give it a key or an address."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Variables that are set for it: no self-update, no telemetry."""
+    signed_in: tuple[str, ...] = ()
+    """Files below HOME of which one is there after a log-in; empty if that cannot be told."""
+    first: tuple[str, ...] = ()
+    """Words before the program, for one that cannot read its prompt from stdin."""
+    last: tuple[str, ...] = ()
+    """Words that have to stand behind all others."""
+    log_in: str = ""
+    """What a person does who has no access yet."""
+
+    def words(self, program: tuple[str, ...], model: str | None, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line; *program* replaces the usual name."""
+        chosen = tuple(word.replace("{model}", model) for word in self.model) if model else ()
+        called = program or (self.program,)
+        return (*self.first, *called, *self.command, *chosen, *arguments, *self.last)
+
+
+def plain(line: str) -> str | None:
+    """Tell the line as it is."""
+    return line.strip() or None

@@ -1,0 +1,94 @@
+"""A program as a coding agent: how it is called, watched, read and stopped, whichever program it is.
+
+What it gets, beside a scrubbed environment and the variables that the plan allows by name:
+
+=========================  ==========================================================================
+``IRONTREE_PROMPT_FILE``   the prompt as a file, outside the workspace; also ``{prompt_file}`` in the command
+``IRONTREE_SUMMARY_FILE``  where it may leave its last words
+``IRONTREE_WORKSPACE``     the workspace, its current folder
+``IRONTREE_TASK_KEY``      also ``{task_key}``
+``IRONTREE_ISSUE``         also ``{issue}``
+``IRONTREE_ATTEMPT``       also ``{attempt}``
+=========================  ==========================================================================
+
+Its exit code is noted and decides nothing: agent programs exit 0 on a refused log-in (product claim 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from irontree.agents.reading import Reading
+from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
+from irontree.clock import SystemClock
+from irontree.domain.attempt import Claim
+from irontree.domain.plan import AgentSpec
+from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
+from irontree.processes import Children, Completed, Limits
+
+SUMMARY_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one program is driven: its command line with placeholders, and what its output means.
+
+    `read` takes all lines and the time, `tell` turns one line into words for a person; `settings` are variables that
+    are set for it.
+    """
+
+    command: tuple[str, ...]
+    read: Callable[[Iterable[str], datetime], Reading]
+    tell: Callable[[str], str | None]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class ProgramAgent:
+    """The port `CodingAgent` for a program that takes the prompt on stdin or as a file, and runs to its end."""
+
+    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str], way: Way) -> None:
+        """Drive it in this way; *environment* is the caller's."""
+        self._spec = spec
+        self._children = children
+        self._surroundings = Surroundings(spec, environment, way.settings)
+        self._way = way
+
+    def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
+        """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
+
+        Files there: `prompt.md`, `output.log`, `result.json`, and `summary.txt` if the program wrote one.
+        """
+        transcript = Transcript(task)
+        with transcript.open_output() as log:
+            ear = Ear(log, progress, self._way.tell, self._surroundings)
+            done = self._children.run(
+                filled(self._way.command, task, transcript.prompt_file),
+                cwd=task.workspace,
+                environment=self._surroundings.variables(task, transcript),
+                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
+                stdin=task.prompt.encode(),
+                on_line=ear.hear,
+            )
+            reading = self._way.read(ear.lines(), SystemClock().now())
+        result = self._observed(done, transcript, reading, ear.told)
+        transcript.conclude(self._way.command, result)
+        return result
+
+    def _observed(self, done: Completed, transcript: Transcript, reading: Reading, told: Iterable[str]) -> AgentResult:
+        said = "\n".join(told) if done.ended != "not_started" else done.output
+        words = self._surroundings.without_secrets(transcript.last_words()).decode("utf-8", "replace").strip()
+        claim = reading.claim or (Claim(None, "summary", words) if words else None)
+        return AgentResult(
+            ended=done.ended,
+            exit_code=done.exit_code,
+            seconds=round(done.seconds, 3),
+            output_tail=said,
+            claim=replace(claim, words=claim.words.strip()[:SUMMARY_CHARACTERS]) if claim else None,
+            failure=reading.failure,
+            retry_at=reading.retry_at,
+            usage=reading.usage,
+            session=reading.session,
+            denied=reading.denied,
+        )
