@@ -11,6 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from irontree import __version__
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
+from irontree.forges.gitea_credentials import token_variable
 from irontree.forges.gitea_refusals import no_answer, no_api, no_issues, no_repository, no_token, refusal
 from irontree.forges.http_answers import Answer, NoAnswer, Outcome, patiently
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
@@ -18,7 +19,6 @@ from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachabl
 Query = Mapping[str, str | int]
 Body = Mapping[str, Any]
 
-TOKENS: Final = ("GITEA_TOKEN", "FORGEJO_TOKEN")
 _PAGE: Final = 50
 """The most that a server gives as shipped; what is above its own maximum it cuts without a word."""
 _READINGS: Final = 3
@@ -145,10 +145,11 @@ class GiteaClient:
         return self._open
 
     def _token(self) -> str:
-        found = (self._settings.environment.get(name, "").strip() for name in TOKENS)
-        if token := next(filter(None, found), None):
-            return token
-        raise no_token(self.web)
+        environment = self._settings.environment
+        variable = token_variable(environment)
+        if variable is None:
+            raise no_token(self.web)
+        return environment[variable].strip()
 
     def _api(self, path: str) -> str:
         return f"{self._settings.require_location().url}/api/v1/{path}"

@@ -26,7 +26,10 @@ def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
             f"the certificate of {where} is not one that is trusted here",
             remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
         )
-    return RemoteUnavailable(f"no answer from {where}: {outcome.message}", remedy="check the network; try again")
+    return RemoteUnavailable(
+        f"no answer from {where}: {outcome.message}",
+        remedy="check the network, and forge.url in .mino/config.yml; try again",
+    )
 
 
 def no_repository(where: str) -> AccessRefused:
