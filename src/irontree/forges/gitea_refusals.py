@@ -35,7 +35,7 @@ def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
 def no_repository(where: str) -> AccessRefused:
     """A repository that we may not see looks like one that is not there."""
     return AccessRefused(
-        f"{where} is not there, or the token's account may not see it",
+        f"{where} is not there, or not for this token",
         reason="not-found",
         remedy="see forge.repository and forge.url in .mino/config.yml, and the collaborators of the repository",
     )
@@ -44,7 +44,7 @@ def no_repository(where: str) -> AccessRefused:
 def no_issues(where: str) -> AccessRefused:
     """The repository is there, its issues are switched off."""
     return AccessRefused(
-        f"issues are switched off in {where}", reason="issues-disabled", remedy="switch them on in its settings"
+        f"{where} has no issues", reason="issues-disabled", remedy="enable them in its settings"
     )
 
 
@@ -71,17 +71,17 @@ def _final(answer: Answer, where: str) -> RemoteFailed:
     match answer.status:
         case HTTPStatus.UNAUTHORIZED:
             return AccessRefused(
-                f"{where} does not take our token{_said(answer)}", reason="authentication", remedy=_TOKEN_REMEDY
+                f"{where} does not accept the token{_said(answer)}", reason="authentication", remedy=_TOKEN_REMEDY
             )
         case HTTPStatus.FORBIDDEN:
             return AccessRefused(
-                f"the token's account may not do this in {where}{_said(answer)}",
+                f"{where} does not allow it{_said(answer)}",
                 reason="permission",
                 remedy=f"give the account write access and the token the scopes {SCOPES}",
             )
         case HTTPStatus.LOCKED:
             return AccessRefused(
-                f"{where} is archived", reason="archived", remedy="take it out of the archive in its settings"
+                f"{where} is archived", reason="archived", remedy="unarchive it in its settings"
             )
         case status:
             return RemoteFailed(f"{where} answers with {status}{_said(answer)}")

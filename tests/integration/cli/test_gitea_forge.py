@@ -42,7 +42,7 @@ def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_gitea, server: Git
     monkeypatch.setenv("GITEA_TOKEN", server.contents.account("mallory", "read"))
     assert "mallory may not write to palms/iron" in forge_lines(on_gitea)
     monkeypatch.setenv("GITEA_TOKEN", "revoked")
-    assert "does not take our token" in forge_lines(on_gitea)[0]
+    assert "does not accept the token" in forge_lines(on_gitea)[0]
     monkeypatch.delenv("GITEA_TOKEN")
     assert "there is no token" in forge_lines(on_gitea)[0]
 
