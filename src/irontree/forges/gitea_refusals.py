@@ -43,9 +43,7 @@ def no_repository(where: str) -> AccessRefused:
 
 def no_issues(where: str) -> AccessRefused:
     """The repository is there, its issues are switched off."""
-    return AccessRefused(
-        f"{where} has no issues", reason="issues-disabled", remedy="enable them in its settings"
-    )
+    return AccessRefused(f"{where} has no issues", reason="issues-disabled", remedy="enable them in its settings")
 
 
 def refusal(answer: Answer, where: str, now: datetime) -> RemoteFailed:
@@ -80,9 +78,7 @@ def _final(answer: Answer, where: str) -> RemoteFailed:
                 remedy=f"give the account write access and the token the scopes {SCOPES}",
             )
         case HTTPStatus.LOCKED:
-            return AccessRefused(
-                f"{where} is archived", reason="archived", remedy="unarchive it in its settings"
-            )
+            return AccessRefused(f"{where} is archived", reason="archived", remedy="unarchive it in its settings")
         case status:
             return RemoteFailed(f"{where} answers with {status}{_said(answer)}")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 WIP = ("WIP:", "[WIP]")
 """WORK_IN_PROGRESS_PREFIXES as shipped."""
+OPINIONS = {"APPROVED", "REQUEST_CHANGES"}
 ZONE = timezone(timedelta(hours=1))
 """Gitea writes times in the zone of its server."""
 
@@ -176,8 +177,12 @@ class Contents:
         issue.pull.branch_is_there = not delete_branch
 
     def review(self, number: int, author: str, state: str, body: str = "", remarks: tuple[Remark, ...] = ()) -> Review:
+        """A new opinion dismisses the earlier ones of the same person, as Gitea does it."""
         pull = self.issues[number].pull
         assert pull
+        if state in OPINIONS:
+            for earlier in pull.reviews:
+                earlier.dismissed |= earlier.author == author and earlier.state in OPINIONS
         pull.reviews.append(Review(next(self.ids), author, state, body, pull.sha, self.now(), remarks=remarks))
         return pull.reviews[-1]
 
