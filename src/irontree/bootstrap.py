@@ -188,7 +188,7 @@ def _forge(config: Config, layout: Layout, repository: GitRepository, environmen
         branches=_Branches(repository),
         location=_location(config, repository),
         environment=environment,
-        ask_program=lambda argv: _printed(argv, repository.root, environment),
+        ask_program=lambda argv: ask_program(argv, repository.root, environment),
     )
     return connect(config.forge.adapter, settings)
 
@@ -205,7 +205,7 @@ def _location(config: Config, repository: GitRepository) -> Location | None:
     )
 
 
-def _printed(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
+def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
     """What a program that only reads prints; None if it is not there, fails or takes too long."""
     try:
         done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)

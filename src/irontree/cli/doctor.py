@@ -21,6 +21,7 @@ from irontree.cli.agent_programs import PROGRAMS, require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
+from irontree.cli.forge_facts import access_line, obstacles
 from irontree.cli.parser import add_json
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
@@ -155,6 +156,7 @@ def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Exa
     yield Examined("good", "repository", f"{app.repository.root}, id {app.repository.id}")
     yield _locks(app)
     yield from _runway(app, environment)
+    yield from _forge(app)
     yield _log(app)
 
 
@@ -193,6 +195,21 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     if not found:
         where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
         yield Examined("good", "checkout", f"ready; code goes to {where}")
+
+
+def _forge(app: App) -> Iterator[Examined]:
+    """Where issues live, who we are there, and what we may do."""
+    try:
+        forge = app.forge()
+        facts = forge.about()
+    except IrontreeError as error:
+        yield _bad("forge", error)
+        return
+    if forge.name == "local":
+        yield Examined("good", "forge", "local: issues are files under .mino/forge/")
+        return
+    yield from (Examined("bad", "forge", what, remedy) for what, remedy in obstacles(facts))
+    yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
 
 
 def _log(app: App) -> Examined:

@@ -24,7 +24,7 @@ from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.github_credentials import AppKey, Credential, require_credential
 from irontree.forges.github_refusals import refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, pause_before_next
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, patiently
 
 PER_PAGE: Final = 100
 _API_VERSION: Final = "2022-11-28"
@@ -128,14 +128,13 @@ class GithubClient:
         follow: bool = False,
     ) -> Answer:
         """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
-        tries, waited = 1, 0.0
-        while True:
-            outcome = self._once(verb, path, parameters, body, headers, follow=follow)
-            pause = pause_before_next(outcome, verb, tries, waited, self._now())
-            if pause is None:
-                return self._answered(outcome)
-            self._settings.sleep(pause)
-            tries, waited = tries + 1, waited + pause
+        outcome = patiently(
+            lambda: self._once(verb, path, parameters, body, headers, follow=follow),
+            verb,
+            self._now,
+            self._settings.sleep,
+        )
+        return self._answered(outcome)
 
     def _answered(self, outcome: Outcome) -> Answer:
         if isinstance(outcome, Answer):
@@ -232,5 +231,8 @@ def _next_query(link: str) -> dict[str, Any] | None:
 
 
 def _reason(error: OSError) -> str:
-    """The innermost cause, which says most in the fewest words."""
-    return " ".join(str(error).split())[-300:]
+    """What the innermost error says, without the connection it is about: that is named already."""
+    inner: BaseException = error
+    while inner.args and isinstance(cause := getattr(inner, "reason", inner.args[0]), BaseException):
+        inner = cause
+    return " ".join(str(inner).split()).rpartition("): ")[2][-300:]

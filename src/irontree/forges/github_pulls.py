@@ -100,14 +100,15 @@ class GithubPullRequests(GithubAccount):
         self._client.write("POST", self._client.path("statuses", sha), body | ({"target_url": url} if url else {}))
 
     def about(self) -> RepositoryFacts:
-        """The repository, as this account sees it now."""
+        """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
         data = self._client.repository(fresh=True)
+        may_push = bool((data.get("permissions") or {}).get("push"))
         return RepositoryFacts(
             full_name=data["full_name"],
             url=data["html_url"],
             default_branch=data["default_branch"],
             account=self._login,
-            can_write=bool((data.get("permissions") or {}).get("push")),
+            can_write=may_push or self._login.endswith("[bot]"),
             archived=data["archived"],
             has_issues=data["has_issues"],
         )
