@@ -10,6 +10,7 @@ from prefect.blocks.core import Block
 from pydantic import Field
 
 from irontree.app import App, Origin
+from irontree.blocks.gitea_credentials import GiteaCredentials
 from irontree.blocks.github_credentials import GitHubCredentials
 from irontree.bootstrap import open_app
 from irontree.errors import ConfigRefused
@@ -23,7 +24,7 @@ class IrontreeRepository(Block):
     _block_type_slug = "irontree-repository"
 
     path: str = Field(description="Absolute path of the repository's main worktree on the machine that works on it.")
-    credentials: GitHubCredentials | None = Field(
+    credentials: GitHubCredentials | GiteaCredentials | None = Field(
         default=None, description="For its forge; without them, what the worker's environment has."
     )
 

@@ -28,6 +28,8 @@ from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
 from irontree.domain.plan import default_remote
 from irontree.errors import EnvironmentRefused
+from irontree.forges import Location
+from irontree.forges.gitea_credentials import token_variable
 from irontree.forges.github_credentials import find_credential
 from irontree.forges.location import location_of
 from irontree.ports import Label
@@ -158,11 +160,13 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         test_folder=folder,
         ignored=git.ignored(LEFT_BEHIND),
         location=location,
-        credential=_credential(git.root, environment) if location and location.url == GITHUB else None,
+        credential=_credential(git.root, environment, location) if location else None,
     )
 
 
-def _credential(root: Path, environment: Mapping[str, str]) -> str | None:
+def _credential(root: Path, environment: Mapping[str, str], location: Location) -> str | None:
+    if location.url != GITHUB:
+        return token_variable(environment)
     found = find_credential(environment, lambda argv: ask_program(argv, root, environment), GITHUB)
     return found.source if found else None
 

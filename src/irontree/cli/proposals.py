@@ -58,7 +58,7 @@ class Facts:
     location: Location | None = None
     """Where the remote is on the web."""
     credential: str | None = None
-    """Where a credential for GitHub was found; None without any."""
+    """Where a credential for it was found; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,11 @@ def _publish(facts: Facts) -> Iterator[Setting]:
 
 
 def _forge(facts: Facts) -> Iterator[Setting]:
-    """GitHub, if the code is there and we may speak to it; for all else the default holds: files."""
-    if facts.location is None or facts.location.url != GITHUB:
+    """The forge that the code is on, if we may speak to it; for all else the default holds: files."""
+    if facts.location is None:
+        return
+    if facts.location.url != GITHUB:
+        yield from _gitea(facts, facts.location)
         return
     where = f"the remote is {facts.location.repository} on github.com"
     if facts.credential:
@@ -183,6 +186,13 @@ def _forge(facts: Facts) -> Iterator[Setting]:
     else:
         why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
         yield Setting("forge.adapter", "local", f"{where}, {why}")
+
+
+def _gitea(facts: Facts, location: Location) -> Iterator[Setting]:
+    """Whose server it is does not show in an address: that somebody set a token for Gitea says it."""
+    if facts.credential:
+        why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
+        yield Setting("forge.adapter", "gitea", why)
 
 
 # --- checks, by kind of project -----------------------------------------------------------------------------

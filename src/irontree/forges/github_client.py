@@ -24,7 +24,7 @@ from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.github_credentials import AppKey, Credential, require_credential
 from irontree.forges.github_refusals import refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, pause_before_next
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, patiently
 
 PER_PAGE: Final = 100
 _API_VERSION: Final = "2022-11-28"
@@ -133,14 +133,13 @@ class GithubClient:
         follow: bool = False,
     ) -> Answer:
         """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
-        tries, waited = 1, 0.0
-        while True:
-            outcome = self._once(verb, path, parameters, body, headers, follow=follow)
-            pause = pause_before_next(outcome, verb, tries, waited, self._now())
-            if pause is None:
-                return self._answered(outcome)
-            self._settings.sleep(pause)
-            tries, waited = tries + 1, waited + pause
+        outcome = patiently(
+            lambda: self._once(verb, path, parameters, body, headers, follow=follow),
+            verb,
+            self._now,
+            self._settings.sleep,
+        )
+        return self._answered(outcome)
 
     def _answered(self, outcome: Outcome) -> Answer:
         if isinstance(outcome, Answer):

@@ -230,6 +230,15 @@ def test_github_is_proposed_where_the_code_is_there_and_a_token_is_here():
     assert "forge.adapter" not in settings()
 
 
+def test_gitea_is_proposed_for_any_other_server_that_a_token_is_here_for():
+    """Whose server it is does not show in an address."""
+    there = Location("https://git.example.org/forge", "ada/engine")
+    assert settings(location=there, credential="FORGEJO_TOKEN")["forge.adapter"] == "gitea"
+    facts = Facts(files={}, location=there, credential="FORGEJO_TOKEN")
+    (why,) = [setting.why for setting in settings_for(facts) if setting.key == "forge.adapter"]
+    assert why == "the remote is ada/engine at https://git.example.org/forge, and FORGEJO_TOKEN is set"
+
+
 @pytest.mark.parametrize(
     ("credential", "said"), [("gh auth token", "gh auth token has a token"), (None, "GITHUB_TOKEN")]
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from irontree.blocks import GitHubCredentials, IrontreeRepository
+from irontree.blocks import GiteaCredentials, GitHubCredentials, IrontreeRepository
+from irontree.forges.gitea_credentials import token_variable
 from irontree.forges.github_credentials import AppKey, Token, find_credential
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
@@ -26,8 +27,17 @@ def test_an_app_of_a_block_is_an_app():
     assert found_with(block, GITHUB_TOKEN="other") == AppKey("7", 42, KEY)
 
 
-def test_no_text_shows_a_secret():
-    repository = IrontreeRepository(path="/srv/engine", credentials=GitHubCredentials(token="very-secret"))
+def test_a_token_for_gitea_is_found_under_the_name_that_the_forge_looks_for():
+    variables = GiteaCredentials(token="of-the-block").variables()
+    variable = token_variable({"FORGEJO_TOKEN": "other", **variables})
+    assert variable
+    assert variables[variable] == "of-the-block"
+
+
+@pytest.mark.parametrize("kind", [GitHubCredentials, GiteaCredentials])
+def test_no_text_shows_a_secret(kind):
+    repository = IrontreeRepository(path="/srv/engine", credentials=kind(token="very-secret"))
+    assert type(repository.credentials) is kind
     assert "very-secret" not in f"{repository!r} {repository.model_dump_json()}"
 
 
