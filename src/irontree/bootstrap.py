@@ -94,7 +94,7 @@ def open_app(
         clock=clock,
         renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
-        preferences=lambda: _preferences(config()),
+        preferences=lambda: _preferences(config(), repository),
         origin=origin,
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),
@@ -234,8 +234,10 @@ class _Branches:
         return Merge(*found) if found else None
 
 
-def _preferences(config: Config) -> Preferences:
+def _preferences(config: Config, repository: GitRepository) -> Preferences:
+    location = _location(config, repository)
     return Preferences(
+        tracker=f"{location.url}/{location.repository}" if location else "",
         close_on_done=config.issue.close_on_done,
         composite_threshold=config.issue.composite_threshold,
         reply=config.comment.reply,

@@ -393,6 +393,8 @@ class ApprovalView:
     budget: int
     loop_mode: bool
     answer: str
+    tracker: str = ""
+    """The address of the repository whose issues, comments and labels are written; empty for files."""
     estimate: str = ""
     trivial: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
