@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal
+import shlex
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -86,6 +88,18 @@ class PermissionRule(Value):
     allow: bool
 
 
+KNOWN_AGENTS: Final[Mapping[str, str]] = {
+    "claude": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "copilot": "copilot",
+    "aider": "aider",
+    "mini-swe-agent": "mini",
+}
+"""Agents whose command line and output are known, and their programs; in the order in which `init` prefers them."""
+
+
 class AgentSpec(Value):
     """The coding agent as approved: the adapter's name, and what the program is told beside the prompt.
 
@@ -102,6 +116,20 @@ class AgentSpec(Value):
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
     """Names of variables of ours that the agent may see (an allow-list)."""
+
+    @property
+    def program(self) -> str | None:
+        """The program that is started, by name or path; None if none is configured."""
+        return self.command[0] if self.command else KNOWN_AGENTS.get(self.adapter)
+
+    @property
+    def line(self) -> str:
+        """What is approved of it in one line: the command, or the known agent with all that was chosen for it."""
+        if self.adapter not in KNOWN_AGENTS:
+            return shlex.join(self.command) or self.adapter
+        chosen = ("--model", self.model) if self.model else ()
+        words = shlex.join((*(self.command or (self.program or "",)), *chosen, *self.arguments))
+        return self.adapter if words == self.adapter else f"{self.adapter}: {words}"
 
 
 class PublishPolicy(Value):
