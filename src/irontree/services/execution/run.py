@@ -271,6 +271,7 @@ def _observed(result: AgentResult | None) -> dict[str, object]:
     if result is None:
         return {"recovered": True}
     usage = {name: spent for name, spent in asdict(result.usage).items() if spent is not None}
-    agent = {"ended": result.ended, "exit_code": result.exit_code, **usage}
+    denied = {"denied": list(result.denied)} if result.denied else {}
+    agent = {"ended": result.ended, "exit_code": result.exit_code, **usage, **denied}
     words = result.claim.words if result.claim else ""
     return {"seconds": round(result.seconds, 3), "agent": agent, **({"summary": words} if words else {})}
