@@ -28,6 +28,8 @@ Protocol outcomes (blocked, retryable, pending) are values and events, never exc
 
 from __future__ import annotations
 
+from datetime import datetime
+
 
 class IrontreeError(Exception):
     """Base class: *message* says what happened and where, *remedy* what to do next."""
@@ -109,7 +111,11 @@ class RemoteFailed(IrontreeError):
 
 
 class RemoteUnavailable(RemoteFailed):
-    """The remote may answer later (outage, rate limit, time-out)."""
+    """The remote may answer later (outage, rate limit, time-out); not before *not_before*, where it said when."""
+
+    def __init__(self, message: str, *, remedy: str | None = None, not_before: datetime | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.not_before = not_before
 
 
 class PublicationRefused(RemoteFailed):

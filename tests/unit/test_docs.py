@@ -231,7 +231,7 @@ def meta_keys(path: Path) -> Iterator[str]:
                 | ast.AnnAssign(target=ast.Name(id="meta"), value=value)
             ):
                 yield from dict_keys(value)
-            case ast.FunctionDef(name="meta" | "_observed" | "_renewed_from" | "_note"):
+            case ast.FunctionDef(name="meta" | "_observed" | "_beside" | "_renewed_from" | "_note"):
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Return) and inner.value:
                         yield from dict_keys(inner.value)
@@ -308,7 +308,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Call(func=ast.Name(id="ExternalEvent"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check
-        case ast.Call(func=ast.Name(id="_Refusal"), args=[_, ast.Constant(value=str(check)), *_]):
+        case ast.Call(func=ast.Name(id="_Refusal" | "Outcome"), args=[_, ast.Constant(value=str(check)), *_]):
             yield check
         case ast.keyword(arg="reason", value=ast.Constant(value=str(check))) if re.fullmatch(
             r"[a-z]+(-[a-z]+)+", check

@@ -185,8 +185,8 @@ def test_errors_in_words_have_their_class(words, failure):
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_a_command_line_has_program_model_and_what_the_user_adds(preset):
-    words = preset.words(("/opt/agent",), "big-one", ("--effort", "high"))
-    assert "/opt/agent" in words
+    words = preset.words(("/usr/local/bin/agent",), "big-one", ("--effort", "high"))
+    assert "/usr/local/bin/agent" in words
     assert preset.program not in words[len(preset.first) :]
     assert "big-one" in words
     assert words[-len(preset.last) - 2 :][:2] == ("--effort", "high")

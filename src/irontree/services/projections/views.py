@@ -55,6 +55,8 @@ class FailureView:
     output: str
     note: str = ""
     """What the person wrote who sent the work back (ruling R14)."""
+    said: str = ""
+    """The last words of an agent that says itself that it did not do it."""
 
 
 # --- issues/body.md -----------------------------------------------------------------------------------------
@@ -177,6 +179,10 @@ class ReportView:
     results: tuple[CheckResult, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     findings: tuple[str, ...] = ()
+    claimed: str = ""
+    """What the agent says of its attempt; empty where nobody asked one, or it says nothing."""
+    observed: str = ""
+    """What was seen of the same attempt."""
     warnings: tuple[str, ...] = ()
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
