@@ -158,7 +158,8 @@ class Agent(Section):
     arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
     permissions: tuple[PermissionRule, ...] = Field(
         default=(),
-        description="`{tool, match, allow}` for agents that ask for leave; the first that fits counts, else no.",
+        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
+        "Without one, they may read and change files of their workspace, and nothing else.",
     )
     wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
     stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask
 from tests.support.processes import NEVER, Heard, children
 
+ACP_AGENT = Path(__file__).parents[1] / "support" / "acp_agent.py"
 WRITE = "from pathlib import Path; Path('made.txt').write_text('made'); print('made it', flush=True)"
 
 
@@ -39,6 +41,32 @@ class CommandKit:
 
     def idle(self, environment):
         return self._agent("", environment)
+
+
+class AcpKit:
+    """The adapter `acp`, with an agent that speaks the protocol."""
+
+    def _agent(self, environment, *ways: str, **limits: int):
+        command = (sys.executable, str(ACP_AGENT), *ways)
+        return open_agent(AgentSpec(adapter="acp", command=command, **limits), children(), environment)
+
+    def writing(self, environment):
+        return self._agent(environment, "writes=made.txt=made", "says=made it")
+
+    def idle(self, environment):
+        return self._agent(environment)
+
+    def failing(self, environment):
+        return self._agent(environment, "writes=made.txt=made", "says=made it\n", "dies=3")
+
+    def endless(self, environment):
+        return self._agent(environment, "writes=made.txt=made", "says=made it\n", "hangs", wall_seconds=4)
+
+    def silent(self, environment):
+        return self._agent(environment, "writes=made.txt=made", "says=made it\n", "hangs", stall_seconds=4)
+
+    def missing(self, environment):
+        return open_agent(AgentSpec(adapter="acp", command=("there-is-no-such-agent",)), children(), environment)
 
 
 class ScriptedKit:
@@ -70,7 +98,7 @@ class ScriptedKit:
         return ScriptedAgent(step)
 
 
-@pytest.fixture(params=[CommandKit, ScriptedKit], ids=["command", "scripted"])
+@pytest.fixture(params=[AcpKit, CommandKit, ScriptedKit], ids=["acp", "command", "scripted"])
 def kit(request):
     return request.param()
 

@@ -159,7 +159,7 @@ def test_every_command_line_of_ours_can_be_typed(page: Path):
     for line in "\n".join(blocks).splitlines():
         words = shlex.split(line.removeprefix("$ ").partition(" | ")[0].partition(" > ")[0], comments=True)
         if words[:1] == ["irontree"] and "…" not in line:
-            verb_parser(words[1]).parse_intermixed_args(words[2:])
+            verb_parser(words[1]).parse(words[2:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

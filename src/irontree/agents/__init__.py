@@ -13,6 +13,7 @@ from irontree.processes import Children
 # Imported when asked for: a command that runs no agent does not pay for any.
 _KNOWN = "irontree.agents.known:KnownAgent"
 _ADAPTERS = {
+    "acp": "irontree.agents.acp:AcpAgent",
     "command": "irontree.agents.command:CommandAgent",
     **dict.fromkeys(KNOWN_AGENTS, _KNOWN),
 }

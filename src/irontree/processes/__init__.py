@@ -23,6 +23,7 @@ from typing import Protocol
 
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
+from irontree.processes.conversation import Conversation
 from irontree.processes.environment import scrubbed_environment
 from irontree.processes.limits import MARK, SHELL, Ended, Limits
 from irontree.processes.output import Output
@@ -34,6 +35,7 @@ __all__ = [
     "Child",
     "Children",
     "Completed",
+    "Conversation",
     "Ended",
     "Limits",
     "Registry",
@@ -105,6 +107,7 @@ class Children:
         limits: Limits,
         stdin: bytes = b"",
         on_line: Callable[[bytes], None] | None = None,
+        conversation: Conversation | None = None,
         keep: int = KEEP_BYTES,
         leave_daemons: bool = False,
     ) -> Completed:
@@ -112,6 +115,8 @@ class Children:
 
         *on_line* gets each line of output as it comes; *keep* is in bytes. With *leave_daemons*, what a program
         that ended by itself left running is left alone (git's credential cache). A missing program is `not_started`.
+        A *conversation* has stdout and stdin for itself: the output is what comes on stderr then, and only what is
+        said on stdout counts against the limit of silence.
         """
         from irontree.processes import running  # noqa: PLC0415  (see there)
         from irontree.processes.family import identify  # noqa: PLC0415
@@ -120,12 +125,12 @@ class Children:
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
         mark = uuid.uuid4().hex
-        process = running.start(argv, cwd, {**environment, MARK: mark})
+        process = running.start(argv, cwd, {**environment, MARK: mark}, apart=conversation is not None)
         child = identify(process.pid, mark, argv)
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)
-            ended, seconds = running.Running(process, child, output, self._grace).until_end(
+            ended, seconds = running.Running(process, child, output, self._grace, conversation).until_end(
                 stdin, limits, leave_daemons=leave_daemons
             )
         finally:

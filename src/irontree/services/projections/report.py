@@ -14,6 +14,7 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
 from irontree.ports import Stream
+from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
 
@@ -81,7 +82,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             environment=report.versions,
             results=report.results,
             coverage=coverage(node, plan.policy),
-            findings=(*_said(record), *check_defining(app, state)),
+            findings=(*_said(record), *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),

@@ -280,6 +280,14 @@ class PromptView:
 
 
 @dataclass(frozen=True, slots=True)
+class DeniedView:
+    """What an agent asked leave for in vain, in words, and the entries of `agent.permissions` that would allow it."""
+
+    words: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FormView:
     """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
 
@@ -299,6 +307,7 @@ class FormView:
     files_changed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
+    denied: DeniedView | None = None
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()

@@ -1,0 +1,152 @@
+"""What is kept of one attempt, and what its program is told: shared by the adapters that start programs."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from os import stat_result
+from os.path import samestat
+from pathlib import Path
+from typing import BinaryIO
+
+from irontree.domain.plan import AgentSpec
+from irontree.ports import AgentResult, AgentTask, Progress
+from irontree.processes import scrubbed_environment
+
+PROMPT_FILE = "prompt.md"
+OUTPUT_FILE = "output.log"
+SUMMARY_FILE = "summary.txt"
+RESULT_FILE = "result.json"
+# Shorter values are as likely words as secrets.
+SECRET_BYTES = 8
+TAIL_LINES = 20
+SUMMARY_BYTES = 64 * 1024
+_HIDDEN = b"***"
+
+
+class Transcript:
+    """The folder of one attempt: `prompt.md`, `output.log`, `result.json`, and what the program leaves there."""
+
+    def __init__(self, task: AgentTask) -> None:
+        """Lay it out, with the prompt in it."""
+        self._folder = task.transcript
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._place: stat_result = self._folder.lstat()
+        self.prompt_file.write_text(task.prompt, encoding="utf-8")
+
+    @property
+    def prompt_file(self) -> Path:
+        """Where the prompt is."""
+        return self._folder / PROMPT_FILE
+
+    @property
+    def summary_file(self) -> Path:
+        """Where the program may leave its last words."""
+        return self._folder / SUMMARY_FILE
+
+    def open_output(self) -> BinaryIO:
+        """The file for what it says, to be written and read."""
+        return (self._folder / OUTPUT_FILE).open("w+b")
+
+    def last_words(self) -> bytes:
+        """What the program left as its summary: the beginning of a plain file, nothing of a pipe or a device."""
+        with suppress(OSError):
+            if self.summary_file.is_file():
+                with self.summary_file.open("rb") as file:
+                    return file.read(SUMMARY_BYTES)
+        return b""
+
+    def conclude(self, command: Sequence[str], result: AgentResult) -> None:
+        """Keep the result, never through a link that the program left there."""
+        kept = json.dumps({"command": command, **asdict(result)}, indent=2, ensure_ascii=False, default=str)
+        with suppress(OSError):  # the program could reach the folder, and may have put anything in its place
+            if samestat(self._folder.lstat(), self._place):
+                _write_anew(self._folder / RESULT_FILE, f"{kept}\n")
+
+
+class Surroundings:
+    """What the program of one agent gets of the caller's environment, and which values of it are secrets."""
+
+    def __init__(
+        self, spec: AgentSpec, environment: Mapping[str, str], settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Take the caller's *environment*, and as *settings* what is always set for this program."""
+        self._allowed = spec.environment
+        self._environment = environment
+        self._settings = settings or {}
+
+    def variables(self, task: AgentTask, transcript: Transcript) -> dict[str, str]:
+        """Its environment: scrubbed, with the names that the plan allows, and what it works on."""
+        return {
+            **scrubbed_environment(self._environment, self._allowed),
+            **self._settings,
+            **task.variables,
+            "IRONTREE_PROMPT_FILE": str(transcript.prompt_file),
+            "IRONTREE_SUMMARY_FILE": str(transcript.summary_file),
+            "IRONTREE_WORKSPACE": str(task.workspace),
+            "IRONTREE_TASK_KEY": task.task_key,
+            "IRONTREE_ISSUE": str(task.issue_number),
+            "IRONTREE_ATTEMPT": str(task.attempt),
+        }
+
+    def without_secrets(self, text: bytes) -> bytes:
+        """Hide the values of the variables that were let through by name: mostly keys of model providers."""
+        for name in self._allowed:
+            value = self._environment.get(name, "").encode()
+            if len(value) >= SECRET_BYTES:
+                text = text.replace(value, _HIDDEN)
+        return text
+
+
+class Ear:
+    """Takes each line of output: into the log, to who watches, and the newest for the end.
+
+    *tell* turns one line into words for a person, or None.
+    """
+
+    def __init__(
+        self, log: BinaryIO, progress: Progress, tell: Callable[[str], str | None], surroundings: Surroundings
+    ) -> None:
+        self._log = log
+        self._progress = progress
+        self._tell = tell
+        self._surroundings = surroundings
+        self.told: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def hear(self, line: bytes) -> None:
+        """Take one line."""
+        clean = self._surroundings.without_secrets(line)
+        self._log.write(clean)
+        words = self._tell(clean.decode("utf-8", "replace").rstrip())
+        for told in (words or "").splitlines():
+            self.told.append(told)
+            self._progress.note(told)
+
+    def lines(self) -> Iterable[str]:
+        """All lines again, through our own handle: what the program did to the file's name does not matter."""
+        self._log.seek(0)
+        return (line.decode("utf-8", "replace") for line in self._log)
+
+
+def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[str]:
+    """The words with our placeholders filled in; other braces are the program's own."""
+    values = {
+        "{prompt_file}": str(prompt_file),
+        "{task_key}": task.task_key,
+        "{issue}": str(task.issue_number),
+        "{attempt}": str(task.attempt),
+    }
+    words = list(command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    return words
+
+
+def _write_anew(path: Path, text: str) -> None:
+    """Write a file of ours, never through a link that somebody left there."""
+    path.unlink(missing_ok=True)
+    with path.open("x", encoding="utf-8", errors="replace") as file:
+        file.write(text)

@@ -1,0 +1,140 @@
+"""Agents that speak the Agent Client Protocol: a real one, in a process of its own, made with the protocol's SDK."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from irontree.agents import open_agent
+from irontree.domain.attempt import Claim
+from irontree.domain.plan import AgentSpec, PermissionRule
+from irontree.ports import AgentTask
+from tests.support.processes import NEVER, Heard, children
+
+PROGRAM = Path(__file__).parents[2] / "support" / "acp_agent.py"
+MAY_TEST = PermissionRule(tool="execute", match="npm test*", allow=True)
+
+
+@pytest.fixture
+def task(tmp_path) -> AgentTask:
+    (tmp_path / "workspace").mkdir()
+    return AgentTask(7, "core-model", 2, "make it", tmp_path / "workspace", tmp_path / "reports" / "attempt-0002")
+
+
+def attempt(task, *ways, cancel=NEVER, heard=None, variables=None, **spec):
+    command = (sys.executable, str(PROGRAM), *ways)
+    agent = open_agent(
+        AgentSpec(adapter="acp", command=command, **spec), children(), {**os.environ, **(variables or {})}
+    )
+    return agent.attempt(task, cancel=cancel, progress=heard or Heard())
+
+
+def test_it_works_with_its_own_hands_and_says_how_it_went(task):
+    heard = Heard()
+    result = attempt(task, "says=I look around.\n", "writes=made.txt", "says=Made it.", "costs=0.5", heard=heard)
+    assert (task.workspace / "made.txt").read_text() == "make it"
+    assert (result.ended, result.exit_code, result.failure) == ("exited", 0, None)
+    assert result.claim == Claim(True, "end_turn", "Made it.")
+    assert (result.usage.input_tokens, result.usage.output_tokens, result.usage.cost_usd) == (20, 10, 0.5)
+    assert result.session == "session-1"
+    assert heard.lines == ["agent: Trial agent 1.2", "I look around.", "edit: Write made.txt", "Made it."]
+
+
+def test_leave_is_given_by_the_rules_and_what_is_denied_is_recorded(task):
+    ways = ("asks-to-edit=app.py", "asks-to-edit=../escaped.py", "asks-to-run=npm test", "asks-to-run=rm -rf build")
+    result = attempt(task, *ways, permissions=(MAY_TEST,))
+    assert (task.workspace / "app.py").read_text() == "edited with leave"
+    assert not (task.workspace.parent / "escaped.py").exists()
+    assert "ran npm test" in result.output_tail
+    assert "Run rm -rf build: reject_once" in result.output_tail
+    assert result.denied == (
+        f"outside the workspace: edit {task.workspace.parent / 'escaped.py'}",
+        "no rule allows: execute rm -rf build",
+    )
+
+
+@pytest.mark.parametrize("way", ["asks-for-a-file=app.py", "asks-the-unknown=nobody/knows"])
+def test_what_is_not_offered_is_refused_at_once(task, way):
+    result = attempt(task, way)
+    assert result.claim.ok
+    assert "was refused: -32601" in result.output_tail
+
+
+@pytest.mark.parametrize(
+    ("ways", "kind", "failure"),
+    [
+        (("ends=refusal",), "refusal", "refused"),
+        (("ends=max_tokens",), "max_tokens", "limit_reached"),
+        (("ends=max_turn_requests",), "max_turn_requests", "limit_reached"),
+        (("is-logged-out",), "error -32000", "not_authenticated"),
+        (("fails=401",), "error 401", "not_authenticated"),
+        (("fails=429",), "error 429", "rate_limited"),
+        (("fails=500",), "error 500", "unreachable"),
+        (("speaks-version-2",), "error", None),
+        (("says=Retrying...\nError: no access (HTTP 401)",), "end_turn", "not_authenticated"),
+        (("dies=0",), "no answer", None),
+    ],
+)
+def test_an_end_that_is_none_of_work_is_no_success_and_says_why(task, ways, kind, failure):
+    result = attempt(task, *ways)
+    assert (result.ended, result.claim.ok, result.claim.kind, result.failure) == ("exited", False, kind, failure)
+
+
+def test_an_error_that_it_tells_of_after_work_is_its_own_affair(task):
+    assert attempt(task, "writes=made.txt", "says=Error: 401 was in the log, and is mended").claim.ok
+
+
+def test_one_that_is_not_logged_in_says_by_what_it_can_be(task):
+    assert "logged in by: API key" in attempt(task, "is-logged-out").claim.words
+
+
+def test_nonsense_on_stdout_and_noise_on_stderr_disturb_nothing(task):
+    result = attempt(
+        task, "prints=welcome!", 'prints={"jsonrpc": 7}', "prints=[[[", "complains=a warning", "says=Done."
+    )
+    assert result.claim == Claim(True, "end_turn", "Done.")
+    assert {"welcome!", "a warning"} <= set((task.transcript / "output.log").read_text().splitlines())
+
+
+def test_one_that_is_stopped_is_asked_to_cancel_first(task):
+    bell = threading.Event()
+    result = attempt(
+        task, "writes=made.txt", "says=ready\n", "hangs-until-cancelled", cancel=bell, heard=Heard(bell, "ready")
+    )
+    assert (result.ended, result.claim.kind) == ("cancelled", "cancelled")
+    assert (task.workspace / "made.txt").exists()
+
+
+@pytest.mark.parametrize("end", ["hangs", "stays"])
+def test_one_that_ignores_everything_is_killed_with_all_it_started(task, witness, end):
+    ways = ("ignores-signals", f"starts-a-child={witness.hold}; trap '' TERM; sleep 1000", end)
+    result = attempt(task, *ways, stall_seconds=3)
+    assert result.ended == ("stalled" if end == "hangs" else "exited")
+    assert witness.says_all_are_gone()
+
+
+def test_noise_on_stderr_is_no_sign_of_life(task):
+    assert attempt(
+        task, "starts-a-child=while :; do echo busy >&2; sleep 0.2; done", "hangs", stall_seconds=3
+    ).ended == ("stalled")
+
+
+def test_a_secret_that_it_says_is_not_kept_or_shown(task):
+    heard = Heard()
+    result = attempt(task, "says-variable=KEY", variables={"KEY": "sk-123456789"}, environment=("KEY",), heard=heard)
+    kept = "".join(path.read_text() for path in task.transcript.iterdir())
+    shown = f"{kept}{result}{heard.lines}"
+    assert "my key is ***" in shown
+    assert "sk-123456789" not in shown
+
+
+def test_the_transcript_holds_prompt_output_and_outcome(task):
+    attempt(task, "says=Done.")
+    assert {path.name for path in task.transcript.iterdir()} == {"prompt.md", "output.log", "result.json"}
+    kept = json.loads((task.transcript / "result.json").read_text())
+    assert (kept["ended"], kept["claim"]["kind"], kept["session"]) == ("exited", "end_turn", "session-1")
