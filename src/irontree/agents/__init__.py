@@ -19,6 +19,16 @@ _ADAPTERS = {
 }
 
 
+def as_called(spec: AgentSpec) -> AgentSpec:
+    """The same, with the words by which a known agent is called now: they are what a person approves (ruling R6)."""
+    if spec.adapter not in KNOWN_AGENTS:
+        return spec
+    from irontree.agents.presets import PRESETS  # noqa: PLC0415  (see above)
+
+    words = PRESETS[spec.adapter].words(spec.command, spec.model, spec.arguments)
+    return spec.model_copy(update={"called": words})
+
+
 def open_agent(spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> CodingAgent:
     """The agent that *spec* describes; *environment* is the caller's. Raises ConfigRefused for an unknown adapter."""
     if spec.adapter not in _ADAPTERS:

@@ -112,6 +112,8 @@ class AgentSpec(Value):
     model: str | None = None
     arguments: tuple[str, ...] = ()
     permissions: tuple[PermissionRule, ...] = ()
+    called: tuple[str, ...] = ()
+    """All words with which a known agent is called, as they were shown at the approval (ruling R6)."""
     wall_seconds: int = Field(default=3600, gt=0)
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
@@ -124,12 +126,8 @@ class AgentSpec(Value):
 
     @property
     def line(self) -> str:
-        """What is approved of it in one line: the command, or the known agent with all that was chosen for it."""
-        if self.adapter not in KNOWN_AGENTS:
-            return shlex.join(self.command) or self.adapter
-        chosen = ("--model", self.model) if self.model else ()
-        words = shlex.join((*(self.command or (self.program or "",)), *chosen, *self.arguments))
-        return self.adapter if words == self.adapter else f"{self.adapter}: {words}"
+        """Its whole command line, as a shell would take it."""
+        return shlex.join(self.called or self.command) or self.adapter
 
 
 class PublishPolicy(Value):
