@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TypeVar
 
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import CodingAgent
 from irontree.processes import Children
+
+Spec = TypeVar("Spec", bound=AgentSpec)
 
 # Imported when asked for: a command that runs no agent does not pay for any.
 _KNOWN = "irontree.agents.known:KnownAgent"
@@ -19,7 +22,7 @@ _ADAPTERS = {
 }
 
 
-def as_called(spec: AgentSpec) -> AgentSpec:
+def as_called(spec: Spec) -> Spec:
     """The same, with the words by which a known agent is called now: they are what a person approves (ruling R6)."""
     if spec.adapter not in KNOWN_AGENTS:
         return spec

@@ -130,12 +130,22 @@ class AgentSpec(Value):
         return shlex.join(self.called or self.command) or self.adapter
 
 
+class ReviewerSpec(AgentSpec):
+    """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
+
+
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
     mode: Literal["direct", "pull_request"] = "direct"
     remote: str | None = None
     target_branch: str
+
+    def on_branch(self, branch: str) -> PublishPolicy:
+        """The same for another branch, which is pushed to directly: that of a request."""
+        return self.model_copy(update={"mode": "direct", "target_branch": branch})
 
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:
@@ -166,6 +176,8 @@ class ExecutionPolicy(Value):
     checks: tuple[CheckCommand, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    reviewers: tuple[ReviewerSpec, ...] = ()
+    """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()

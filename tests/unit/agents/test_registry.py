@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
+from irontree import agents
 from irontree.agents import as_called, open_agent
 from irontree.agents.command import CommandAgent
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
+from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
 from tests.support.processes import children
 
@@ -48,3 +50,7 @@ def test_any_other_agent_is_called_as_the_configuration_says():
     spec = AgentSpec(command=("my-agent", "--go now"))
     assert as_called(spec) == spec
     assert spec.line == "my-agent '--go now'"
+
+
+def test_the_settings_may_name_every_adapter_that_is_here_and_no_other():
+    assert sorted(agents._ADAPTERS) == sorted(AGENT_ADAPTERS)
