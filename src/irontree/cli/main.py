@@ -53,6 +53,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "export": "pack the home of this repository for another machine or path, and give it up here",
             "import": "make this clone the home of what was exported",
         },
+        "agents": {
+            "agents": "record what a coding agent does, and replay it without a model",
+        },
         "shell": {
             "completion": "print a script that completes verbs and options",
         },
@@ -174,7 +177,7 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
     verb, *rest = given.words
     if verb not in VERBS:
         raise _unknown(verb)
-    options = verb_parser(verb).parse_intermixed_args(rest)
+    options = verb_parser(verb).parse(rest)
     folder = Path(given.folder or ".") / (options.folder or ".")
     return _load(verb).run(Context(options, console, folder))
 

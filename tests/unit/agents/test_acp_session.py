@@ -108,6 +108,13 @@ def test_words_come_in_lines_however_they_are_cut(talk):
     assert talk.shown == ["I look", "I make", "Done"]
 
 
+def test_a_remark_of_the_program_is_a_line_of_its_own(talk):
+    for piece in ("Info: Trying again...", "Error: no access"):
+        talk.says(piece)
+    talk.answers(2, stopReason="end_turn")
+    assert talk.shown == ["Info: Trying again...", "Error: no access"]
+
+
 def test_the_last_words_are_those_after_the_last_piece_of_work(talk):
     talk.says("I will look.")
     talk.updates("tool_call", toolCallId="t", title="Read app.py", kind="read")

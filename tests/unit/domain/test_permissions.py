@@ -60,8 +60,8 @@ def test_a_rule_can_forbid_what_is_allowed_without_one():
 
 
 def test_each_path_needs_leave():
-    rules = (rule("edit", "docs/*", allow=False),)
-    assert denials(rules, edit("src/app.py", "docs/app.md")) == ("a rule forbids: edit docs/app.md",)
+    rules = (rule("edit", "guide/*", allow=False),)
+    assert denials(rules, edit("src/app.py", "guide/app.md")) == ("a rule forbids: edit guide/app.md",)
 
 
 @pytest.mark.parametrize(
