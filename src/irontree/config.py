@@ -165,6 +165,11 @@ class Agent(Section):
     stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
     environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
 
+    @property
+    def program(self) -> str | None:
+        """The program that is started; None if none is configured."""
+        return AgentSpec(adapter=self.adapter, command=self.command).program
+
 
 class Workspace(Section):
     """The private workspaces in which work is done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from irontree.domain.plan import AgentSpec
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import CodingAgent
 from irontree.processes import Children
@@ -15,7 +15,7 @@ _KNOWN = "irontree.agents.known:KnownAgent"
 _ADAPTERS = {
     "acp": "irontree.agents.acp:AcpAgent",
     "command": "irontree.agents.command:CommandAgent",
-    **dict.fromkeys(("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"), _KNOWN),
+    **dict.fromkeys(KNOWN_AGENTS, _KNOWN),
 }
 
 

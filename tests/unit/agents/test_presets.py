@@ -10,6 +10,7 @@ import pytest
 
 from irontree.agents.presets import PRESETS
 from irontree.agents.reading import NO_RECORD, failure_in, retry_time
+from irontree.domain.plan import KNOWN_AGENTS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DATA = Path(__file__).parents[2] / "data" / "agents"
@@ -190,6 +191,10 @@ def test_a_command_line_has_program_model_and_what_the_user_adds(preset):
     assert preset.program not in words[len(preset.first) :]
     assert "big-one" in words
     assert words[-len(preset.last) - 2 :][:2] == ("--effort", "high")
+
+
+def test_the_agents_that_can_be_chosen_are_those_that_are_known():
+    assert list(PRESETS) == list(KNOWN_AGENTS)
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)

@@ -87,7 +87,6 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    program="gemini",
     command=("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
     model=("--model", "{model}"),
     read=read,
