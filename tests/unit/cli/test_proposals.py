@@ -209,6 +209,6 @@ def test_a_remote_that_was_added_later_is_noticed():
 
 def test_an_agent_that_is_not_there_is_noticed():
     config = Config(agent=Agent(command=("my-agent", "--go")))
-    assert "my-agent, the program of agent.command, is not on PATH" in "\n".join(
+    assert "my-agent, the program of the agent, is not on PATH" in "\n".join(
         open_points(Facts(files={}, agent_found=False), config)
     )
