@@ -1,110 +1,54 @@
 """Real programs that speak the Agent Client Protocol, against a stand-in for the model: no key, no network.
 
-They are looked for where `make test-agents` installs them, and skipped where they are not.
+`make test-agents` installs them and tries them all; otherwise one that is installed is tried in short.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from typing import Final
 
 import pytest
 
 from irontree.agents import open_agent
-from irontree.domain.plan import AgentSpec, PermissionRule
+from irontree.domain.plan import PermissionRule
 from irontree.ports import AgentResult, AgentTask
 from tests.support.model_api import CONTENT, MADE, WORDS, model_api
 from tests.support.processes import NEVER, Heard, children
+from tests.support.real_agents import program_of, spec_of
 from tests.support.repositories import git
 
-PROGRAMS = Path(__file__).parents[2] / "build" / "agents" / "node_modules" / ".bin"
-KEY = "made-up-key-123456"
-pytestmark = pytest.mark.timeout(240)
-
-
-@dataclass(frozen=True)
-class Program:
-    """How one is started, and pointed at the stand-in: its files below HOME, and its variables."""
-
-    command: tuple[str, ...]
-    settings: Callable[[Path, str], Mapping[str, str]]
-
-
-def gemini(home: Path, url: str) -> Mapping[str, str]:
-    settings = {
-        "security": {"auth": {"selectedType": "gemini-api-key"}},
-        "general": {"enableAutoUpdate": False},
-        "privacy": {"usageStatisticsEnabled": False},
-    }
-    write(home / ".gemini" / "settings.json", settings)
-    return {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": url}
-
-
-def opencode(home: Path, url: str) -> Mapping[str, str]:
-    options = {"baseURL": f"{url}/v1", "apiKey": KEY}
-    provider = {"npm": "@ai-sdk/openai-compatible", "name": "stub", "options": options, "models": {"stub": {}}}
-    asks = {"edit": "ask", "bash": "ask"}
-    write(
-        home / ".config" / "opencode" / "opencode.json",
-        {"model": "stub/stub", "permission": asks, "provider": {"stub": provider}},
-    )
-    return {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
-
-
-def copilot(_: Path, url: str) -> Mapping[str, str]:
-    return {
-        "COPILOT_OFFLINE": "true",
-        "COPILOT_PROVIDER_BASE_URL": f"{url}/v1",
-        "COPILOT_PROVIDER_API_KEY": KEY,
-        "COPILOT_MODEL": "stub",
-    }
-
-
-KNOWN = {
-    "gemini": Program(("gemini", "--acp", "--skip-trust", "-m", "gemini-2.5-flash"), gemini),
-    "opencode": Program(("opencode", "acp"), opencode),
-    "copilot": Program(("copilot", "--acp", "--no-auto-update"), copilot),
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gemini": ("gemini", "--acp", "--skip-trust", "-m", "gemini-2.5-flash"),
+    "opencode": ("opencode", "acp"),
+    "copilot": ("copilot", "--acp", "--no-auto-update"),
 }
+# OpenCode asks for leave only where it is told to.
+SETTINGS = {"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask"}', "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+ALL = os.environ.get("AGENTS") == "all"
+INSTALLED = [name for name in COMMANDS if program_of(name)]
+pytestmark = [
+    pytest.mark.timeout(150),
+    pytest.mark.skipif(not INSTALLED, reason="no agent program is installed under build/agents: make test-agents"),
+]
+in_full = pytest.mark.skipif(not ALL, reason="only with make test-agents")
 
 
-def write(path: Path, settings: Mapping[str, object]) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(settings))
-
-
-@pytest.fixture(params=KNOWN)
-def program(request) -> Program:
-    if not (PROGRAMS / request.param).exists():
-        pytest.skip(f"{request.param} is not installed: make test-agents")
-    return KNOWN[request.param]
-
-
-@pytest.fixture
-def attempt(program, tmp_path) -> Callable[..., AgentResult]:
+@pytest.fixture(params=COMMANDS if ALL else INSTALLED[:1] or ["none"])
+def attempt(request, tmp_path) -> Callable[..., AgentResult]:
     def attempt(mode, *rules: PermissionRule) -> AgentResult:
         home, workspace = tmp_path / "home", tmp_path / "workspace"
         for folder in (home, workspace):
             folder.mkdir()
         git(workspace, "init", "--quiet")
         with model_api(mode, workspace) as api:
-            variables = {
-                "HOME": str(home),
-                "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
-                **program.settings(home, api.url),
-            }
-            spec = AgentSpec(
-                adapter="acp",
-                command=program.command,
-                permissions=rules,
-                environment=tuple(variables),
-                wall_seconds=90,
-                stall_seconds=60,
-            )
+            spec, variables = spec_of(request.param, home, api.url, wall_seconds=90, stall_seconds=60)
+            told = {"adapter": "acp", "command": COMMANDS[request.param], "permissions": rules}
+            told["environment"] = (*spec.environment, *SETTINGS)
+            agent = open_agent(spec.model_copy(update=told), children(grace_seconds=5), variables | SETTINGS)
             task = AgentTask(7, "core-model", 1, f"Write {MADE}.", workspace, tmp_path / "transcript")
-            return open_agent(spec, children(grace_seconds=5), variables).attempt(task, cancel=NEVER, progress=Heard())
+            return agent.attempt(task, cancel=NEVER, progress=Heard())
 
     return attempt
 
@@ -118,6 +62,7 @@ def test_it_edits_a_file_and_ends_its_turn(attempt, tmp_path):
     assert result.denied == ()
 
 
+@in_full
 def test_what_the_rules_forbid_is_not_done_and_recorded(attempt, tmp_path):
     result = attempt("edit", PermissionRule(allow=False))
     assert not (tmp_path / "workspace" / MADE).exists()
@@ -125,6 +70,7 @@ def test_what_the_rules_forbid_is_not_done_and_recorded(attempt, tmp_path):
     assert result.denied[0].startswith("a rule forbids: edit")
 
 
+@in_full
 def test_a_refused_log_in_is_no_success_and_called_by_its_name(attempt):
     result = attempt("401")
     assert (result.claim.ok, result.failure) == (False, "not_authenticated")
