@@ -89,6 +89,12 @@ def test_the_turn_ends_with_its_stop_reason_and_what_it_took(talk):
     assert (session.usage.input_tokens, session.usage.output_tokens) == (5, 4)
 
 
+def test_tokens_in_the_extension_of_gemini_count(talk):
+    count = {"input_tokens": 5, "output_tokens": 4}
+    talk.answers(2, stopReason="end_turn", _meta={"quota": {"token_count": count}})
+    assert (talk.session.usage.input_tokens, talk.session.usage.output_tokens) == (5, 4)
+
+
 def test_a_stop_reason_that_nobody_knows_is_no_end_of_work(talk):
     talk.answers(2, stopReason="enlightenment")
     assert (talk.session.ended.stop_reason, talk.session.over) == ("", True)
