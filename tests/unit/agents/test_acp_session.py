@@ -169,7 +169,7 @@ def test_a_question_that_cannot_be_read_is_refused_at_once(talk):
 def test_leave_is_given_for_this_once_only(talk):
     path = str(talk.workspace / "app.py")
     assert talk.asks(kind="edit", locations=[{"path": path}]) == {"outcome": "selected", "optionId": "allow_once"}
-    assert talk.session.denied == []
+    assert (talk.session.denied, talk.shown) == ([], ["allowed: edit app.py"])
 
 
 def test_where_leave_can_only_be_given_for_ever_it_is_denied(talk):
