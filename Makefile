@@ -12,7 +12,7 @@ NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @googl
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents check format demo soak bench lock clean
+.PHONY: help setup test test-agents check descriptions format demo soak bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +37,10 @@ check: $(STAMP) ## formatting, lint and types, without running anything
 	$(BIN)/python tools/link_tree.py
 	$(BIN)/mypy
 
-test: check ## everything CI runs
+descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to compare with (needs npm)
+	@$(BIN)/python tools/fetch_descriptions.py
+
+test: check descriptions ## everything CI runs
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)

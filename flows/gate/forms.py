@@ -15,7 +15,10 @@ NEEDS: dict[Need, tuple[Any, Any]] = {
     "revision": (
         str,
         Field(
-            "", pattern="^([0-9a-f]{8}(-[0-9a-f]{8})?)?$", title="Revision", description="What you approve, as named."
+            "",
+            pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$",
+            title="Revision",
+            description="What you approve, as named.",
         ),
     ),
 }

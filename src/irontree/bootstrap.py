@@ -6,7 +6,7 @@ import os
 import shlex
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from irontree.agents import open_agent
+from irontree.agents import as_called, open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
 from irontree.domain.plan import ExecutionPolicy, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
-from irontree.forges import ForgeSettings, connect
+from irontree.forges import ForgeSettings, Location, Merge, connect
+from irontree.forges.location import location_of
 from irontree.ports import Cancellation, Child, Forge, Progress, Renderer
-from irontree.processes import Children
+from irontree.processes import Children, capture
 from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.deliveries import FileDeliveries
@@ -40,6 +41,9 @@ from irontree.store.upkeep import FileUpkeep
 
 if TYPE_CHECKING:
     from irontree.config import Config
+
+_QUESTION_SECONDS = 20.0
+"""A program that knows a token answers at once, or has to be asked by a person."""
 
 
 def open_app(
@@ -84,7 +88,7 @@ def open_app(
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
         children=children,
-        forge=cache(lambda: _forge(config(), layout, repository)),
+        forge=cache(lambda: _forge(config(), layout, repository, environment)),
         agent=lambda spec: open_agent(spec, children, environment),
         checks=ShellCheckRunner(children, environment),
         clock=clock,
@@ -126,7 +130,9 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
             f"{repository.root} is on no branch, so there is none to publish to",
             remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
         )
-    return config.policy(remote, branch)
+    policy = config.policy(remote, branch)
+    reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
+    return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
@@ -173,7 +179,7 @@ def _load(layout: Layout) -> Config:
     return load_config(layout.config)
 
 
-def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
+def _forge(config: Config, layout: Layout, repository: GitRepository, environment: Mapping[str, str]) -> Forge:
     settings = ForgeSettings(
         folder=layout.state / "forge",
         account=repository.user_name() or "irontree",
@@ -181,8 +187,53 @@ def _forge(config: Config, layout: Layout, repository: GitRepository) -> Forge:
         clock=SystemClock(),
         read_mapping=read_mapping,
         write_mapping=write_mapping,
+        branches=_Branches(repository),
+        location=_location(config, repository),
+        environment=environment,
+        ask_program=lambda argv: _printed(argv, repository.root, environment),
     )
     return connect(config.forge.adapter, settings)
+
+
+def _location(config: Config, repository: GitRepository) -> Location | None:
+    """Where the configuration and the remote say that the repository is on the web; files are nowhere."""
+    if config.forge.adapter == "local":
+        return None
+    remote = config.publish.remote or default_remote(repository.remotes())
+    address = repository.remote_url(remote) if remote else None
+    ca_file = config.forge.ca_file
+    return location_of(
+        address, config.forge.url, config.forge.repository, repository.root / ca_file if ca_file else None
+    )
+
+
+def _printed(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
+    """What a program that only reads prints; None if it is not there, fails or takes too long."""
+    try:
+        done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
+    except EnvironmentRefused:
+        return None
+    return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """The branches of the repository, as the local forge asks for them."""
+
+    repository: GitRepository
+
+    def default(self) -> str:
+        """The branch to publish to by default."""
+        return self.repository.default_target(default_remote(self.repository.remotes())) or ""
+
+    def tip(self, branch: str) -> str | None:
+        """The commit it points at."""
+        return self.repository.tip(branch)
+
+    def merge_of(self, sha: str, base: str) -> Merge | None:
+        """How it came in."""
+        found = self.repository.merge_of(sha, base)
+        return Merge(*found) if found else None
 
 
 def _preferences(config: Config) -> Preferences:

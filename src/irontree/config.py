@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 import shlex
 from collections.abc import Mapping
 from functools import lru_cache
@@ -33,8 +34,10 @@ from irontree.domain.plan import (
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
+    ReviewerSpec,
     WorkspacePolicy,
 )
+from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -90,6 +93,45 @@ class Section(BaseModel):
         return tuple(field.alias or name for name, field in cls.model_fields.items())
 
 
+class Agent(Section):
+    """The program that changes the code."""
+
+    adapter: AgentAdapter = Field(
+        default="command", description="What drives it: any `command`, or the name of an agent that is known here."
+    )
+    command: Words = Field(
+        default=(), description="Its command line, as one string or as a list of words; of a known agent the program."
+    )
+    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
+    arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
+    permissions: tuple[PermissionRule, ...] = Field(
+        default=(),
+        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
+        "Without one, they may read and change files of their workspace, and nothing else.",
+    )
+    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
+    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
+    environment: tuple[VariableName, ...] = Field(
+        default=(), description="Names of environment variables that it may see."
+    )
+
+    @property
+    def program(self) -> str | None:
+        """The program that is started; None if none is configured."""
+        return AgentSpec(adapter=self.adapter, command=self.command).program
+
+
+class Reviewer(Agent):
+    """An agent that looks at the change once the checks have passed, before it is published."""
+
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
+    )
+
+
+Named = CheckCommand | Reviewer
+
+
 class Verify(Section):
     """How the repository's own checks are run."""
 
@@ -102,13 +144,18 @@ class Verify(Section):
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
 
-    @field_validator("commands")
+    reviewers: tuple[Reviewer, ...] = Field(
+        default=(),
+        description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
+    )
+
+    @field_validator("commands", "reviewers")
     @classmethod
-    def _names_differ(cls, commands: tuple[CheckCommand, ...]) -> tuple[CheckCommand, ...]:
-        names = [check.name for check in commands]
+    def _names_differ(cls, named: tuple[Named, ...]) -> tuple[Named, ...]:
+        names = [each.name for each in named]
         if repeated := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two checks have the name {', '.join(sorted(repeated))}")
-        return commands
+            raise ValueError(f"two entries have the name {', '.join(sorted(repeated))}")
+        return named
 
 
 class Issue(Section):
@@ -145,39 +192,13 @@ class Comment(Section):
     reply: Mode = Field(default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one.")
 
 
-class Agent(Section):
-    """The program that changes the code."""
-
-    adapter: str = Field(
-        default="command", description="What drives it: any `command`, or the name of an agent that is known here."
-    )
-    command: Words = Field(
-        default=(), description="Its command line, as one string or as a list of words; of a known agent the program."
-    )
-    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
-    arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
-    permissions: tuple[PermissionRule, ...] = Field(
-        default=(),
-        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
-        "Without one, they may read and change files of their workspace, and nothing else.",
-    )
-    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
-    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
-    environment: tuple[str, ...] = Field(default=(), description="Names of environment variables that it may see.")
-
-    @property
-    def program(self) -> str | None:
-        """The program that is started; None if none is configured."""
-        return AgentSpec(adapter=self.adapter, command=self.command).program
-
-
 class Workspace(Section):
     """The private workspaces in which work is done."""
 
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
     )
-    copy_files: tuple[str, ...] = Field(
+    copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
     )
     pristine: Flag = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
@@ -193,19 +214,44 @@ class Publish(Section):
     mode: Literal["direct", "pull_request"] = Field(
         default="direct", description="Push to the target branch, or open a request to merge into it."
     )
-    remote: str | None = Field(
+    remote: RefName | None = Field(
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
     )
-    target_branch: str | None = Field(
+    target_branch: RefName | None = Field(
         default=None, description="Unset: the branch that is checked out at the first approval."
     )
 
 
 class Forge(Section):
-    """Where issues live."""
+    """Where issues live. Tokens are never here: they come from the environment or a block."""
 
-    adapter: str = Field(default="local", description="`local` keeps them as Markdown files under `.mino/forge/`.")
+    adapter: Literal["local", "github", "gitea"] = Field(
+        default="local",
+        description="`github`, `gitea` (Forgejo too), or `local`: Markdown files under `.mino/forge/`.",
+    )
+    repository: str | None = Field(default=None, description="`OWNER/NAME`. Unset: as the git remote says.")
+    url: str | None = Field(
+        default=None,
+        description="The forge's own address, such as `https://git.example.org`. Unset: as the git remote says.",
+    )
+    ca_file: Path | None = Field(
+        default=None, description="Certificates (PEM) to trust instead of the system's; relative to the repository."
+    )
+
+    @field_validator("repository")
+    @classmethod
+    def _owner_and_name(cls, repository: str | None) -> str | None:
+        if repository is not None and not re.fullmatch(r"[\w.-]+/[\w.-]+", repository):
+            raise ValueError("expected OWNER/NAME, such as `ada/engine`")
+        return repository
+
+    @field_validator("url")
+    @classmethod
+    def _web_address(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(r"https?://[^\s/?#@]+(?:/[^\s?#@]*)?", url):
+            raise ValueError("expected an address such as `https://git.example.org`, without a login in it")
+        return url
 
 
 class Loop(Section):
@@ -231,7 +277,7 @@ class Run(Section):
 class Prefect(Section):
     """Where flows run."""
 
-    api_url: str | None = Field(
+    api_url: ApiUrl | None = Field(
         default=None, description="Unset: `PREFECT_API_URL` of the environment, else a private server on this machine."
     )
 
@@ -256,16 +302,19 @@ class Config(Section):
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """
-        if self.publish.mode != "direct" or self.workspace.kind != "clone":
+        if self.workspace.kind != "clone":
+            raise ConfigRefused("workspace.kind: none is not there yet", remedy="leave the key out of .mino/config.yml")
+        if self.publish.mode == "pull_request" and not (self.publish.remote or remote):
             raise ConfigRefused(
-                "publish.mode: pull_request and workspace.kind: none are not there yet",
-                remedy="leave both keys out of .mino/config.yml",
+                "publish.mode: pull_request needs a git remote to push branches to",
+                remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump()),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
+            reviewers=tuple(ReviewerSpec(**reviewer.model_dump()) for reviewer in self.verify.reviewers),
             workspace=WorkspacePolicy(**self.workspace.model_dump()),
             publish=PublishPolicy(
                 mode=self.publish.mode,

@@ -17,6 +17,7 @@
     │   └── ServerUnavailable          the Prefect server cannot be reached or started
     ├── RemoteFailed                   a forge or git remote said no
     │   ├── RemoteUnavailable          it may work later: outage, rate limit, time-out
+    │   ├── AccessRefused              repeating cannot cure it: token, rights, archived, issues off, not there
     │   └── PublicationRefused         repeating cannot cure it: protected, conflict, authentication
     ├── LogDamaged                     files under .mino contradict each other
     │   ├── SequenceConflict           another writer appended first
@@ -29,6 +30,7 @@ Protocol outcomes (blocked, retryable, pending) are values and events, never exc
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 
 class IrontreeError(Exception):
@@ -116,6 +118,17 @@ class RemoteUnavailable(RemoteFailed):
     def __init__(self, message: str, *, remedy: str | None = None, not_before: datetime | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.not_before = not_before
+
+
+AccessProblem = Literal["authentication", "permission", "archived", "issues-disabled", "not-found"]
+
+
+class AccessRefused(RemoteFailed):
+    """The forge does not let us in, and will not until somebody changes what *reason* names."""
+
+    def __init__(self, message: str, *, reason: AccessProblem, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.reason = reason
 
 
 class PublicationRefused(RemoteFailed):

@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from irontree.agents import open_agent
-from irontree.agents.reading import NO_RECORD
 from irontree.domain.attempt import Seen, outcome_of
 from irontree.domain.plan import KNOWN_AGENTS
 from irontree.ports import AgentResult, AgentTask
@@ -132,7 +131,9 @@ def test_one_that_hangs_is_stopped_with_all_that_it_started(bench, name):
     with model_api("hang", bench.workspace) as api:
         result = bench.attempt(name, api.url, wall_seconds=15, stall_seconds=12)
     assert result.ended in ("stalled", "timeout")
-    assert result.claim in (NO_RECORD, None) or result.claim.ok is False
+    assert bench.then(result) == "give_back", (
+        "whatever it claims: Copilot ends with exit code 0 when it is asked to end"
+    )
     assert nobody_lives_in(bench)
 
 

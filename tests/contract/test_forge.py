@@ -1,20 +1,20 @@
-"""What every forge promises; a new adapter is one more entry of FORGES."""
+"""What every forge promises about issues, comments and labels; a new adapter is one more entry of STAGES."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from irontree.errors import ConfigRefused, RemoteFailed
-from irontree.forges import FORGES, ForgeSettings, connect
-from irontree.forges.local import LocalForge
-from irontree.forges.memory import MemoryForge, Tracker
+from irontree.forges import FORGES, Location, connect
+from irontree.forges.text import as_kept
 from irontree.ports import Forge, Label
-from irontree.store.codec import read_mapping, write_mapping
+from tests.support.forges import Stage, settings
+from tests.support.stages import STAGES
 
 MARKER = "<!-- irontree:task-key auth-login -->"
 HOSTILE = (
@@ -24,58 +24,20 @@ HOSTILE = (
     "---\ntitle: not front matter\n---\n",
     "```yaml\niron_tree:\n  version: 1\n```",
     "trailing spaces  \n\ttab, nul \x00, emoji \N{PALM TREE}, \N{LINE SEPARATOR}",
-    "x" * 100_000,
+    "windows\r\nold mac\rline ends",
 )
-
-
-class Noon:
-    """A clock that stands still."""
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class Accounts:
-    """One tracker seen from our account and from somebody else's."""
-
-    ours: Forge
-    stranger: Forge
-
-
-def settings(folder: Path, account: str) -> ForgeSettings:
-    return ForgeSettings(folder, account, Noon(), read_mapping, write_mapping)
-
-
-def local(folder: Path) -> Accounts:
-    return Accounts(*(LocalForge(settings(folder / "forge", account)) for account in ("irontree", "mallory")))
-
-
-def memory(folder: Path) -> Accounts:
-    tracker = Tracker()
-    return Accounts(*(MemoryForge(settings(folder, account), tracker) for account in ("irontree", "mallory")))
-
-
-ACCOUNTS: dict[str, Callable[[Path], Accounts]] = {"local": local, "memory": memory}
-
-
-@pytest.fixture(params=sorted(ACCOUNTS))
-def accounts(request: pytest.FixtureRequest, tmp_path: Path) -> Accounts:
-    return ACCOUNTS[request.param](tmp_path)
-
-
-@pytest.fixture
-def forge(accounts: Accounts) -> Forge:
-    return accounts.ours
+TOO_LONG = "x" * 100_000
 
 
 def test_every_registered_forge_is_under_this_contract():
-    assert FORGES.keys() == ACCOUNTS.keys()
+    assert FORGES.keys() == STAGES.keys()
 
 
-@pytest.mark.parametrize("name", sorted(ACCOUNTS))
+@pytest.mark.parametrize("name", sorted(FORGES))
 def test_a_forge_is_found_by_its_name(name: str, tmp_path: Path):
-    assert connect(name, settings(tmp_path, "irontree")).name == name
+    """Making one needs no network."""
+    located = replace(settings(tmp_path, "irontree"), location=Location("https://forge.example", "ada/engine"))
+    assert connect(name, located).name == name
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(tmp_path: Path):
@@ -88,23 +50,34 @@ def test_a_created_issue_is_open_and_reads_back(forge: Forge):
     created = forge.create_issue("Log in", "As a user\nI log in", ["stage:task", "feature", "stage:task"])
     assert forge.read_issue(created.number) == created
     assert (created.title, created.body, created.state) == ("Log in", "As a user\nI log in", "open")
-    assert created.labels == ("stage:task", "feature")
+    assert sorted(created.labels) == ["feature", "stage:task"]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_body_comes_back_to_the_letter(forge: Forge, text: str):
+def test_a_body_comes_back_to_the_letter_as_far_as_forges_keep_text(forge: Forge, text: str):
+    """NUL and lone CR become what every forge can keep (`as_kept`); nothing else is touched."""
     number = forge.create_issue("Title", text).number
     issue = forge.read_issue(number)
     assert issue is not None
-    assert issue.body == text
+    assert issue.body == as_kept(text)
+
+
+def test_a_body_that_is_too_long_is_refused_before_it_is_sent_or_comes_back(forge: Forge):
+    kept, refusal = None, ""
+    try:
+        kept = forge.create_issue("Title", TOO_LONG)
+    except RemoteFailed as refused:
+        refusal = refused.message
+    assert forge.read_issue(1) == kept
+    assert kept.body == TOO_LONG if kept else "100,000" in refusal
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_comment_comes_back_to_the_letter(forge: Forge, text: str):
+def test_a_comment_comes_back_to_the_letter_as_far_as_forges_keep_text(forge: Forge, text: str):
     number = forge.create_issue("Title", "").number
-    posted = forge.post_comment(number, text)
+    posted = forge.post_comment(number, text or "not empty")
     assert forge.comments(number) == (posted,)
-    assert posted.body == text
+    assert posted.body == as_kept(text or "not empty")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +106,7 @@ def test_an_issue_that_is_not_there_is_none(forge: Forge):
         lambda forge: forge.edit_issue(7, title="x"),
         lambda forge: forge.post_comment(7, "x"),
         lambda forge: forge.comments(7),
+        lambda forge: forge.edit_comment(7, "7-1", "x"),
         lambda forge: forge.set_labels(7, add=["x"]),
     ],
 )
@@ -178,26 +152,40 @@ def test_comments_come_oldest_first_with_ids_and_addresses_of_their_own(forge: F
     assert len({comment.id for comment in posted}) == len({comment.url for comment in posted}) == 12
 
 
+def test_a_comment_is_edited_in_its_place(forge: Forge):
+    number = forge.create_issue("Title", "").number
+    first, second = (forge.post_comment(number, text) for text in ("first", "second"))
+    edited = forge.edit_comment(number, first.id, "other\r\nwords")
+    assert (edited.id, edited.body, edited.ours, edited.url) == (first.id, "other\nwords", True, first.url)
+    assert [comment.body for comment in forge.comments(number)] == ["other\nwords", second.body]
+
+
+def test_editing_a_comment_that_is_not_there_says_so(forge: Forge):
+    number = forge.create_issue("Title", "").number
+    with pytest.raises(RemoteFailed, match="99"):
+        forge.edit_comment(number, "99", "x")
+
+
 def test_comments_belong_to_their_issue(forge: Forge):
     first, second = (forge.create_issue("Title", "").number for _ in range(2))
     forge.post_comment(first, "x")
     assert forge.comments(second) == ()
 
 
-def test_a_strangers_issue_is_not_trusted_and_our_own_is(accounts: Accounts):
-    theirs = accounts.stranger.create_issue("Title", MARKER)
-    ours = accounts.ours.create_issue("Title", MARKER)
-    assert [(issue.number, issue.trusted) for issue in accounts.ours.find_issues(MARKER)] == [
+def test_a_strangers_issue_is_not_trusted_and_our_own_is(stage: Stage):
+    theirs = stage.stranger.create_issue("Title", MARKER)
+    ours = stage.ours.create_issue("Title", MARKER)
+    assert [(issue.number, issue.trusted) for issue in stage.ours.find_issues(MARKER)] == [
         (theirs.number, False),
         (ours.number, True),
     ]
 
 
-def test_a_strangers_comment_is_not_ours(accounts: Accounts):
-    number = accounts.ours.create_issue("Title", "").number
-    accounts.stranger.post_comment(number, "x")
-    accounts.ours.post_comment(number, "y")
-    assert [(c.author, c.ours) for c in accounts.ours.comments(number)] == [("mallory", False), ("irontree", True)]
+def test_a_strangers_comment_is_not_ours(stage: Stage):
+    number = stage.ours.create_issue("Title", "").number
+    stage.stranger.post_comment(number, "x")
+    stage.ours.post_comment(number, "y")
+    assert [(c.author, c.ours) for c in stage.ours.comments(number)] == [("mallory", False), ("irontree", True)]
 
 
 def test_labels_are_set_and_taken_away_without_fuss(forge: Forge):
@@ -227,18 +215,18 @@ def test_open_issues_with_a_label_are_listed_oldest_first(forge: Forge):
     assert forge.open_issues("nobody has it") == ()
 
 
-def test_a_comment_tells_whether_its_author_may_write_here(accounts: Accounts):
+def test_a_comment_tells_whether_its_author_may_write_here(stage: Stage):
     """R20: text by people without write access never becomes a command."""
-    accounts.ours.create_issue("it", "")
-    accounts.ours.post_comment(1, "ours")
-    accounts.stranger.post_comment(1, "a stranger's")
-    assert [comment.trusted for comment in accounts.ours.comments(1)] == [True, False]
+    stage.ours.create_issue("it", "")
+    stage.ours.post_comment(1, "ours")
+    stage.stranger.post_comment(1, "a stranger's")
+    assert [comment.trusted for comment in stage.ours.comments(1)] == [True, False]
 
 
 def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
     """A forge of plain files shows neither commits nor branches."""
     for address in (forge.commit_url("0" * 40), forge.file_url("main", "README.md")):
-        assert address is None or address.startswith("https://")
+        assert address is None or re.match("https?://", address)
     assert forge.commit_url(None) is None
 
 

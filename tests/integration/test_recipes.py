@@ -96,6 +96,10 @@ NODE = {
     ".gitignore": "node_modules\n",
     ".npmrc": "audit=false\nfund=false\noffline=true\n",
 }
+BERRY = NODE | {
+    ".yarnrc.yml": "nodeLinker: node-modules\nenableTelemetry: false\n",
+    ".gitignore": "node_modules\n.yarn\n",
+}
 CARGO = {
     "Cargo.toml": '[package]\nname = "app"\nversion = "1.0.0"\nedition = "2021"\n\n'
     '[dependencies]\ntiny = { path = "tiny" }\n',
@@ -136,6 +140,8 @@ RECIPES = {
     "pnpm": Recipe(
         *("pnpm", NODE, "pnpm install --frozen-lockfile", "node_modules"), ("pnpm", "install", "--lockfile-only")
     ),
+    "yarn 1": Recipe("yarn", NODE, "yarn install --frozen-lockfile", "node_modules", ("yarn", "install")),
+    "yarn 2 and later": Recipe("yarn", BERRY, "yarn install --immutable", "node_modules", ("yarn", "install")),
     "cargo": Recipe(
         "cargo", CARGO, "cargo fetch --quiet --locked", "target", ("cargo", "generate-lockfile", "--offline")
     ),
@@ -185,6 +191,10 @@ def run_tool(folder: Path, words: tuple[str, ...]) -> None:
     assert done.exit_code == 0, done.stdout + done.stderr
 
 
+def is_yarn_1() -> bool:
+    return capture(("yarn", "--version"), cwd=Path.cwd(), environment=os.environ, seconds=60).stdout.startswith(b"1.")
+
+
 def irontree(folder: Path, *words: str) -> str:
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(out):
@@ -196,8 +206,8 @@ def irontree(folder: Path, *words: str) -> str:
 @pytest.mark.parametrize("name", RECIPES)
 def test_the_proposed_set_up_makes_a_private_workspace_in_which_the_checks_pass(name, tmp_path, tools):
     recipe, folder = RECIPES[name], tmp_path / "project"
-    if shutil.which(recipe.tool) is None:
-        pytest.skip(f"{recipe.tool} is not on this machine: its recipe was not tried")
+    if shutil.which(recipe.tool) is None or (recipe.tool == "yarn" and is_yarn_1() is not (name == "yarn 1")):
+        pytest.skip(f"{name} is not on this machine: its recipe was not tried")
     folder.mkdir()
     lay_out(folder, recipe)
     (tmp_path / "agent").write_text(AGENT)

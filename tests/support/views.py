@@ -37,6 +37,8 @@ from irontree.services.projections.views import (
     QuoteView,
     ReplyView,
     ReportView,
+    RequestView,
+    ReviewPromptView,
     StatusView,
     WaitingView,
 )
@@ -199,6 +201,14 @@ def prompt(text: str) -> PromptView:
     return PromptView(7, node(text), 2, 4, (text, "make test"), failure(text), continues=True, quotes=quotes)
 
 
+def request(text: str) -> RequestView:
+    return RequestView(7, node(text), "#3", (Coverage(Criterion(text=text or "x"), text),))
+
+
+def review_prompt(text: str) -> ReviewPromptView:
+    return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (QuoteView(text, text),))
+
+
 def comment(text: str) -> CommentView:
     return CommentView(
         number=7,
@@ -303,6 +313,8 @@ def case(template: str, text: str) -> Mapping[str, object]:
         ReportView: lambda: report(text),
         NotesView: lambda: notes(text),
         PromptView: lambda: prompt(text),
+        RequestView: lambda: request(text),
+        ReviewPromptView: lambda: review_prompt(text),
         CommentView: lambda: comment(text),
         ReplyView: lambda: reply(text),
         FormView: lambda: form(text, reason),

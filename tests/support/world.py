@@ -13,10 +13,11 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
-from irontree.forges.memory import MemoryForge, Tracker
+from irontree.forges.memory import MemoryForge
+from irontree.forges.memory_tracker import Tracker
 from irontree.ports import AgentResult, AgentTask
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
@@ -199,8 +200,10 @@ class Scene:
         self.upkeep = MemoryUpkeep()
         self.driver, self.lease = MemoryLock(self.clock), MemoryLease(self.clock)
         self.run_lock, self.children = MemoryRunLock(), Leftovers(self.journal)
-        self.tracker, self.notes, self.cancel = Tracker(), Notes(), Patience()
+        self.tracker = Tracker(branches=self.repository.remote)
+        self.notes, self.cancel = Notes(), Patience()
         self.agent = ScriptedAgent(writes_what_is_asked)
+        self.reviewers: dict[str, ScriptedAgent] = {}
         self.checks = ScriptedCheckRunner(has)
         self.renderer = JinjaRenderer()
         self.forge_seen = self.forge("us")
@@ -223,7 +226,7 @@ class Scene:
             run_lock=self.run_lock,
             children=self.children,
             forge=lambda: self.forge_seen,
-            agent=lambda _: self.agent,
+            agent=lambda spec: self.reviewers[spec.name] if isinstance(spec, ReviewerSpec) else self.agent,
             checks=self.checks,
             clock=self.clock,
             renderer=self.renderer,

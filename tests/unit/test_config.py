@@ -26,11 +26,12 @@ verify:
   commands: [make test, {name: lint, run: ruff check .}]
   seconds: 60
   detection: false
+  reviewers: [{name: critic, command: critic --deep}]
 issue: {close_on_done: manual, composite_threshold: 5}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
 agent:
-  adapter: replay
+  adapter: claude
   command: agent -p 'do it' "${HOME}"
   model: big-one
   arguments: --verbose --effort high
@@ -40,7 +41,7 @@ agent:
   environment: [API_KEY]
 workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
-forge: {adapter: memory}
+forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
 run: {max_retry_count: 0, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
@@ -102,7 +103,7 @@ def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
-        adapter="replay",
+        adapter="claude",
         command=("agent", "-p", "do it", "${HOME}"),
         model="big-one",
         arguments=("--verbose", "--effort", "high"),
@@ -128,15 +129,45 @@ def test_notes_go_to_a_folder_of_the_repository_and_nowhere_else(path):
     assert "expected a folder inside the repository" in refusal(f"report: {{docs_path: '{path}'}}")
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", ".", ".git", ".git/config"])
+def test_what_is_copied_into_a_workspace_lies_in_the_repository(path):
+    assert "`workspace.copy.0`: expected a path inside the repository" in refusal(f"workspace: {{copy: ['{path}']}}")
+
+
+@pytest.mark.parametrize("path", [".env", "config/local.yml", "assets/", ".gitmodules.local"])
+def test_any_path_of_the_repository_may_be_copied(path):
+    assert read_config(f"workspace: {{copy: [{path}]}}", NAME).workspace.copy_files == (path,)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost", "ftp://host/api", "http://", "http:///api", "http://h/a b", "http://h:99999"]
+)
+def test_an_address_that_leads_to_no_server_is_refused(url):
+    assert "line 1: `prefect.api_url`: " in refusal(f"prefect: {{api_url: '{url}'}}")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:4200/api", "https://prefect.example.org/api", "http://[::1]:4200/api"]
+)
+def test_an_address_of_a_server_is_taken(url):
+    assert read_config(f"prefect: {{api_url: '{url}'}}", NAME).prefect.api_url == url
+
+
 @pytest.mark.parametrize("path", ["handbook", "handbook/"])
 def test_a_folder_for_notes_may_be_written_with_or_without_its_slash(path):
     assert read_config(f"report: {{docs_path: {path}}}", NAME).report.docs_path == "handbook/"
 
 
-@pytest.mark.parametrize("text", ["publish: {mode: pull_request}", "workspace: {kind: none}"])
-def test_what_cannot_be_done_yet_cannot_be_approved(text):
+def test_what_cannot_be_done_yet_cannot_be_approved():
     with pytest.raises(ConfigRefused, match="not there yet"):
-        read_config(text, NAME).policy("origin", "main")
+        read_config("workspace: {kind: none}", NAME).policy("origin", "main")
+
+
+def test_proposing_needs_a_remote_to_push_to():
+    proposing = read_config("publish: {mode: pull_request}", NAME)
+    assert proposing.policy("origin", "main").publish.mode == "pull_request"
+    with pytest.raises(ConfigRefused, match="needs a git remote"):
+        proposing.policy(None, "main")
 
 
 def test_what_was_found_holds_where_the_file_says_nothing():
@@ -168,13 +199,20 @@ def test_configured_commands_replace_detection():
         ("verify:\n  commands:\n    - 5\n", "line 3: `verify.commands.0`: expected keys below it, got 5"),
         ("verify:\n  commands:\n    - nam: x\n      run: y\n", "`verify.commands.0.name` is missing"),
         ("verify:\n  commands: ['']\n", "`verify.commands.0.name`: expected"),
-        ("verify:\n  commands: [a, a]\n", "`verify.commands`: two checks have the name a"),
+        ("verify:\n  commands: [a, a]\n", "`verify.commands`: two entries have the name a"),
         ("verify: yes\n", "`verify`: expected keys below it, got 'yes'"),
         ("workspace:\n  pristine: yes\n", "`workspace.pristine`: expected true or false, got 'yes'"),
         ("publish:\n  mode: derict\n", "`publish.mode`: expected 'direct' or 'pull_request', got 'derict'"),
         ("publish:\n  target_branch: 1.0\n", "`publish.target_branch`: expected text, got 1.0"),
         ("agent:\n  command: it's\n", "`agent.command`: No closing quotation"),
         ("agent:\n  command: [a, 1]\n", "`agent.command.1`: expected text, got 1"),
+        ("agent:\n  adapter: nope\n", "line 2: `agent.adapter`: there is no agent adapter 'nope'; known: command"),
+        ("agent:\n  environment:\n  - A\n  - A=B\n", "line 4: `agent.environment.1`: expected the name of a variable"),
+        ("workspace:\n  copy: [.env, /etc/passwd]\n", "line 2: `workspace.copy.1`: expected a path inside"),
+        ("publish:\n\n  remote: '--x'\n", "line 3: `publish.remote`: git takes no such name: '--x'"),
+        ("publish:\n  target_branch: '--x'\n", "line 2: `publish.target_branch`: git takes no such name: '--x'"),
+        ("prefect:\n  api_url: localhost:4200\n", "line 2: `prefect.api_url`: expected an address such as http://"),
+        ("prefect:\n  api_url: http://h:x/api\n", "line 2: `prefect.api_url`: Port could not be cast"),
         ("a: [1\nb: 2\n", "line 2: expected ',' or ']'"),
         ("run:\n  max_retry_count: 1\nrun: {}\n", "line 3: found duplicate key"),
         ("run:\n\tmax_retry_count: 1\n", "line 2: found character '\\t'"),
@@ -272,3 +310,20 @@ def test_the_schema_names_the_keys_as_they_are_written():
 def test_a_nul_is_refused_where_it_is_written(line):
     with pytest.raises(ConfigRefused, match="NUL"):
         read_config(line, "config.yml")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("adapter: gitlost", "'local', 'github' or 'gitea'"),
+        ("repository: engine", "OWNER/NAME"),
+        ("repository: ../engine/x", "OWNER/NAME"),
+        ("url: git.example.org", "https://"),
+        ("url: https://ada:hunter2-hunter2@git.example.org", "without a login"),
+    ],
+)
+def test_a_forge_that_cannot_be_meant_is_refused_with_its_line(line, message):
+    said = refusal(f"forge:\n  {line}\n")
+    assert message in said
+    assert "line 2" in said
+    assert "hunter2" not in said

@@ -304,7 +304,9 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Assign(targets=[ast.Name(id="STALE_LOCK")], value=ast.Constant(value=str(check))):
             yield check
-        case ast.AnnAssign(target=ast.Name(id="STALE_LEASE"), value=ast.Constant(value=str(check))):
+        case ast.AnnAssign(
+            target=ast.Name(id="STALE_LEASE" | "REQUEST_CLOSED" | "BRANCH_MOVED"), value=ast.Constant(value=str(check))
+        ):
             yield check
         case ast.Call(func=ast.Name(id="ExternalEvent"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check

@@ -20,12 +20,12 @@ _KNOWN: Final = frozenset(
         *("cmake", "ctest", "ninja", "java", "mvn", "ruby", "bundle", "php", "composer", "dotnet", "swift", "docker"),
     }
 )
-_ALWAYS: Final = ("git", "python3")
 _BEHIND: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "tsc", "eslint"), ("node",)),
+    **dict.fromkeys(("make", "just", "pytest", "tox", "nox", "mypy", "pre-commit"), ("python3",)),
     "cargo": ("rustc",),
 }
-"""Whose version matters as much as that of what is called."""
+"""Whose version matters as much as that of what is called, or what it most likely calls."""
 _CALLED = re.compile(r"(?:^|&&|\|\||[;|&(\n])\s*(?:\w+=\S*\s+)*(?:(?:exec|time|env|sudo)\s+)*([\w./+-]+)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
@@ -34,10 +34,10 @@ Ask = Callable[[tuple[str, ...]], str]
 
 
 def tools_called(commands: Iterable[str]) -> tuple[str, ...]:
-    """The well-known tools that shell commands call, by name, in order; git, Python and what stands behind them too."""
+    """The well-known tools that shell commands call, by name, in order, each with what stands behind it."""
     called = (match[1].rpartition("/")[2] for command in commands for match in _CALLED.finditer(command))
     known = (name for name in called if name in _KNOWN)
-    return tuple(dict.fromkeys(tool for name in (*_ALWAYS, *known) for tool in (name, *_BEHIND.get(name, ()))))
+    return tuple(dict.fromkeys(tool for name in known for tool in (name, *_BEHIND.get(name, ()))))
 
 
 def read_versions(tools: Iterable[str], path: str | None, ask: Ask) -> dict[str, str]:

@@ -21,7 +21,7 @@ _FORM = re.compile(
 )
 VALUES: Final[dict[Need, re.Pattern[str]]] = {
     "count": re.compile(r"[1-9]|[1-4]\d|50"),
-    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8})?"),
+    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
 }
 """How what a choice needs is written."""
 _EXAMPLE: Final[dict[Need, str]] = {"count": "2", "revision": "REVISION", "note": "NOTE"}

@@ -16,7 +16,7 @@ from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.config import Config, Section, load_config
-from irontree.domain.plan import CheckCommand, Plan, PublishPolicy
+from irontree.domain.plan import Plan, PublishPolicy
 from irontree.errors import EnvironmentRefused
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
     """Models and tuples as the JSON that they stand for."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value.model_dump(mode="json") if isinstance(value, CheckCommand) else value
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 def _target(app: App) -> PublishPolicy | None:

@@ -48,7 +48,7 @@ def findings(app: App, world: World) -> Iterator[Finding]:
         where = f"issue-{number}"
         yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
-            yield Finding(where, f"{replay.state.task_key} is in no approved plan", "irontree task SPEC.md")
+            yield Finding(where, f"{replay.state.task_key} is in no approved plan", replay.state.way_to_plan)
         cursor = app.deliveries.load(number)
         for failure in cursor.failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
@@ -87,6 +87,8 @@ def _recorded(done: service.Reconciliation) -> Iterator[Finding]:
     yield from (Finding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
     yield from (Finding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
     yield from (Finding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
+    if done.unseen:
+        yield Finding("forge", *service.not_seen(done.unseen))
 
 
 def _restored(one: Restoration) -> tuple[str, str]:

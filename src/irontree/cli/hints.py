@@ -47,6 +47,8 @@ class OpenQuestion:
     loop_id: str | None = None
     revision: str | None = None
     detail: str = ""
+    said: str = ""
+    """What stands in the way and what to do about it, where that was recorded."""
     damaged: bool = False
     look: str = ""
     """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
@@ -79,6 +81,7 @@ class OpenQuestion:
             "question": self.what,
             "detail": self.detail,
             "not_before": self.not_before,
+            "said": self.said or None,
             "look": self.look or None,
             "answers": [
                 {"choice": choice.name, "label": choice.label, "needs": list(choice.needs), "command": command}

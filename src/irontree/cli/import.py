@@ -29,9 +29,10 @@ from irontree.services.consistency.audit import Finding, audit
 from irontree.services.loops.loop import open_loops
 from irontree.services.world import read_world
 from irontree.store.arrival import Arrival, plan_arrival
-from irontree.store.layout import Layout, create
+from irontree.store.layout import STATE_FOLDER, Layout, create
 from irontree.store.locks import FileLock
-from irontree.store.parcel import BUNDLE, CONFIG, Manifest, Parcel, read_parcel
+from irontree.store.parcel import BUNDLE, Manifest, Parcel, read_parcel
+from irontree.store.parcel_names import CONFIG
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,13 @@ def _open_points(arrival: Arrival, repository: GitRepository) -> Iterator[str]:
     if manifest.branch and manifest.tip and not _has(repository, manifest.branch, manifest.tip):
         yield (
             f"the old home has {manifest.branch} at {manifest.tip[:12]}, not in {manifest.branch} here: "
-            "have it pushed from there, and `git pull` here, before work goes on"
+            f"have it pushed from there, and `{_pull(repository)}` here, before work goes on"
         )
+
+
+def _pull(repository: GitRepository) -> str:
+    """Git overwrites no untracked file, not even by the same: one that is staged may come with the commits."""
+    return "git pull" if repository.committed(CONFIG) is not None else f"git add {STATE_FOLDER} && git pull"
 
 
 def _has(repository: GitRepository, branch: str, tip: str) -> bool:

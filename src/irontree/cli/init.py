@@ -54,6 +54,8 @@ class Outcome:
     has_agent: bool = True
     has_remote: bool = False
     restored: tuple[str, ...] = ()
+    config_is_back: bool = False
+    """Whether the configuration was gone, and taken from the last commit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,11 +94,12 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
     layout = Layout(git.root)
     require_settled(git)
+    config_is_back = False
     if backup is None:
         require_log(git, layout)
     else:
         require_backup(git, backup)
-        bring_config_back(git, layout)
+        config_is_back = bring_config_back(git, layout)
     is_new, before = not layout.config.exists(), load_config(layout.config)
     facts = look(git, environment, before)
     settings = settings_for(facts) if is_new else settings_missing(facts, before)
@@ -118,6 +121,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         has_agent=config.agent.program is not None,
         has_remote=bool(facts.remotes),
         restored=restored,
+        config_is_back=config_is_back,
     )
 
 
@@ -252,6 +256,9 @@ def _headline(outcome: Outcome) -> str:
     config = Layout(outcome.root).config
     if outcome.is_new:
         return f"Wrote {config}"
+    if outcome.config_is_back:
+        added = ", and added to" if outcome.settings else ""
+        return f"{config} was gone: it is back as it was last committed{added}"
     if outcome.settings:
         return f"Added to {config}; everything else in it is as it was"
     if outcome.changes or outcome.restored:

@@ -53,7 +53,8 @@ def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prep
     if options.plan:
         return show_plan(context, app, resolved, _plan_data(resolved))
     if options.what_if:
-        pairs = [(member.node, member.plan.policy) for member in resolved.members]
+        todo = (member for member in resolved.members if member.node.task_key not in resolved.skipped)
+        pairs = [(member.node, member.plan.policy) for member in todo]
         return show_plan_ahead(context, app, pairs, resolved.budget)
     refuse_unknown(prepared, {member.node.task_key: member.number for member in resolved.members})
     if options.stepwise:
@@ -84,6 +85,7 @@ def _plan_data(resolved: ResolvedPlan) -> dict[str, object]:
         "intent": resolved.intent,
         "query": resolved.query,
         "approved": resolved.approved,
+        "skipped": list(resolved.skipped),
         "budget_max_transitions": resolved.budget,
         "tasks": [_task_data(member) for member in resolved.members],
         "excluded": [

@@ -203,8 +203,8 @@ def _node(facts: Facts) -> _Checks:
 def _node_program(facts: Facts) -> tuple[str, str]:
     if "pnpm-lock.yaml" in facts.files:
         return "pnpm", "pnpm install --frozen-lockfile"
-    if "yarn.lock" in facts.files:
-        return "yarn", "yarn install --frozen-lockfile"
+    if "yarn.lock" in facts.files:  # yarn 2 and later, which have that file, call it otherwise and refuse the old word
+        return "yarn", f"yarn install {'--immutable' if '.yarnrc.yml' in facts.files else '--frozen-lockfile'}"
     return "npm", "npm ci" if "package-lock.json" in facts.files else "npm install --no-package-lock"
 
 

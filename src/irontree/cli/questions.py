@@ -55,6 +55,7 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         revision=revision,
         detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
         not_before=state.not_before,
+        said=_said(app, state),
         look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
@@ -75,6 +76,8 @@ def question_block(asked: OpenQuestion) -> Block:
 
 
 def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
+    if asked.said:
+        yield Cell(asked.said, "faint")
     if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")
@@ -91,6 +94,15 @@ def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
         reason = loop.entity.halt_reason
         if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
             yield OpenQuestion(reason=reason, loop_id=loop.id)
+
+
+def _said(app: App, state: TaskState) -> str:
+    """What was recorded of a block: the name of a check alone says little to whoever has to put it right."""
+    if state.phase is not Phase.BLOCKED or state.problem:
+        return ""
+    records = app.log.read(state.issue_number).records
+    meta = next((record.meta for record in records if record.event.sequence == state.sequence), {})
+    return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
 
 
 def _left_open(world: World, state: TaskState) -> str:

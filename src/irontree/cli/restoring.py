@@ -61,11 +61,16 @@ def require_backup(git: GitRepository, remote: str) -> None:
         )
 
 
-def bring_config_back(git: GitRepository, layout: Layout) -> None:
-    """Take a deleted configuration from the last commit, if it is there: it is no part of the backup."""
+def bring_config_back(git: GitRepository, layout: Layout) -> bool:
+    """Take a deleted configuration from the last commit, if it is there: it is no part of the backup; whether it was.
+
+    What is there stays.
+    """
     committed = git.committed(layout.shown(layout.config))
-    if committed is not None and not layout.config.exists():
-        Disk().write_durably(layout.config, committed)
+    if committed is None or layout.config.exists():
+        return False
+    Disk().write_durably(layout.config, committed)
+    return True
 
 
 def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:

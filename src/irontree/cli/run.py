@@ -1,4 +1,4 @@
-"""`irontree run ISSUE`: one attempt of the agent at the issue, or the recovery of one that was cut off."""
+"""`irontree run ISSUE`: one attempt of the agent at the issue; one that was cut off before is settled first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def run(context: Context) -> int:
 
     def step(app: App, state: TaskState) -> None:
         # An attempt that was cut off is settled first; that is a transition of its own.
-        chosen = Recover if state.phase is Phase.RUNNING else Run
-        perform(app, chosen(state.task_key), wait_seconds=context.options.wait)
+        wait = context.options.wait
+        cut_off = state.phase is Phase.RUNNING
+        settled = perform(app, Recover(state.task_key), wait_seconds=wait) if cut_off else state
+        if not cut_off or (settled.phase is Phase.READY and not app.cancel.is_set()):
+            perform(app, Run(state.task_key), wait_seconds=wait)
 
     return take_step(context, step, wanted=("run_completed",))

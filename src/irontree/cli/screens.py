@@ -29,7 +29,7 @@ _PROMPTS: Final[dict[Need, str]] = {
 }
 _WANTED: Final[dict[Need, str]] = {
     "count": "That is no whole number from 1 to 50.",
-    "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphen.",
+    "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphens.",
     "note": "A note is needed: it tells the next attempt what to change.",
 }
 """What is said to what does not fit."""

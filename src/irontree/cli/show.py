@@ -21,13 +21,13 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.domain.verdict import Coverage, coverage
+from irontree.domain.verdict import Coverage
 from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
-from irontree.services.projections.history import failure_of
+from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
-from irontree.services.projections.report import newest_results, warnings_of
+from irontree.services.projections.report import criteria_of, newest_results, warnings_of
 from irontree.services.projections.views import DeniedView, FailureView
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
@@ -89,7 +89,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         waits_for=() if state.done else _names(world, waits_for(world, state.task_key)),
         children=_names(world, world.children.get(state.task_key, ())),
         loop_id=loop_of(loops, state.task_key),
-        covered=coverage(node, plan.policy) if node and plan else (),
+        covered=criteria_of(app, state, plan, node) if node and plan else (),
         report=newest_results(app, state),
         failure=failure_of(app, stream, state),
         denied=denied_of(stream),
@@ -147,7 +147,7 @@ def blocks(shown: Shown) -> Iterator[Block]:
         rows = tuple(_criterion(item) for item in shown.covered)
         yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
     if shown.report and shown.report.results:
-        results = tuple((_ended(result), result.command) for result in shown.report.results)
+        results = tuple((_ended(result), result.shown) for result in shown.report.results)
         yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")
     history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_issue_event(r)) for r in shown.records)
     yield Table(("TIME", "WHAT"), history, title="History")

@@ -19,7 +19,7 @@ from irontree.domain.state import TaskState
 from irontree.services.loops.lease import refuse_beside_loop
 from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import SERVING, title_of
-from irontree.services.projections.history import failure_of
+from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
 

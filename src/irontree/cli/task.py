@@ -79,7 +79,8 @@ def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prep
     if options.plan:
         return show_plan(context, app, proposal, _plan_data(proposal))
     if options.what_if:
-        return show_plan_ahead(context, app, [(node, proposal.policy) for node in planned(proposal)], proposal.budget)
+        ahead = [(n, proposal.policy) for n in planned(proposal) if n.task_key not in proposal.skipped]
+        return show_plan_ahead(context, app, ahead, proposal.budget)
     refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
     return approve_and_drive(context, app, proposal, prepared)
 
@@ -157,6 +158,7 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
         "spec_revision": proposal.revision,
         "spec_path": proposal.spec_path,
         "approved": proposal.approved is not None,
+        "skipped": list(proposal.skipped),
         "budget_max_transitions": proposal.budget,
         "order": list(Graph.of(nodes).order),
         "nodes": [node.model_dump(mode="json") for node in nodes],

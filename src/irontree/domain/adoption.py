@@ -30,13 +30,19 @@ INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
 
 _OPEN_BOX: Final = re.compile(r"^[ \t]*[-*+][ \t]*\[[ \t]\]", re.MULTILINE)
 _CHECKED_BOX: Final = re.compile(r"^(\s*[-*+]\s+)\[[xX]\]\s+")
-_BUG_LABEL: Final = re.compile(r"bug|defect|fix|regression", re.IGNORECASE)
+_BUG_LABEL: Final = re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE)
 _REPRODUCTION: Final = re.compile(
-    r"(?:steps to reproduce|how to reproduce|to reproduce|reproduction(?: steps)?|repro(?: steps)?|复现步骤|重现步骤)",
+    r"(?:steps to reproduce|how to reproduce|to reproduce|reproduction(?: steps)?|repro(?: steps)?"
+    r"|(?:复现|重现)(?:步骤|方法|方式))",
     re.IGNORECASE,
 )
-_EXPECTED: Final = re.compile(r"(?:expected(?: behaviou?r| results?| outcome)?|what should happen)", re.IGNORECASE)
-_PLACEHOLDERS: Final = frozenset({"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response"})
+_EXPECTED: Final = re.compile(
+    r"(?:expected(?: behaviou?r| results?| outcome)?|what should happen|(?:预期|期望)(?:行为|结果|表现)?)",
+    re.IGNORECASE,
+)
+_PLACEHOLDERS: Final = frozenset(
+    {"", "todo", "tbd", "tba", "fixme", "none", "na", "n a", "no response", "无", "暂无", "待定", "待补充"}
+)
 _FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
 _OWN_COMMENT: Final = "<!-- irontree:"
 
@@ -215,7 +221,7 @@ def _with_comment(own: TaskText, comment: Spoken, said: TaskText) -> TaskText:
 def _expected(document: Document, lines: Sequence[str]) -> Iterator[Criterion]:
     """What a report expects is what must hold: the items or the first paragraph of that section, or its label."""
     for section in document.sections:
-        if _EXPECTED.fullmatch(section.title.strip(" :")):
+        if _EXPECTED.fullmatch(section.title.strip(" :\uff1a")):
             yield from (_criterion(text) for text in _statements(section.blocks))
     for line in lines:
         label, value = split_label(line.strip()) or ("", "")
@@ -235,7 +241,12 @@ def _statements(blocks: Sequence[Block]) -> list[str]:
 
 def _without_commands(text: TaskText) -> TaskText:
     """Text by people without write access never becomes a command (ruling R20); what it says can be read still."""
-    return replace(text, criteria=tuple(_in_words(c) for c in text.criteria), verification=())
+    proposed = "\n".join(f"- {command}" for command in text.verification)
+    told = (
+        f"{text.description}\n\n**Verification** (proposed, never run)\n\n{proposed}" if proposed else text.description
+    )
+    criteria = tuple(_in_words(criterion) for criterion in text.criteria)
+    return replace(text, description=normalize(told), criteria=criteria, verification=())
 
 
 def _in_words(criterion: Criterion) -> Criterion:
@@ -260,7 +271,7 @@ def _type(issue: IssueText, node: PlanNode, text: TaskText) -> TaskType:
 
 
 def _reproduces(body: str) -> bool:
-    names = (line.strip().strip("#*_: \t") for line in body.splitlines())
+    names = (line.strip().strip("#*_:\uff1a \t") for line in body.splitlines())
     return any(_REPRODUCTION.fullmatch(name) for name in names)
 
 

@@ -84,6 +84,13 @@ _BY_PHASE: Final[dict[Phase, type[Recover | Verify | Finalize]]] = {
     Phase.VERIFIED: Finalize,
 }
 _CUT_OFF, _IN_PROGRESS, _AGGREGATE, _NEW = range(4)
+_TURN: Final = {
+    Phase.RUNNING: _CUT_OFF,
+    Phase.COMMITTED: _IN_PROGRESS,
+    Phase.VERIFIED: _IN_PROGRESS,
+    Phase.CONTAINER: _AGGREGATE,
+}
+"""Whose turn it is, by phase; what is ready is new unless it has begun."""
 _LISTED: Final = 10
 
 
@@ -111,9 +118,20 @@ def decide(scope: Scope) -> Decision:
 
 
 def step_for(scope: Scope, state: TaskState) -> Step | None:
-    """The next step of this issue alone; None if it is done, halted, or waits for others."""
-    ranked = _ranked_step(scope, state)
-    return ranked[1] if ranked else None
+    """The next step of this issue alone; None if it is done, halted, or waits for others.
+
+    None, too, for a log that cannot be trusted, and for a task that no plan approves.
+    """
+    if state.problem or state.task_key not in scope.nodes:
+        return None
+    settled = _BY_PHASE.get(state.phase)
+    if settled:
+        return settled(state.task_key)
+    if state.phase is Phase.CONTAINER and _all_done(scope, scope.children.get(state.task_key, ())):
+        return Aggregate(state.task_key)
+    if state.phase is Phase.READY and may_start(scope, state):
+        return Run(state.task_key)
+    return None
 
 
 def _first_halt(states: Iterable[TaskState]) -> Halt | None:
@@ -131,33 +149,21 @@ def _first_halt(states: Iterable[TaskState]) -> Halt | None:
 
 
 def _best_step(scope: Scope, states: Iterable[TaskState]) -> Step | None:
-    best: tuple[tuple[int, int, int], Step] | None = None
-    for state in states:
-        ranked = _ranked_step(scope, state)
-        if ranked is None:
-            continue
-        rank = (ranked[0], *_tie(state))
-        if best is None or rank < best[0]:
-            best = (rank, ranked[1])
-    return best[1] if best else None
+    """The step of the first in order that has one: of those behind it nobody looks at the dependencies."""
+    for state in sorted(states, key=_rank):
+        step = step_for(scope, state)
+        if step:
+            return step
+    return None
+
+
+def _rank(state: TaskState) -> tuple[int, int, int]:
+    begun = state.phase is Phase.READY and state.started
+    return _IN_PROGRESS if begun else _TURN.get(state.phase, _NEW), state.sequence, state.issue_number
 
 
 def _tie(state: TaskState) -> tuple[int, int]:
     return state.sequence, state.issue_number
-
-
-def _ranked_step(scope: Scope, state: TaskState) -> tuple[int, Step] | None:
-    """Nothing for a log that cannot be trusted, nor for a task that no plan approves."""
-    if state.problem or state.task_key not in scope.nodes:
-        return None
-    step = _BY_PHASE.get(state.phase)
-    if step:
-        return _CUT_OFF if step is Recover else _IN_PROGRESS, step(state.task_key)
-    if state.phase is Phase.CONTAINER:
-        return (_AGGREGATE, Aggregate(state.task_key)) if _all_done(scope, _children(scope, state)) else None
-    if state.phase is Phase.READY and may_start(scope, state):
-        return _IN_PROGRESS if state.started else _NEW, Run(state.task_key)
-    return None
 
 
 def may_start(scope: Scope, state: TaskState) -> bool:
@@ -166,10 +172,6 @@ def may_start(scope: Scope, state: TaskState) -> bool:
     if node is None or node.executability != "executable":
         return False
     return state.started or all(_done(scope, key) for key in node.depends_on)
-
-
-def _children(scope: Scope, state: TaskState) -> tuple[str, ...]:
-    return scope.children.get(state.task_key, ())
 
 
 def _all_done(scope: Scope, keys: tuple[str, ...]) -> bool:

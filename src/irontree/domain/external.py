@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, Literal
 
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import CheckupUnblocked, IssueEvent, Record
 from irontree.domain.legal import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
 
@@ -67,6 +67,12 @@ def detect(
         return None
     known = records if found is DELETED else tuple(takewhile(_is_hold, reversed(records)))
     return None if any(_is_recorded(found, record.event) for record in known) else found
+
+
+def is_given_up(records: Sequence[Record[IssueEvent]]) -> bool:
+    """Whether the issue was found gone, and a person let the work go on without it."""
+    gone = next((at for at, record in enumerate(records) if _is_recorded(DELETED, record.event)), None)
+    return gone is not None and any(isinstance(record.event, CheckupUnblocked) for record in records[gone:])
 
 
 def _contradiction(state: TaskState, seen: Seen, *, was_closed: bool) -> ExternalEvent | None:

@@ -114,6 +114,8 @@ class AgentSpec(Value):
     model: str | None = None
     arguments: tuple[str, ...] = ()
     permissions: tuple[PermissionRule, ...] = ()
+    called: tuple[str, ...] = ()
+    """All words with which a known agent is called, as they were shown at the approval (ruling R6)."""
     wall_seconds: int = Field(default=3600, gt=0)
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
@@ -126,12 +128,14 @@ class AgentSpec(Value):
 
     @property
     def line(self) -> str:
-        """What is approved of it in one line: the command, or the known agent with all that was chosen for it."""
-        if self.adapter not in KNOWN_AGENTS:
-            return shlex.join(self.command) or self.adapter
-        chosen = ("--model", self.model) if self.model else ()
-        words = shlex.join((*(self.command or (self.program or "",)), *chosen, *self.arguments))
-        return self.adapter if words == self.adapter else f"{self.adapter}: {words}"
+        """Its whole command line, as a shell would take it."""
+        return shlex.join(self.called or self.command) or self.adapter
+
+
+class ReviewerSpec(AgentSpec):
+    """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
 
 
 class PublishPolicy(Value):
@@ -140,6 +144,10 @@ class PublishPolicy(Value):
     mode: Literal["direct", "pull_request"] = "direct"
     remote: str | None = None
     target_branch: str
+
+    def on_branch(self, branch: str) -> PublishPolicy:
+        """The same for another branch, which is pushed to directly: that of a request."""
+        return self.model_copy(update={"mode": "direct", "target_branch": branch})
 
 
 def default_remote(remotes: tuple[str, ...]) -> str | None:
@@ -170,6 +178,8 @@ class ExecutionPolicy(Value):
     checks: tuple[CheckCommand, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
+    reviewers: tuple[ReviewerSpec, ...] = ()
+    """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()

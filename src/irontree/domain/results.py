@@ -21,16 +21,29 @@ class CheckResult(Value):
 
     name: str
     command: str
+    """The shell command; of a review, who reviewed."""
     ended: Literal["exited", "timeout", "cancelled", "not_started"]
     exit_code: int | None
     seconds: float
     output: str
     output_digest: str
+    review: bool = False
+    """Whether a reviewer said it, and no command."""
 
     @property
     def passed(self) -> bool:
         """True only for a command that ran to its end with exit code 0."""
         return self.ended == "exited" and self.exit_code == 0
+
+    @property
+    def shown(self) -> str:
+        """What was done, for people."""
+        return self.command if self.review else f"$ {self.command}"
+
+    @property
+    def complaint(self) -> str:
+        """That it did not pass, in words."""
+        return f"the {self.command} asks for changes" if self.review else f"`{self.command}` fails"
 
 
 class CheckReport(Value):
@@ -43,6 +56,8 @@ class CheckReport(Value):
     results: tuple[CheckResult, ...]
     versions: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    cited: dict[str, str] = Field(default_factory=dict)
+    """Where reviewers found evidence, by the text of the criterion that it covers (ruling R18)."""
 
     @property
     def failed(self) -> CheckResult | None:

@@ -83,6 +83,8 @@ class TaskState:
     failure_sequence: int | None = None
     """The event whose context the next attempt gets."""
     report_path: str | None = None
+    request: int | None = None
+    """The pull request that proposes its commits (ruling R15)."""
     before: TaskState | None = None
     """The state before a block or a re-approval, which may be one on hold for the other reason."""
     problem: str | None = None
@@ -101,6 +103,12 @@ class TaskState:
         if self.newer:
             return "then look again"  # the problem itself says upgrade
         return "`irontree checkup reconcile` records what is missing; then say how to go on"
+
+    @property
+    def way_to_plan(self) -> str:
+        """What a person does where no plan lists it: the plan was deleted, for it was approved once."""
+        again = f"irontree task '#{self.issue_number}'" if self.adopted else "irontree task SPEC.md"
+        return f"`irontree init --from-backup` brings its plan back; else have it approved anew: `{again}`"
 
     @property
     def started(self) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Final
 
 from irontree.domain.plan import CheckCommand, Criterion, ExecutionPolicy, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
 
 ITS_PARTS: Final = "its parts, all done"
+NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
 TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
 
 
@@ -59,12 +61,15 @@ def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[st
     return _without_repeats([*chosen, *criteria])
 
 
-def coverage(node: PlanNode, policy: ExecutionPolicy) -> tuple[Coverage, ...]:
+def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] = NOTHING_CITED) -> tuple[Coverage, ...]:
     """What covers each criterion (ruling R18); shown at approval and used for the verdict.
 
-    A container is not verified: it is done when its parts are, and so are its criteria.
+    *cited* is the evidence that reviewers found, by the criterion's text. A container is not verified: it is done
+    when its parts are, and so are its criteria.
     """
-    return tuple(Coverage(criterion, _cover(criterion, node, policy)) for criterion in node.criteria)
+    return tuple(
+        Coverage(criterion, _cover(criterion, node, policy) or cited.get(criterion.text)) for criterion in node.criteria
+    )
 
 
 def is_trivial(command: str) -> bool:

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from irontree.errors import ConfigRefused
 from irontree.ports import Clock, Forge
 
 FORGES: dict[str, str] = {
+    "github": "irontree.forges.github:GithubForge",
     "local": "irontree.forges.local:LocalForge",
     "memory": "irontree.forges.memory:MemoryForge",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The commit that brought a branch into another, and who made it; None for a fast-forward."""
+
+    sha: str
+    by: str | None
+
+
+class Branches(Protocol):
+    """Branches of the repository that is worked on: the `local` forge has no others."""
+
+    def default(self) -> str:
+        """The branch that work goes to; empty where none is known."""
+        ...
+
+    def tip(self, branch: str) -> str | None:
+        """The commit *branch* points at, here or at a remote as last fetched; None without such a branch."""
+        ...
+
+    def merge_of(self, sha: str, base: str) -> Merge | None:
+        """How *sha* came into *base*; None if it is not in it."""
+        ...
+
+
+class NoBranches:
+    """Implements `Branches` where no repository is at hand."""
+
+    def default(self) -> str:
+        """None is known."""
+        return ""
+
+    def tip(self, branch: str) -> None:
+        """No branch is there."""
+
+    def merge_of(self, sha: str, base: str) -> None:
+        """Nothing was merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a repository is on a forge that is reached over the network."""
+
+    url: str
+    """The forge's own address, as a person opens it: `https://github.com`, `https://git.example.org/forge`."""
+    repository: str
+    """`owner/name`."""
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +76,7 @@ class ForgeSettings:
     folder: Path
     """`.mino/forge` of the repository."""
     account: str
-    """The name we write under."""
+    """The name we write under, where the forge has no accounts of its own."""
     clock: Clock
     read_mapping: Callable[[str, str], dict[str, Any]]
     """YAML text and its path (for error messages) to a mapping whose scalars are text."""
@@ -32,6 +84,26 @@ class ForgeSettings:
     """A mapping to YAML text."""
     taken: Callable[[], Iterable[int]] = tuple
     """Numbers that the log knows: no new issue gets one of them, even if all issues are gone."""
+    branches: Branches = field(default_factory=NoBranches)
+    location: Location | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Where credentials are looked for; no text shows its values."""
+    ask_program: Callable[[Sequence[str]], str | None] = field(default=lambda _: None, repr=False)
+    """What a program that only reads prints; None if it is not there or fails. `gh` may know a token."""
+    sleep: Callable[[float], None] = time.sleep
+    write_interval: float = 1.0
+    """Seconds between two writes, as public forges ask of programs."""
+    answer_within: int = 30
+    """Seconds that a forge may take to answer."""
+
+    def require_location(self) -> Location:
+        """The location; raises ConfigRefused where neither the configuration nor a remote names one."""
+        if self.location is None:
+            raise ConfigRefused(
+                "which repository the issues are in is not known: no git remote says it",
+                remedy="set forge.repository: OWNER/NAME (and forge.url, if need be) in .mino/config.yml",
+            )
+        return self.location
 
 
 def connect(name: str, settings: ForgeSettings) -> Forge:

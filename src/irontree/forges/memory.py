@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.ports import Comment, Issue, Label
+from irontree.forges.memory_tracker import Tracker
+from irontree.forges.numbering import behind
+from irontree.forges.text import as_kept, holds_line, one_line
+from irontree.ports import (
+    CheckState,
+    Comment,
+    CommitCheck,
+    Issue,
+    Label,
+    PullRequest,
+    RepositoryFacts,
+    Review,
+)
 
-
-@dataclass(slots=True)
-class Tracker:
-    """What the accounts of one memory forge share. Set `outage` and every call fails until it is cleared."""
-
-    issues: dict[int, Issue] = field(default_factory=dict)
-    comments: dict[int, list[Comment]] = field(default_factory=dict)
-    labels: dict[str, Label] = field(default_factory=dict)
-    outage: str | None = None
-    writers: set[str] = field(default_factory=set)
-    """Accounts with write access, besides the one that asks."""
+T = TypeVar("T")
 
 
 class MemoryForge:
@@ -36,24 +38,15 @@ class MemoryForge:
     @property
     def tracker(self) -> Tracker:
         """The shared contents; raises RemoteUnavailable during an outage, so every call goes through here."""
-        if self._tracker.outage:
-            raise RemoteUnavailable(self._tracker.outage)
+        self._require_up()
         return self._tracker
+
+    # --- issues -------------------------------------------------------------------------------------------
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue."""
-        number = len(self.tracker.issues) + 1
-        self.tracker.issues[number] = Issue(
-            number=number,
-            title=" ".join(title.split()),
-            body=body,
-            state="open",
-            labels=tuple(dict.fromkeys(labels)),
-            author=self._account,
-            trusted=True,
-            url=f"memory:issue-{number}",
-        )
-        return self._issue(number)
+        number = self._add(title, body, labels)
+        return self._answered(self._issue(number))
 
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
@@ -61,13 +54,13 @@ class MemoryForge:
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first."""
-        issues = (self._issue(number) for number in sorted(self.tracker.issues))
-        return tuple(issue for issue in issues if marker.strip() in map(str.strip, issue.body.split("\n")))
+        listed = tuple(self._listed())
+        newer = behind(listed[-1].number if listed else 0, self.read_issue)
+        return tuple(i for i in (*listed, *newer) if holds_line(i.body, marker) and not i.pull_request)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, lowest number first; pull requests left out."""
-        issues = (self._issue(number) for number in sorted(self.tracker.issues))
-        wanted = (issue for issue in issues if issue.state == "open" and label in issue.labels)
+        wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
     def edit_issue(
@@ -82,11 +75,13 @@ class MemoryForge:
         old = self._issue(number)
         self.tracker.issues[number] = replace(
             old,
-            title=old.title if title is None else " ".join(title.split()),
-            body=old.body if body is None else body,
+            title=old.title if title is None else one_line(title),
+            body=old.body if body is None else as_kept(body),
             state=state or old.state,
         )
-        return self._issue(number)
+        return self._answered(self._issue(number))
+
+    # --- comments -----------------------------------------------------------------------------------------
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
@@ -100,15 +95,26 @@ class MemoryForge:
         posted = self.tracker.comments.setdefault(number, [])
         comment = Comment(
             id=f"{number}-{len(posted) + 1}",
-            body=body,
+            body=as_kept(body),
             author=self._account,
             ours=True,
-            created_at=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            created_at=self._stamp(),
             url=f"memory:issue-{number}#{len(posted) + 1}",
             trusted=True,
         )
         posted.append(comment)
-        return comment
+        return self._answered(comment)
+
+    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
+        """Put *body* in place of its text."""
+        posted = self.tracker.comments.get(number, [])
+        index = next((index for index, comment in enumerate(posted) if comment.id == comment_id), None)
+        if index is None:
+            raise RemoteFailed(f"there is no comment {comment_id} on issue #{number} in memory")
+        posted[index] = replace(posted[index], body=as_kept(body))
+        return self._answered(self.comments(number)[index])
+
+    # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
@@ -119,7 +125,7 @@ class MemoryForge:
         """Add and remove; what is there already, or not there, is no error."""
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
-        self.tracker.issues[number] = replace(old, labels=tuple(wanted))
+        self._answered(self.tracker.issues.update({number: replace(old, labels=tuple(wanted))}))
 
     def commit_url(self, sha: str | None) -> str | None:
         """An address that nobody answers at."""
@@ -129,11 +135,144 @@ class MemoryForge:
         """An address that nobody answers at."""
         return f"https://forge.example/{branch}/{path}"
 
+    # --- pull requests ------------------------------------------------------------------------------------
+
+    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
+        """Open a request to merge branch *head*, which must have been pushed."""
+        if head not in self.tracker.branches or self.tracker.branches[head] == self.tracker.branches.get(base):
+            raise RemoteFailed(f"branch {head} has nothing to merge into {base}")
+        if any(pull.state == "open" for pull in self.find_pull_requests(head)):
+            raise RemoteFailed(f"branch {head} has an open pull request already")
+        number = self._add(title, body, (), is_pull=True)
+        self.tracker.pulls[number] = PullRequest(
+            number=number,
+            title=one_line(title),
+            body=as_kept(body),
+            state="open",
+            merged=False,
+            draft=draft,
+            head_branch=head,
+            head_sha=self.tracker.branches[head],
+            base_branch=base,
+            merge_sha=None,
+            merged_by=None,
+            mergeable=True,
+            author=self._account,
+            url=f"memory:issue-{number}",
+        )
+        return self._answered(self._pull(number))
+
+    def read_pull_request(self, number: int) -> PullRequest | None:
+        """The pull request; None if there is none."""
+        return self._pull(number) if number in self.tracker.pulls else None
+
+    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
+        """Those of branch *head*, lowest number first."""
+        pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
+        return tuple(pull for pull in pulls if pull.head_branch == head)
+
+    def edit_pull_request(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        draft: bool | None = None,
+    ) -> PullRequest:
+        """Change what is given, leave the rest."""
+        old = self._pull(number)
+        self.edit_issue(number, title=title, body=body, state=state)
+        self.tracker.pulls[number] = replace(old, draft=old.draft if draft is None else draft)
+        return self._pull(number)
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """What was handed in, oldest first."""
+        self._pull(number)
+        return tuple(self._seen(review) for review in self.tracker.handed_in.get(number, []))
+
+    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
+        """The newest of each name, ordered by name."""
+        checks = self.tracker.checks.get(sha, {})
+        return tuple(checks[name] for name in sorted(checks))
+
+    def set_commit_status(
+        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
+    ) -> None:
+        """Say it under its name."""
+        check = CommitCheck(name, state, one_line(description), url or "")
+        self.tracker.check(sha, check)
+        self._answered(check)
+
+    def about(self) -> RepositoryFacts:
+        """What is true of a place in memory."""
+        self._require_up()
+        return RepositoryFacts(
+            full_name="memory/memory",
+            url="https://forge.example",
+            default_branch="main",
+            account=self._account,
+            can_write=True,
+            archived=False,
+            has_issues=True,
+        )
+
+    # --- what is behind it --------------------------------------------------------------------------------
+
+    def _require_up(self) -> None:
+        if self._tracker.outage:
+            raise RemoteUnavailable(self._tracker.outage)
+
+    def _add(self, title: str, body: str, labels: Sequence[str], *, is_pull: bool = False) -> int:
+        number = len(self.tracker.issues) + 1
+        self.tracker.issues[number] = Issue(
+            number=number,
+            title=one_line(title),
+            body=as_kept(body),
+            state="open",
+            labels=tuple(dict.fromkeys(labels)),
+            author=self._account,
+            trusted=True,
+            url=f"memory:issue-{number}",
+            pull_request=is_pull,
+        )
+        return number
+
+    def _answered(self, answer: T) -> T:
+        """The answer to a write, unless it is lost on its way."""
+        if self.tracker.lost_answers:
+            self.tracker.lost_answers -= 1
+            raise RemoteUnavailable("the connection broke before the answer came")
+        return answer
+
+    def _listed(self) -> Iterator[Issue]:
+        """What a listing shows, lowest number first."""
+        numbers = sorted(self.tracker.issues)
+        for index, number in enumerate(numbers[: len(numbers) - self.tracker.lag]):
+            if self.tracker.breaks_behind is not None and index >= self.tracker.breaks_behind:
+                raise RemoteUnavailable("the listing broke off")
+            yield self._issue(number)
+
     def _issue(self, number: int) -> Issue:
         if number not in self.tracker.issues:
             raise RemoteFailed(f"there is no issue #{number} in memory")
         issue = self.tracker.issues[number]
         return replace(issue, trusted=self._trusts(issue.author))
+
+    def _pull(self, number: int) -> PullRequest:
+        if number not in self.tracker.pulls:
+            raise RemoteFailed(f"there is no pull request #{number} in memory")
+        pull, issue = self.tracker.pulls[number], self._issue(number)
+        tip = pull.head_sha if pull.merged else self.tracker.branches.get(pull.head_branch, pull.head_sha)
+        return replace(pull, title=issue.title, body=issue.body, state=issue.state, head_sha=tip)
+
+    def _seen(self, review: Review) -> Review:
+        trusted = self._trusts(review.author)
+        remarks = tuple(replace(remark, trusted=self._trusts(remark.author)) for remark in review.remarks)
+        return replace(review, trusted=trusted, remarks=remarks)
+
+    def _stamp(self) -> str:
+        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _trusts(self, author: str) -> bool:
         return author == self._account or author in self._tracker.writers

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from irontree.ports.pull_requests import About, Checks, PullRequests
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -49,7 +51,10 @@ class IssueTracker(Protocol):
     """Issues of one repository."""
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
-        """Create an open issue."""
+        """Create an open issue.
+
+        Never sent twice: if no answer comes, it is RemoteUnavailable, and the issue may be there (`find_issues`).
+        """
         ...
 
     def read_issue(self, number: int) -> Issue | None:
@@ -57,7 +62,10 @@ class IssueTracker(Protocol):
         ...
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, by listing (search lags), lowest number first."""
+        """Issues whose body holds *marker* as a line of its own, lowest number first; pull requests left out.
+
+        By a complete listing: search lags, and so may a listing, so what was created a moment ago is looked for too.
+        """
         ...
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
@@ -84,7 +92,11 @@ class Comments(Protocol):
         ...
 
     def post_comment(self, number: int, body: str) -> Comment:
-        """Add a comment."""
+        """Add a comment; never sent twice (see `create_issue`)."""
+        ...
+
+    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
+        """Put *body* in place of the text of a comment of issue *number*."""
         ...
 
 
@@ -112,8 +124,13 @@ class Links(Protocol):
         ...
 
 
-class Forge(IssueTracker, Comments, Labels, Links, Protocol):
-    """GitHub, Gitea/Forgejo, or plain files."""
+class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, Protocol):
+    """GitHub, Gitea/Forgejo, or plain files.
+
+    Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where repeating cannot cure
+    it, RemoteFailed for everything else. Bodies come back to the letter as far as the forge keeps them: see
+    `irontree.forges.text`.
+    """
 
     @property
     def name(self) -> str:

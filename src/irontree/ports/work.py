@@ -74,7 +74,7 @@ class CheckRunner(Protocol):
         ...
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
-        """Versions by name: the system, git, Python, and those well-known tools of *commands* that say one."""
+        """Versions by name: the system, and those well-known tools of *commands*, or behind them, that say one."""
         ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import Document
 from irontree.repository.git import Git
@@ -100,7 +101,7 @@ class PrivateClone:
 def require_inside(paths: Sequence[str]) -> None:
     """Raise ConfigRefused for a path of `workspace.copy` that leads out of the repository."""
     for path in paths:
-        if Path(path).is_absolute() or ".." in Path(path).parts:
+        if leads_out(path):
             raise ConfigRefused(f"workspace.copy: {path} leads out of the repository", remedy="name a path inside it")
 
 

@@ -45,6 +45,23 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
     return git.holds("merge-base", "--is-ancestor", older, newer)
 
 
+def merge_of(git: Git, sha: str, branch: str) -> tuple[str, str | None] | None:
+    """The commit on *branch* that brought *sha* in, and its committer; None if *branch* has not got *sha*.
+
+    Where it was fast-forwarded there is no such commit: it is *sha* itself, and nobody is named.
+    """
+    if not is_ancestor(git, sha, branch):
+        return None
+    behind = frozenset(git.read("rev-list", "--ancestry-path", f"{sha}..{branch}", "--").split())
+    own = git.read("log", "--first-parent", "--format=%H %P%x09%cn", f"{sha}..{branch}", "--").splitlines()
+    brought = next((line for line in reversed(own) if line.split(maxsplit=1)[0] in behind), None)
+    if brought is None:
+        return sha, None
+    hashes, _, committer = brought.partition("\t")
+    commit, first_parent, *_ = hashes.split()
+    return (sha, None) if first_parent == sha else (commit, committer)
+
+
 def commit_with_token(git: Git, token: str, base: str) -> str | None:
     """The one commit in `base..HEAD` of which a trailer of ours holds *token*; None for none or several."""
     try:

@@ -160,13 +160,16 @@ class MemoryRepository:
         Raises ConfigRefused for another mode than `direct`, PublicationRefused for a checkout that is in the way.
         """
         if policy.mode != "direct":
-            raise ConfigRefused(f"publish.mode {policy.mode} is not supported yet", remedy="set publish.mode to direct")
+            raise ConfigRefused(
+                f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
+                remedy="merge its request",
+            )
         self.before_push(sha)
         self._talk(policy)
-        tip = self._tip(policy)
+        tip = sha if policy.remote and policy.target_branch not in self.remote else self._tip(policy)
         if tip not in self.history(sha) and sha not in self.history(tip):
             return Moved(tip)
-        if policy.remote and sha not in self.history(tip):
+        if policy.remote and (tip == sha or sha not in self.history(tip)):
             self.remote[policy.target_branch] = sha
         followed = self._follows(policy.target_branch, sha)
         if not followed and policy.remote is None:
@@ -231,7 +234,11 @@ class MemoryRepository:
         return _history(sha, self.commits)
 
     def _tip(self, policy: PublishPolicy) -> str:
-        return self.remote[policy.target_branch] if policy.remote else self.refs[_head(policy.target_branch)]
+        here = self.refs.get(_head(policy.target_branch))
+        found = self.remote.get(policy.target_branch, here) if policy.remote else here
+        if found is None:
+            raise GitFailed(f"there is no branch {policy.target_branch}")
+        return found
 
     def _talk(self, policy: PublishPolicy) -> None:
         if policy.remote and self.failures:
@@ -244,7 +251,9 @@ class MemoryRepository:
 
     def _follows(self, branch: str, sha: str) -> bool:
         """Whether the user's branch has *sha* by now: moved ahead, unless it or unsaved work is in the way."""
-        current = self.refs[_head(branch)]
+        current = self.refs.get(_head(branch))
+        if current is None:  # nobody has it here
+            return True
         if sha in self.history(current):
             return True
         found, old = read_files(self.root), self.commits[current].files

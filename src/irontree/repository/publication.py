@@ -50,7 +50,9 @@ def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
     Raises RemoteUnavailable, PublicationRefused.
     """
     if policy.mode != "direct":
-        raise ConfigRefused(f"publish.mode {policy.mode} is not supported yet", remedy="set publish.mode to direct")
+        raise ConfigRefused(
+            f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}", remedy="merge its request"
+        )
     return _publish_here(git, sha, policy) if policy.remote is None else _publish_there(git, sha, policy)
 
 

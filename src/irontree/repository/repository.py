@@ -128,6 +128,21 @@ class GitRepository:
         head = remote and self.git.find("symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
         return head.removeprefix(f"refs/remotes/{remote}/") if head else self.current_branch()
 
+    def remote_url(self, remote: str) -> str | None:
+        """The address of *remote* as git would call it (`insteadOf` applied); None without such a remote."""
+        return self.git.find("remote", "get-url", remote)
+
+    def tip(self, branch: str) -> str | None:
+        """The commit *branch* points at here, else at a remote as last fetched; None without such a branch."""
+        refs = (f"refs/heads/{branch}", *(f"refs/remotes/{remote}/{branch}" for remote in self.remotes()))
+        return next((sha for ref in refs if (sha := self.read_ref(ref))), None)
+
+    def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
+        """The commit that brought *sha* into *branch*, here or at a remote as last fetched, and its committer."""
+        refs = (f"refs/heads/{branch}", *(f"refs/remotes/{remote}/{branch}" for remote in self.remotes()))
+        found = (history.merge_of(self.git, sha, ref) for ref in refs)
+        return next((merge for merge in found if merge), None)
+
     def user_name(self) -> str | None:
         """`user.name`; None if git does not know it."""
         return self.git.find("config", "--get", "user.name") or None

@@ -151,7 +151,8 @@ class GitWorkspace:
         if not self.path.is_dir() or not any(self.path.iterdir()):
             raise EnvironmentRefused(
                 f"the workspace {self.path} was removed while it was worked in",
-                remedy="look at what the agent did (its transcript is under .mino/reports); to go on tries again",
+                remedy="if you did not do it, look at what the agent did (its transcript is under .mino/reports); "
+                "to go on makes it anew and tries again",
             )
 
     def _restore(self) -> Settings:

@@ -55,7 +55,7 @@ class World:
         if state.task_key not in self.plans:
             raise NotEligible(
                 f"issue-{state.issue_number} ({state.task_key}) is in no approved plan",
-                remedy="approve its document again: `irontree task SPEC.md`",
+                remedy=state.way_to_plan,
             )
         return self.plans[state.task_key]
 

@@ -11,7 +11,8 @@ from irontree.errors import Refused
 from irontree.store.files import Disk
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
-from irontree.store.parcel import CONFIG, Entry, Parcel, entry_of, files_to_pack
+from irontree.store.parcel import Entry, Parcel, entry_of, files_to_pack
+from irontree.store.parcel_names import CONFIG
 from irontree.store.restoring import is_event, place_of, substance
 
 _STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")

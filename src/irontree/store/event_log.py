@@ -109,12 +109,17 @@ class FileEventLog:
         if not self._layout.archive.is_dir():
             return ()
         folders = self._layout.archive.glob(f"issue-{issue_number or '[1-9]*'}-rev-*/events")
-        return tuple(path.parent.name for path in sorted(folders, key=lambda path: path.parent.stat().st_mtime_ns))
+        return tuple(path.parent.name for path in sorted(folders, key=self._ended))
 
     def read_archived(self, name: str) -> Stream:
         """All events of a stream that was moved away; unreadable files become problems."""
         path = self._layout.archive / name / "events"
         return issue_stream(StreamFolder(path, self._layout.shown(path)), number_in(name))
+
+    def _ended(self, path: Path) -> tuple[str, int]:
+        """When the stream that was moved there ended, by its last event: an import or a restoration has new files."""
+        last = self.read_archived(path.parent.name).records[-1:]
+        return str(last[0].meta.get("time", "")) if last else "", path.parent.stat().st_mtime_ns
 
     def _files(self, issue_number: int) -> StreamFolder:
         path = self._layout.stream(issue_number)

@@ -125,8 +125,11 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
     """
     with disk_errors(path):
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            with open(path, "rb", buffering=0, opener=_open_at_once) as file:
+                return file.read(limit + 1)
         except FileNotFoundError:
             return None
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  (a descriptor)
-            return file.read(limit + 1)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -23,19 +23,16 @@ from pydantic import Field, StringConstraints, ValidationError
 from irontree.domain.values import Value
 from irontree.errors import Refused
 from irontree.store.documents import first_error
-from irontree.store.files import disk_errors, is_leftover
-from irontree.store.layout import STATE_FOLDER, Layout
+from irontree.store.files import disk_errors
+from irontree.store.layout import Layout
+from irontree.store.parcel_names import CONFIG, FOLDERS, clash, is_place, stays_behind
+from irontree.store.streams import UPGRADE
 
 MANIFEST: Final = "manifest.json"
 BUNDLE: Final = "refs.bundle"
-CONFIG: Final = f"{STATE_FOLDER}/config.yml"
-FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops", "events")
-"""What is truth or cannot be made again; the log last, for who writes them in this order."""
 FILE_BYTES: Final = 256 * 1024 * 1024
 MANIFEST_BYTES: Final = 256 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
-# Locks of processes here; who is active is nobody, once it is packed.
-_LEFT_BEHIND: Final = frozenset({".lock", ".lease", "active.lock"})
 _REMEDY: Final = "export again, or copy the file again"
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -99,7 +96,7 @@ class Parcel:
 def files_to_pack(layout: Layout) -> Iterator[tuple[str, Path]]:
     """Path in the archive and on disk of every file that goes into it, in its order.
 
-    Raises Refused for a link or a file of more than FILE_BYTES: `import` would not take it.
+    Raises Refused for a link, a file of more than FILE_BYTES or an odd name: `import` would not take it.
     """
     if layout.config.exists():
         yield CONFIG, layout.config
@@ -107,11 +104,13 @@ def files_to_pack(layout: Layout) -> Iterator[tuple[str, Path]]:
         for path in sorted((layout.state / folder).rglob("*")):
             if path.is_dir() and not path.is_symlink():
                 continue
-            if path.name in _LEFT_BEHIND or is_leftover(path.name):
+            if stays_behind(path.name):
                 continue
             if path.is_symlink() or not path.is_file() or path.stat().st_size > FILE_BYTES:
                 raise Refused(f"{path} is no plain file of at most {FILE_BYTES >> 20} MiB", remedy="move it away")
-            yield layout.shown(path), path
+            if not is_place(name := layout.shown(path)):
+                raise Refused(f"{name!r}: not every file system takes that name", remedy="rename it, or move it away")
+            yield name, path
 
 
 def entry_of(name: str, path: Path) -> Entry:
@@ -167,13 +166,18 @@ def _checked(path: Path, archive: tarfile.TarFile) -> Parcel:
     offsets = {}
     while (member := archive.next()) is not None:
         entry = expected.get(member.name)
-        if entry is None or member.name in offsets or not _is_place(member.name):
+        if entry is None or member.name in offsets or not (member.name == BUNDLE or is_place(member.name)):
             raise _damaged(path, f"{member.name!r} does not belong into it")
         if not _is_plain(member) or member.size != entry.size or _content_digest(archive, member) != entry.sha256:
             raise _damaged(path, f"{member.name} is not the file that its manifest names")
         offsets[member.name] = member.offset_data
     if lacking := expected.keys() - offsets.keys():
         raise _damaged(path, f"{min(lacking)} is missing")
+    if both := clash(expected):
+        raise Refused(
+            f"{path}: {both[0]!r} and {both[1]!r} cannot both be files on every disk",
+            remedy="rename one of them where it was exported, and export again",
+        )
     return Parcel(path, manifest, offsets)
 
 
@@ -185,20 +189,13 @@ def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
     try:
         return Manifest.model_validate_json(content.read() if content else b"")
     except ValidationError as error:
+        if any(found["type"] == "literal_error" for found in error.errors()):
+            raise Refused(f"{path}: an archive of another version than 1", remedy=UPGRADE) from error
         raise _damaged(path, f"{MANIFEST}: {first_error(error)}") from error
 
 
 def _is_plain(member: tarfile.TarInfo) -> bool:
     return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and member.sparse is None
-
-
-def _is_place(name: str) -> bool:
-    """Whether a file of that name may be in an archive, whoever wrote it."""
-    state, *rest = name.split("/")
-    if name in {BUNDLE, CONFIG}:
-        return True
-    sane = not {"", ".", ".."} & {*rest} and "\0" not in name and "\\" not in name
-    return state == STATE_FOLDER and len(rest) > 1 and rest[0] in FOLDERS and sane
 
 
 def _content_digest(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:

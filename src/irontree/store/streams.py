@@ -219,7 +219,7 @@ def _digest_of(form: Form[E], files: EventFiles, numbered: list[tuple[int, str]]
         return None
     try:
         return event_digest(form.decode(files.load(numbered[-1][1]), files.where).event)
-    except LogDamaged:
+    except IrontreeError:  # damaged, a folder in its place, or not ours to read: a problem of the stream, told there
         return None
 
 

@@ -112,3 +112,21 @@ def test_check_names_a_comment_of_ours_that_holds_what_it_must_not_and_writes_no
     assert told.code == 1
     assert "our comment holds" in told.out
     assert posted.read_text() == text
+
+
+@pytest.mark.parametrize("sequence", ["0001-task-published", "0002-run-started"])
+def test_a_folder_in_place_of_an_event_file_is_a_problem_of_that_issue(shell, sequence):
+    """Ruling R13: whatever stands there, the others go on, and this one is asked about."""
+    shell("run", "1")
+    event = shell.root / ".mino" / "events" / "issue-1" / f"{sequence}.yml"
+    for path in sorted(event.parent.iterdir()):
+        if path.name >= event.name:
+            path.unlink()
+    event.mkdir()
+    for _ in range(2):
+        told = shell("checkup", "reconcile")
+        assert (told.code, told.err) == (1, "")
+        assert f"{event.name}: " in told.out
+    assert shell("status").code == 0
+    assert shell("run", "3").code == 1  # it waits for #1
+    assert shell("audit").code == 1

@@ -199,3 +199,18 @@ def test_the_threshold_is_a_setting(shell):
     write(shell, BIG)
     shell.configure((shell.root / ".mino" / "config.yml").read_text() + "issue: {composite_threshold: 4}\n")
     assert shell("task", "adopt", "issue-1").code == 0
+
+
+def test_an_adopted_issue_whose_plan_was_deleted_is_approved_again_by_its_number(shell):
+    write(shell, GREETING)
+    assert shell("task", "#1", "--stepwise", "--approve", name_of(shell, "#1")).code == 0
+    for plan in (shell.root / ".mino" / "plans").iterdir():
+        plan.unlink()
+    write(shell, GREETING.replace("title: Greeting", "title: Another greeting"))
+    told = shell("checkup", "check").out
+    assert "irontree init --from-backup" in told
+    assert "irontree task '#1'" in told
+    assert "irontree task '#1'" in shell("run", "1").err
+    assert shell("task", "#1", "--stepwise", "--approve", name_of(shell, "#1")).code == 0
+    assert shell("run", "1").code == 0
+    assert shell("status", "--json").data["issues"][0]["task_key"] == "greeting"

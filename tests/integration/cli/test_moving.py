@@ -6,6 +6,8 @@ import hashlib
 import importlib
 import io
 import json
+import re
+import shlex
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +200,20 @@ def test_a_repository_without_a_log_has_nothing_to_export(bare_shell, tmp_path):
     assert "has no log to move" in bare_shell("export", str(tmp_path / "x.tar")).err
 
 
+def test_the_pull_that_is_named_takes_the_committed_configuration_over_the_imported_one(shell, elsewhere, tmp_path):
+    """Git overwrites no untracked file, and the import has just written one."""
+    git(shell.root, "add", "--force", ".mino/config.yml", ".mino/.gitignore")
+    git(shell.root, "commit", "--quiet", "--message", "configuration")
+    assert shell("export", str(tmp_path / "moved.tar")).code == 0
+    [point] = elsewhere("import", str(tmp_path / "moved.tar"), "--json").data["open"]
+    [command] = re.findall(r"`(git .*?)` here", point)
+    git(shell.root, "push", "--quiet", "origin", "main")
+    for words in command.split(" && "):
+        git(elsewhere.root, *shlex.split(words)[1:])
+    assert git(elsewhere.root, "status", "--porcelain").strip() == ""
+    assert git(elsewhere.root, "rev-parse", "HEAD") == git(shell.root, "rev-parse", "HEAD")
+
+
 # --- damaged and hostile archives ---------------------------------------------------------------------------
 
 
@@ -226,6 +242,7 @@ def forged(archive: Path, target: Path, name: str, data: bytes = b"x", **attribu
     [
         *("../outside", "/etc/outside", ".mino/../outside", ".mino/events/../../outside", ".git/hooks/post-checkout"),
         *(".mino/config.yml/x", ".mino/run.lock", ".mino/.driver", ".mino/events//x", ".mino/events/..\\x"),
+        *(".mino/loops/active.lock", f".mino/forge/{'x' * 260}"),
     ],
 )
 def test_a_file_that_leads_elsewhere_is_refused_before_anything_is_written(archive, elsewhere, tmp_path, name):

@@ -64,6 +64,24 @@ def test_all_of_the_state_comes_back_with_the_configuration_that_was_committed(s
     assert (state / "config.yml").read_text() == config
 
 
+def test_a_configuration_that_was_gone_is_said_to_be_back_and_one_that_was_there_to_be_as_it_was(shell, state):
+    git(shell.root, "add", "--force", ".mino/config.yml")
+    git(shell.root, "commit", "--quiet", "--message", "configuration")
+    shutil.rmtree(state)
+    back = shell("init", "--from-backup").out
+    assert "config.yml was gone: it is back as it was last committed" in back
+    assert "config.yml is as it was" not in back
+    shutil.rmtree(state / "plans")
+    assert "config.yml is as it was" in shell("init", "--from-backup").out
+
+
+def test_where_no_configuration_was_committed_it_is_said_that_a_new_one_was_written(shell, state):
+    shutil.rmtree(state)
+    done = shell("init", "--from-backup").out
+    assert f"Wrote {state / 'config.yml'}" in done
+    assert "is as it was" not in done
+
+
 @pytest.mark.parametrize("backed_up_since", [False, True])
 def test_what_audit_names_lost_comes_back_and_newer_files_stay(shell, state, backed_up_since):
     lost = state / "events" / "issue-1" / "0001-task-published.yml"

@@ -12,6 +12,10 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
+from irontree.domain.events import RunStarted
+from irontree.domain.state import Phase
+from irontree.services.execution.record import record
+from irontree.services.world import read_world
 from tests.support.repositories import git
 
 NEXT_KEYS = {
@@ -189,6 +193,26 @@ def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell,
     assert "attempt 1 given back" in out
     assert "Traceback" not in err
     assert "half" in git(shell.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
+
+
+def test_an_attempt_that_was_killed_is_settled_and_followed_by_another_in_one_call(shell):
+    app = open_app(shell.root, origin=Origin("somebody"))
+    begun = record(app, read_world(app).state(1), RunStarted, attempt_count=1, meta={"token": "1/x/2"})
+    assert begun.phase is Phase.RUNNING
+    done = shell("run", "1")
+    assert done.code == 0, done.err
+    assert "attempt 1 given back: the attempt was cut off" in done.out
+    assert "attempt 1 of 2: committed" in done.out
+
+
+def test_what_stands_in_the_way_is_said_with_the_question_wherever_that_is_listed(shell, tmp_path):
+    """The name of the check alone says little to whoever removed the workspace."""
+    (tmp_path / "agent").write_text('#!/bin/sh\nrm -rf "$PWD"\n')
+    assert shell("run", "1").code == 1
+    for told in (shell("status"), shell("why", "1"), shell("show", "1")):
+        assert "was removed while it was worked in" in told.out
+    [question] = shell("status", "--json").data["questions"]
+    assert "to go on makes it anew and tries again" in question["said"]
 
 
 def test_tc_7_2_a_second_run_is_refused_and_names_the_active_task(shell):

@@ -31,6 +31,7 @@ TRANSCRIPTS = {
     "gemini-401": (False, "not_authenticated", (0, 0)),
     "gemini-429": (False, "rate_limited", (None, None)),
     "gemini-500": (False, "unreachable", (None, None)),
+    "gemini-unreachable": (False, "unreachable", (None, None)),
     "gemini-refusal": (True, None, (20, 6)),
     "opencode-edit": (True, None, (20, 6)),
     "opencode-401": (False, "not_authenticated", (None, None)),

@@ -85,6 +85,11 @@ def test_of_node_scripts_only_those_that_exist_and_test_something():
     assert found["workspace.setup"] == ["yarn install --frozen-lockfile"]
 
 
+def test_a_later_yarn_is_asked_for_what_it_understands():
+    files = {"package.json": '{"scripts": {"test": "t"}}', "yarn.lock": "", ".yarnrc.yml": ""}
+    assert settings(files=files)["workspace.setup"] == ["yarn install --immutable"]
+
+
 @pytest.mark.parametrize("package", ["", "[]", '{"scripts": 3}', "{"])
 def test_a_broken_package_json_is_no_reason_to_fail(package):
     assert checks(files={"package.json": package}) == []

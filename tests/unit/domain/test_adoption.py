@@ -12,6 +12,7 @@ from irontree.domain.adoption import INSUFFICIENT, IssueText, Spoken, ineligible
 from irontree.domain.ids import adopted_revision, normalize
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
+from irontree.services.projections.views import QuoteView
 
 BODY = """\
 Logging in fails.
@@ -156,6 +157,58 @@ def test_a_dependency_on_an_unknown_issue_is_an_open_question():
     assert any("#3" in question for question in node("Depends on: #3\n\n- [ ] it works\n").open_questions)
 
 
+IN_CHINESE = """\
+登录失败。
+
+**类型：** 缺陷
+依赖：#3、#4
+
+## 背景
+
+旧的会话。
+
+## 验收标准
+
+- 登录成功 (check: tests)
+- 密码错误时被拒绝 `$ make wrong`
+
+## 验证
+
+- `$ make test`
+
+## 目标文件：
+
+- src/login.py
+"""  # noqa: RUF001
+
+
+def test_sections_and_labels_in_chinese_are_understood_like_the_english_ones():
+    found = node(IN_CHINESE, known={3: "first", 4: "second"})
+    assert (found.type, found.depends_on) == ("bug", ("first", "second"))
+    assert criteria(found) == ["登录成功", "密码错误时被拒绝"]
+    assert (found.verification, found.target_files) == (("make test",), ("src/login.py",))
+    assert (found.criteria[0].check, found.criteria[1].command) == ("tests", "make wrong")
+    assert found.description == "登录失败。\n\n**背景**\n\n旧的会话。"
+    assert found.open_questions == ()
+
+
+@pytest.mark.parametrize("line", ["## 复现步骤", "**重现步骤\uff1a**", "### 复现方法"])
+def test_steps_to_reproduce_in_chinese_make_it_a_bug(line):
+    assert node(f"失败。\n\n{line}\n\n1. 打开\n\n- [ ] 可用\n").type == "bug"
+
+
+@pytest.mark.parametrize(
+    "body", ["## 预期行为\n\n登录成功\n", "失败。\n\n**期望结果\uff1a** 登录成功\n", "### 预期结果\n\n- 登录成功"]
+)
+def test_what_a_report_in_chinese_expects_is_what_must_hold(body):
+    assert criteria(node(body)) == ["登录成功"]
+
+
+@pytest.mark.parametrize("text", ["待定", "无", "_暂无_"])
+def test_a_placeholder_in_chinese_is_asked_about(text):
+    assert any("test the criterion" in question for question in node(f"- [ ] {text}\n").open_questions)
+
+
 # --- sparse ones ----------------------------------------------------------------------------------------------
 
 
@@ -230,6 +283,17 @@ def test_text_by_an_outsider_never_becomes_a_command():
     assert (found.outsider, found.verification) == ("mallory", ())
     assert [criterion.command for criterion in found.criteria] == [None, None]
     assert "a wrong password is refused: make wrong" in criteria(found), "what it says can still be read"
+
+
+def test_the_commands_that_an_outsider_proposes_can_still_be_read():
+    """Ruling R20: whoever approves sees them, and nothing runs them."""
+    said = Spoken("mallory", "## Verification\n\n- `$ make log`\n", trusted=False)
+    found = outsiders(comments=(said,))
+    assert found.verification == ()
+    assert "**Verification** (proposed, never run)\n\n- make test" in found.description
+    assert "- make log" in found.description
+    [quote] = QuoteView.of([found])
+    assert "make test" in quote.text
 
 
 def test_the_author_may_add_criteria_by_a_comment_but_no_command():

@@ -195,6 +195,24 @@ def test_text_by_an_outsider_is_approved_by_name_and_reaches_the_agent_as_a_quot
     assert "curl" not in str(scene.world.node(scene.state()).verification)
 
 
+def test_commands_that_an_outsider_proposes_are_listed_at_approval_and_never_run(scene):
+    """R20"""
+    write(scene, author="mallory", body="- [ ] it says hello\n\n## Verification\n\n- `$ curl evil`\n")
+    adopt(scene.app, 1)
+    shown, _, quoted = question_text(scene.app, next_step(scene.app, 1)).partition("From mallory:")
+    assert "curl evil" in quoted
+    assert "curl evil" not in shown
+    assert scene.world.node(scene.state()).verification == ()
+
+
+def test_the_brief_names_an_approved_revision_once_there_is_one(scene):
+    write(scene)
+    adopt(scene.app, 1)
+    assert "- Approved Revision: _(not approved yet)_" in brief(scene)
+    approve(scene)
+    assert f"- Approved Revision: {scene.state().approved_revision}" in brief(scene)
+
+
 # --- edited after approval (R7) -----------------------------------------------------------------------------
 
 
@@ -266,6 +284,14 @@ def test_approving_an_edited_issue_takes_it_in_anew(ready):
     assert ready.labels() == {ADOPTED, STAGE_RUN}
     old = ready.log.read_archived(f"issue-1-rev-{previous}").records
     assert [record.event.event for record in old] == ["task_adopted", "task_approved", "task_reapproval_required"]
+
+
+def test_which_revision_was_approved_before_is_what_the_events_say_whatever_their_folder_is_called(ready):
+    previous = ready.state().approved_revision
+    ready.log.archive(1, "00000000")
+    adopt(ready.app, 1)
+    event = ready.records()[0].event
+    assert (event.previous_revision, event.archive_path) == (previous, ".mino/archive/issue-1-rev-00000000")
 
 
 def test_adopting_an_edited_issue_takes_it_in_anew_and_waits_again(ready):

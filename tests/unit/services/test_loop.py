@@ -15,7 +15,7 @@ from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.services.answers import Answer
 from irontree.services.execution.steps import perform, question_of_loop
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import Choices, propose, with_choices
+from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
 from irontree.store.codec import read_mapping
@@ -111,27 +111,6 @@ def test_asking_again_for_what_is_done_starts_nothing(scene):
     assert scene.loop_events(first) == ["loop_started", "loop_completed"]
 
 
-CLOSING = "\n## Close\n\nDepends on: Greeting\n\n- [ ] closed `$ has close.txt`\n"
-
-
-def without_close(scene: Scene) -> loops.Loop:
-    """The loop over a document with two tasks, of which a person skipped the second."""
-    loop = scene.start(ONE_TASK + CLOSING)
-    assert loops.skip(scene.app, loop.id, CLOSE, "ada") == (CLOSE,)
-    return loop
-
-
-def test_an_approval_after_a_skip_names_and_starts_a_loop_over_all_that_it_lists(scene):
-    reduced = without_close(scene)
-    scene.policy = scene.policy.model_copy(update={"check_seconds": 99})
-    proposal = propose(scene.app, scene.root / "SPEC.md")
-    loop = authorise(scene.app, proposal, proposal.revision, "ada")
-    assert (loop.id, loop.keys) == (proposal.loop_id, (GREETING, CLOSE))
-    assert read(scene, reduced).entity.status == "cancelled"
-    assert scene.drive(loop) == Halt("goal_reached")
-    assert scene.state(CLOSE).done
-
-
 def test_the_same_proposal_shows_the_same_loop_at_any_time_but_for_the_minute(scene):
     document = scene.write(ONE_TASK)
     first, again = propose(scene.app, document), propose(scene.app, document)
@@ -154,31 +133,6 @@ def test_a_finished_document_shows_the_loop_that_finished_it_unless_a_task_begin
     assert propose(scene.app, document).loop_id == finished.id, "it stays done"
     again = propose(scene.app, document, choices=Choices(reopen_done=True))
     assert authorise(scene.app, again, again.revision, "ada").id == again.loop_id != finished.id
-
-
-def test_a_form_that_is_approved_otherwise_than_it_was_shown_starts_a_loop_of_its_own(scene):
-    reduced = without_close(scene)
-    shown = propose(scene.app, scene.write(ONE_TASK))
-    assert shown.loop_id == reduced.id
-    keeping = with_choices(shown, Choices(keep_removed=True))
-    loop = authorise(scene.app, keeping, keeping.revision, "ada")
-    assert (loop.keys, loop.id != reduced.id) == ((GREETING, CLOSE), True)
-
-
-def test_an_approval_never_replaces_a_loop_at_work_in_which_something_was_skipped(scene):
-    reduced = without_close(scene)
-    proposal = propose(scene.app, scene.root / "SPEC.md")
-    with scene.lease.hold(reduced.id), pytest.raises(Busy, match="at work on SPEC"):
-        authorise(scene.app, proposal, proposal.revision, "ada")
-
-
-def test_what_was_skipped_stays_skipped_when_a_form_of_the_loop_is_answered(scene):
-    reduced = without_close(scene)
-    scene.write((ONE_TASK + CLOSING).replace("it says hello", "it greets"))
-    name = propose(scene.app, scene.root / "SPEC.md").name
-    assert scene.drive(reduced, prepared(Answer("approve", "ada", revision=name))) == Halt("goal_reached")
-    assert read(scene, reduced).keys == (GREETING,)
-    assert not scene.state(CLOSE).done
 
 
 @pytest.mark.parametrize("side", ["before", "after"])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.domain.halt import RULE
 from irontree.domain.intent import Issues
 from irontree.errors import ApprovalRefused
 from irontree.services.execution.run import run
+from irontree.services.execution.steps import question_about
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.planning.approve import Proposal, propose
+from irontree.services.planning.approve import Choices, Proposal, propose, propose_again
 from irontree.services.planning.authorise import approve_issues, authorise_issues
-from irontree.services.planning.intake import authorise, authorise_stepwise
+from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise, name_to_approve
 from irontree.services.planning.resolve import resolve
+from irontree.services.projections.forms import question_text
 from tests.support import issues
 from tests.support.issues import resolved, write
-from tests.support.world import GREETING, ONE_TASK, Scene
+from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene
 
 OTHER = ONE_TASK.replace("says hello", "says good day")
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
@@ -115,3 +118,18 @@ def test_a_stamp_changes_with_what_would_be_replaced_and_not_with_time(scene):
     later = shown(scene, ONE_TASK.replace("Greeting", "Farewell"))
     scene.publish(ONE_TASK.replace("Greeting", "Farewell"))
     assert shown(scene, ONE_TASK.replace("Greeting", "Farewell")).stamp != later.stamp
+
+
+def test_what_else_a_form_showed_is_compared_too_when_it_is_answered(scene):
+    """Eve kept what the form was going to cancel: Ada, who looks at it still, has not seen that."""
+    scene.publish(WITH_CLOSE)
+    scene.write(ONE_TASK)
+    state = run(scene.app, scene.number(CLOSE))
+    plan = scene.world.plan(state)
+    name = propose_again(scene.app, plan).shown_name
+    assert name in question_text(scene.app, question_about(state, RULE["reapproval_required"]))
+    assert name == name_to_approve(scene.app, plan)
+    approve_again(scene.app, 1, name, "eve", Choices(keep_removed=True))
+    with pytest.raises(ApprovalRefused, match="would do changed while it was looked at"):
+        approve_again(scene.app, 1, name, "ada")
+    assert CLOSE not in scene.world.cancelled

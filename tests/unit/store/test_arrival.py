@@ -88,6 +88,27 @@ def test_a_link_is_not_packed(old):
         files(old)
 
 
+def test_a_name_that_no_import_would_take_is_not_packed(old):
+    put(old, "forge/a\nb")
+    with pytest.raises(Refused, match="not every file system takes that name"):
+        files(old)
+
+
+def test_an_archive_of_a_newer_version_asks_for_an_upgrade(old, tmp_path):
+    manifest = packed(old).manifest.model_copy(update={"version": 99, "files": ()})
+    with pytest.raises(Refused, match="another version than 1") as refused:
+        write_parcel(tmp_path / "newer.tar", manifest, {})
+    assert refused.value.remedy.startswith("upgrade irontree")
+
+
+def test_an_archive_of_which_a_disk_could_not_keep_every_file_is_refused(old, tmp_path):
+    sources = {BUNDLE: put(old, "x"), ".mino/forge/A": put(old, "y"), ".mino/forge/a": put(old, "z")}
+    entries = tuple(entry_of(name, path) for name, path in sources.items())
+    manifest = packed(old).manifest.model_copy(update={"files": entries})
+    with pytest.raises(Refused, match="cannot both be files on every disk"):
+        write_parcel(tmp_path / "clash.tar", manifest, sources)
+
+
 def test_a_log_that_went_on_elsewhere_is_taken_back(old, new):
     put_event(old, passed(sequence=3))
     put(old, "forge/issues/.last", b"9\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from irontree.store.loops import FileLoopLog
 from irontree.store.plans import FilePlanStore
 from irontree.store.results import FileResultStore
 from tests.contract.test_result_store import report
-from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published
+from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started
 
 
 @pytest.fixture
@@ -163,12 +164,23 @@ def test_folders_that_are_no_streams_are_not_listed(layout):
     assert log.streams() == (12,)
 
 
+def test_earlier_streams_are_told_in_the_order_in_which_they_ended_wherever_their_files_come_from(layout):
+    """An import writes them all anew, in the order of their names."""
+    for minute, revision in ((1, "ffffffff"), (2, "00000000")):
+        log = FileEventLog(layout.root, StillClock(datetime(2026, 4, 22, 12, minute, tzinfo=UTC)))
+        log.append(published(), expected_sequence=0)
+        os.utime(log.archive(12, revision), (0, 10 - minute))
+    assert log.archives(12) == ("issue-12-rev-ffffffff", "issue-12-rev-00000000")
+
+
 def test_an_event_that_is_a_folder_is_a_problem(layout):
     log = FileEventLog(layout.root, StillClock())
     log.append(published(), expected_sequence=0)
     (layout.stream(12) / "0002-run-started.yml").mkdir()
     [problem] = log.read(12).problems
     assert "directory" in problem.what
+    log.append(started(sequence=3), expected_sequence=2)
+    assert [record.event.sequence for record in log.read(12).records] == [1, 3]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")

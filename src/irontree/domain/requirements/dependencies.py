@@ -16,7 +16,8 @@ from irontree.domain.requirements.findings import Findings, quoted
 from irontree.domain.requirements.labels import Text
 from irontree.domain.requirements.markdown import plain
 
-_NOTHING: Final = {"none", "nothing", "n/a", "-", "\u2013", "\u2014"}
+_NOTHING: Final = {"none", "nothing", "n/a", "-", "\u2013", "\u2014", "无"}
+_WIDE_COMMAS: Final = str.maketrans("\uff0c\u3001", ",,")
 _MAX_SHOWN: Final = 8  # titles of a cycle
 _MAX_SUGGESTIONS: Final = 20  # looking for a close title takes time for each of them
 
@@ -69,7 +70,8 @@ class _Names:
 
     def _split(self, text: str) -> list[str]:
         """The names in a list with commas; the longest that is known wins, so that titles may have commas."""
-        readings = [list(self._longest(readable.split(","))) for readable in (plain(text), text)]
+        readables = (plain(text), text, plain(text).translate(_WIDE_COMMAS))
+        readings = [list(self._longest(readable.split(","))) for readable in readables]
         names = next((names for names in readings if all(self._known(name) for name in names)), readings[0])
         return [name for name in names if name.casefold() not in _NOTHING]
 

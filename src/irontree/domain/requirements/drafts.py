@@ -16,7 +16,7 @@ from irontree.domain.requirements.tasks import TaskText
 from irontree.domain.values import TaskType
 
 MAX_TITLE: Final = 255  # the longest title that every forge takes
-_TYPES: Final[dict[str, TaskType]] = {"feature": "feature", "bug": "bug"}
+_TYPES: Final[dict[str, TaskType]] = {"feature": "feature", "bug": "bug", "功能": "feature", "缺陷": "bug"}
 _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number for number in range(1, 10)}
 
 

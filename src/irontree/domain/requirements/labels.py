@@ -10,9 +10,11 @@ from typing import Final
 from irontree.domain.requirements.markdown import Block, Item
 from irontree.domain.requirements.names import Kind, kind_of
 
-_NAME: Final = r"[A-Za-z][A-Za-z _-]{0,30}?"
+_NAME: Final = r"[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff _-]{0,30}?"
+_COLON: Final = r"[:\uff1a]"
 _LABEL: Final = re.compile(
-    rf"(?:(?P<mark>\*\*|__|\*|_)(?P<marked>{_NAME})(?::\s*(?P=mark)|(?P=mark)\s*:)|(?P<plain>{_NAME})\s*:)\s*(?P<value>.*)"
+    rf"(?:(?P<mark>\*\*|__|\*|_)(?P<marked>{_NAME})(?:{_COLON}\s*(?P=mark)|(?P=mark)\s*{_COLON})"
+    rf"|(?P<plain>{_NAME})\s*{_COLON})\s*(?P<value>.*)"
 )
 _BOLD: Final = re.compile(rf"(?P<mark>\*\*|__)(?P<name>{_NAME})(?P=mark)")
 

@@ -126,7 +126,7 @@ def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) ->
     if state is None:
         return
     if state.task_key not in known:
-        yield Finding(where, f"{state.task_key} is in no approved plan", "irontree task SPEC.md")
+        yield Finding(where, f"{state.task_key} is in no approved plan", state.way_to_plan)
     if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
         yield Finding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
 

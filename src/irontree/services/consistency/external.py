@@ -13,7 +13,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
-from irontree.domain.external import CLOSED, ExternalEvent, Seen, detect
+from irontree.domain.external import CLOSED, DELETED, ExternalEvent, Seen, detect
 from irontree.domain.ids import adopted_revision
 from irontree.domain.labels import MANAGED, labels_for
 from irontree.domain.legal import LEGAL
@@ -45,19 +45,30 @@ class Change:
     then: str
 
 
-def look_outside(app: App, world: World) -> tuple[Change, ...]:
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What was done outside; *unseen* are issues of which the forge shows none, and nobody has said yet what of it."""
+
+    changes: tuple[Change, ...]
+    unseen: tuple[int, ...] = ()
+
+
+def look_outside(app: App, world: World, named: int | None = None) -> Outside:
     """Compare every issue with the forge; what is new. What stops the work is recorded in the log, once.
 
     The caller holds the driver lock, and delivers afterwards. An issue that the forge cannot show is left alone, and
-    so are all where it shows none of several: that is another account or another place, and nobody deleted them.
+    so are all where it shows none of several: that is another account or another place, and nobody deleted them. Of
+    one that a person *named* it is believed even then.
     """
     wanted = [state for state in world.states.values() if state.task_key not in world.cancelled]
     looked = [(state, _read(app, state)) for state in wanted if state.problem is None]
     read = [(state, seen) for state, seen in looked if not isinstance(seen, RemoteFailed)]
+    believed, unseen = read, tuple[int, ...]()
     if len(read) > 1 and not any(issue for _, issue in read):
-        app.progress.note(f"none of {len(read)} issues can be seen: is this the right forge, and the right account?")
-        return ()
-    return tuple(change for state, issue in read for change in _compare(app, world, state, issue))
+        believed = [(state, issue) for state, issue in read if state.issue_number == named]
+        unseen = tuple(s.issue_number for s, _ in read if s.issue_number != named and _is_missed(app, s))
+    changes = tuple(change for state, issue in believed for change in _compare(app, world, state, issue))
+    return Outside(changes, unseen)
 
 
 def _read(app: App, state: TaskState) -> Issue | RemoteFailed | None:
@@ -95,14 +106,40 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
 def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[Change]:
     """What stops the work."""
     seen: Seen = issue.state if issue else "gone"
+    if seen == "closed" and not state.done and _is_merged(app, state):
+        return
     cursor = app.deliveries.load(state.issue_number)
-    records = app.log.read(state.issue_number).records
-    found = detect(state, seen, was_closed=cursor.closed, records=records)
+    found = _found(app, state, seen)
     if found and cursor.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
         _record(app, state, found)
         yield Change(state.issue_number, found.reason, found.remedy)
+    elif seen == "gone" and _waits_for_forge(state, cursor):
+        app.deliveries.save(state.issue_number, replace(cursor, sequence=state.sequence, failures=()))
+        yield Change(state.issue_number, DELETED.reason, "it is done: nothing more is told there")
     elif state.done and seen == "closed" and not cursor.closed:
         app.deliveries.save(state.issue_number, replace(cursor, closed=True))
+
+
+def _is_merged(app: App, state: TaskState) -> bool:
+    """Whether our own request closed it: that is no close from outside (ruling R15)."""
+    request = app.forge().read_pull_request(state.request) if state.request else None
+    return request is not None and request.merged
+
+
+def _is_missed(app: App, state: TaskState) -> bool:
+    """Whether something follows from it, if the issue is gone."""
+    return bool(_found(app, state, "gone")) or _waits_for_forge(state, app.deliveries.load(state.issue_number))
+
+
+def _waits_for_forge(state: TaskState, cursor: DeliveryCursor) -> bool:
+    """Whether all that is left to do for a finished issue is to tell it."""
+    return state.done and (bool(cursor.failures) or cursor.sequence < state.sequence)
+
+
+def _found(app: App, state: TaskState, seen: Seen) -> ExternalEvent | None:
+    """What contradicts the log and is not recorded yet."""
+    was_closed = app.deliveries.load(state.issue_number).closed
+    return detect(state, seen, was_closed=was_closed, records=app.log.read(state.issue_number).records)
 
 
 def _record(app: App, state: TaskState, found: ExternalEvent) -> None:

@@ -13,6 +13,7 @@ from irontree.errors import RemoteFailed
 from irontree.services.consistency.external import Change, look_outside
 from irontree.services.consistency.restore import Restoration, restore
 from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.steps import Question, question_about
 from irontree.services.planning.approve import approve_reverted
 from irontree.services.projections.brief import write_projections
@@ -30,6 +31,8 @@ class Reconciliation:
     undelivered: tuple[str, ...]
     open_questions: tuple[Question, ...]
     problems: tuple[str, ...]
+    unseen: tuple[int, ...] = ()
+    """Issues of which the forge shows none: a person has to say whether it is the right one, or that they are gone."""
 
     @property
     def pending_acceptance(self) -> tuple[Question, ...]:
@@ -47,7 +50,8 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
     _delivered(app)  # first: what is not done yet by us looks like something done by others
-    outside = look_outside(app, read_world(app))
+    settle_requests(app)  # their merge closes issues, which is no close from outside
+    outside = look_outside(app, read_world(app), issue_number)
     approved = approve_reverted(app)
     failures = _delivered(app)
     world = read_world(app)
@@ -55,7 +59,14 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
         write_projections(app, world, state)
     app.repository.back_up()
     return Reconciliation(
-        restored, gaps, outside, approved, failures, open_questions(world), tuple(_problems(world, restored))
+        restored,
+        gaps,
+        outside.changes,
+        approved,
+        failures,
+        open_questions(world),
+        tuple(_problems(world, restored, outside.unseen)),
+        outside.unseen,
     )
 
 
@@ -99,7 +110,20 @@ def _record_gap(app: App, number: int, replay: Replay) -> bool:
     return True
 
 
-def _problems(world: World, restored: Iterable[Restoration]) -> Iterator[str]:
+def not_seen(numbers: tuple[int, ...]) -> tuple[str, str]:
+    """What to say of issues of which the forge shows none, and what a person does about it."""
+    first = f"irontree checkup reconcile issue-{numbers[0]}"
+    remedy = (
+        "if it is another forge or account, correct that; `irontree init --from-backup` brings back issues of the "
+        f"local forge that were backed up; if they are gone for good, say so of each: `{first}` asks how it goes on"
+    )
+    return f"none of its {len(numbers)} issues can be seen", remedy
+
+
+def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, ...]) -> Iterator[str]:
+    if unseen:
+        what, remedy = not_seen(unseen)
+        yield f"forge: {what} -> {remedy}"
     yield from (f"{problem.path}: {problem.what}" for problem in world.problems)
     yield from (f"issue-{n}: {replay.problem}" for n, replay in world.replays.items() if replay.problem)
     yield from (f"{problem.path}: {problem.what}" for one in restored for problem in one.problems)

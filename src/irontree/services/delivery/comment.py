@@ -41,6 +41,7 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         action=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
         attempts=state.total_attempts,
+        request=str(record.meta.get("request_url", "")),
     )
     return comment_text(app, record.event.event, view)
 
@@ -60,7 +61,7 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
     """The check that failed, for an outcome that says nothing else."""
     anchor = getattr(record.event, "verify_anchor_sha", None)
     report = results_at(app, record.event.issue_number, anchor)
-    return f"`{report.failed.command}` fails" if report and report.failed else ""
+    return report.failed.complaint if report and report.failed else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:

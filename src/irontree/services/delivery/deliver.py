@@ -7,11 +7,13 @@ left alone. What failed is tried again next time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.evolve import evolve
+from irontree.domain.external import is_given_up
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
@@ -27,6 +29,10 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
     state = stream.replayed().state
     if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
         return cursor
+    if _is_gone_for_good(app, stream, issue_number):
+        now = replace(cursor, sequence=stream.last_sequence, failures=())
+        app.deliveries.save(issue_number, now)
+        return now
     reached, failure = _post_comments(app, stream, cursor.sequence)
     cursor = reply_where_due(app, state, cursor, reached)
     unsure = cursor.sequence == 0 or bool(cursor.failures)
@@ -45,6 +51,15 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
     now = replace(cursor, sequence=reached, failures=failures, closed=closed)
     app.deliveries.save(issue_number, now)
     return now
+
+
+def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
+    """Whether there is nobody to tell: the issue is not there, and a person said that its work goes on without it."""
+    if not is_given_up(stream.records):
+        return False
+    with suppress(RemoteFailed, ConfigRefused, EnvironmentRefused):  # it cannot be said now
+        return app.forge().read_issue(issue_number) is None
+    return False
 
 
 def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | None]:

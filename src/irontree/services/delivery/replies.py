@@ -22,12 +22,12 @@ from irontree.domain.reply import (
     replied_in_window,
 )
 from irontree.domain.state import TaskState
-from irontree.domain.verdict import coverage
 from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, RemoteFailed
 from irontree.ports import DeliveryCursor
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.delivery.comment import comment_marker, post_once
 from irontree.services.projections.history import document_of, last_of, newest_document
+from irontree.services.projections.report import criteria_of
 from irontree.services.projections.views import ReplyView
 from irontree.services.world import World, read_world
 
@@ -88,12 +88,13 @@ def _view(app: App, world: World, state: TaskState, record: Record[IssueEvent], 
     node, plan, event = world.nodes.get(state.task_key), world.plans.get(state.task_key), record.event
     forge = app.forge()
     command = CLOSE_COMMANDS.get(forge.name)
+    covered = criteria_of(app, state, plan, node) if node and plan else ()
     document = _document(app, state, event)
     return ReplyView(
         title=node.title if node else state.task_key,
         marker=marker,
         basis=event.completion_basis,
-        to_check=tuple(c.criterion.text for c in coverage(node, plan.policy) if c.by is None) if node and plan else (),
+        to_check=tuple(item.criterion.text for item in covered if item.by is None),
         remark=is_actionable(_note(app, state, record)),
         commit_url=forge.commit_url(event.code_ref) if event.code_publication_state == "published" else None,
         docs_url=forge.file_url(plan.policy.publish.target_branch, document) if plan and document else None,

@@ -84,7 +84,7 @@ def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Ch
         update=there is not None,
         environment=report.versions,
         setup=plan.policy.workspace.setup,
-        checks=tuple(result.command for result in report.results),
+        checks=tuple(result.command for result in report.results if not result.review),
         criteria=() if node.outsider else tuple(criterion.text for criterion in node.criteria),
         files=changed_files(app, state),
     )

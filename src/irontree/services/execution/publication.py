@@ -19,7 +19,8 @@ from irontree.services.execution.refs import merge_message, merge_ref
 T = TypeVar("T")
 
 ROUNDS: Final = 3
-OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten"})
+BRANCH_MOVED: Final = "request-branch-moved"
+OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED})
 """Blocking checks behind which the work is done again, on top of the target as it is by then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
 

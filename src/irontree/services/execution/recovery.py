@@ -7,6 +7,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.services.delivery.deliver import deliver
 from irontree.services.delivery.halted import tell_halts
+from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.run import recover
 from irontree.services.loops.loop_choice import replace_open
 from irontree.services.planning.approve import approve_reverted
@@ -37,6 +38,7 @@ def catch_up(app: App) -> None:
     settle_leftovers(app)
     _finish_publications(app)
     approve_reverted(app)
+    settle_requests(app)
     world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
     for state in due:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
 
 # What forges take for "this commit closes that issue": the word right before the reference.
@@ -11,6 +12,7 @@ _CLOSING_KEYWORD = re.compile(
     r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
 )
 
+BRIEF_CHARACTERS = 40
 RUN_TRAILER = "Irontree-Run"
 MERGE_TRAILER = "Irontree-Merge"
 DOCS_TRAILER = "Irontree-Docs"
@@ -36,6 +38,11 @@ def merge_ref(state: TaskState, tip: str) -> str:
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merge-{tip[:12]}"
 
 
+def merged_ref(state: TaskState) -> str:
+    """The ref of the commit by which people merged this attempt."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merged"
+
+
 def docs_ref(state: TaskState, anchor: str) -> str:
     """The ref of the commit with notes on top of *anchor*: the same commit checked, the same notes."""
     return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-docs-{anchor[:12]}"
@@ -44,6 +51,15 @@ def docs_ref(state: TaskState, anchor: str) -> str:
 def docs_trailer(state: TaskState) -> str:
     """What tells that commit; not to be taken for the attempt's own, nor for a merge."""
     return f"{DOCS_TRAILER}: {state.run_token}/docs"
+
+
+def request_branch(state: TaskState, node: PlanNode) -> str:
+    """`{type}/{N}-{brief}`, the branch on which a task's commits are proposed (ruling R5).
+
+    A stream that begins again, after its first one's branch may have been merged, has another.
+    """
+    again = f"-{state.approved_revision}" if state.renewed_from else ""
+    return f"{node.type}/{state.issue_number}-{node.task_key[:BRIEF_CHARACTERS].strip('-')}{again}"
 
 
 def run_message(state: TaskState, title: str) -> str:

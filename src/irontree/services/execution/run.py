@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 from irontree.app import App
@@ -34,6 +33,8 @@ from irontree.services.execution.prompt import prompt_for
 from irontree.services.execution.publication import patiently
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
+from irontree.services.execution.requests import base_of_request, proposes
+from irontree.services.execution.transcripts import transcript_folder
 from irontree.services.execution.verify import top_level
 from irontree.services.world import World, read_world
 
@@ -90,7 +91,7 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
     plan, node = world.plan(ready), world.node(ready)
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
-        base = _base(app, plan, ready)
+        base = _base(app, plan, node, ready)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
@@ -99,15 +100,27 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
     )
     attempt = _Attempt(ready, state, plan, node, base, workspace)
     try:
-        workspace.prepare(base, tree_of=ready.commit if ready.has_code else None, cancel=app.cancel)
+        workspace.prepare(base, tree_of=_earlier_tree(app, ready, base), cancel=app.cancel)
         result = _call_agent(app, attempt)
     except IrontreeError as error:
         return _could_not_work(app, attempt, error)
     return _settle(app, attempt, result)
 
 
-def _base(app: App, plan: Plan, state: TaskState) -> str:
-    """A later attempt keeps the base of the commit it replaces (ruling R5); else the target's tip."""
+def _earlier_tree(app: App, state: TaskState, base: str) -> str | None:
+    """The commit of the attempt before, unless *base* has it already: proposed work is gone on with on its branch."""
+    if state.commit is None or not state.has_code or app.repository.contains(base, state.commit):
+        return None
+    return state.commit
+
+
+def _base(app: App, plan: Plan, node: PlanNode, state: TaskState) -> str:
+    """A later attempt keeps the base of the commit it replaces (ruling R5); else the target's tip.
+
+    What was proposed is not replaced: the attempt stands on it.
+    """
+    if proposes(plan) and state.request is not None:
+        return base_of_request(app, plan, state, node)
     if state.has_code and state.base_sha:
         return state.base_sha
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
@@ -124,12 +137,6 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
         transcript=transcript_folder(app, state),
     )
     return app.agent(attempt.plan.policy.agent).attempt(task, cancel=app.cancel, progress=app.progress)
-
-
-def transcript_folder(app: App, state: TaskState) -> Path:
-    """Where the agent's output of this attempt is kept, keyed by the sequence of its run_started."""
-    folder = app.repository.root / ".mino" / "reports" / f"issue-{state.issue_number}"
-    return folder / state.renewed_from / f"attempt-{state.run_sequence:04d}"
 
 
 def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:

@@ -25,6 +25,8 @@ from irontree.services.execution.preflight import block, require_sound, stop_bef
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.execution.record import record
+from irontree.services.execution.requests import Proposed, propose_commit, proposes
+from irontree.services.execution.review import NoVerdict, review
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
 
@@ -59,7 +61,11 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     anchor = _anchor(app, plan, state)
     subject = Subject(state, plan, node, anchor, note or _note_before(app, state, anchor))
     try:
-        return _conclude(app, subject, check(app, subject, subject.anchor))
+        report = check(app, subject, subject.anchor)
+        reviewed = review(app, state, plan, node, report)
+        if isinstance(reviewed, NoVerdict):
+            return block(app, state, "no-review", reviewed.reason, remedy=reviewed.remedy)
+        return _conclude(app, subject, reviewed)
     except EnvironmentRefused as error:
         return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
 
@@ -119,13 +125,15 @@ def _run_all(
 
 def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
     state = subject.state
-    covered = coverage(subject.node, subject.plan.policy)
+    covered = coverage(subject.node, subject.plan.policy, report.cited)
     verdict = judge(report, covered, attempt=state.attempt_count, max_retry=state.max_retry_count)
     if isinstance(verdict, Passed) and not state.has_code:
         verdict = Pending(("the agent changed nothing, and the checks pass without a change",))
     match verdict:
         case Failed():
             return failed(app, subject, report, retryable=verdict.retryable)
+        case Pending() | Passed() if proposes(subject.plan) and state.has_code:
+            return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
         case Pending():
             return _pending(app, subject, report, verdict.reasons)
         case Passed():
@@ -145,19 +153,50 @@ def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str
     return _reported(app, subject, VerifyPendingAcceptance, report, meta={"reasons": list(reasons)})
 
 
-def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
-    outcome = publish(app, subject, report, with_notes=True)
+def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
+    """Whoever merges the request accepts the work, with all that only a person can judge of it (ruling R15)."""
+    outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
     match outcome:
-        case Landed():
-            return _passed(app, subject, outcome)
+        case Proposed():
+            meta = {
+                "reasons": [f"merge the request: {outcome.url}", *reasons],
+                "request": outcome.number,
+                "request_url": outcome.url,
+            }
+            return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
         case NotNow():
-            meta = {"reason": outcome.reason, **_note(subject)}
-            return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
+            return _not_now(app, subject, report, outcome)
         case _:
             return not_publishable(app, subject, outcome)
 
 
-def _passed(app: App, subject: Subject, landed: Landed) -> TaskState:
+def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
+    meta = {"reason": outcome.reason, **_note(subject)}
+    return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
+
+
+def _published(app: App, subject: Subject, report: CheckReport) -> TaskState:
+    outcome = publish(app, subject, report, with_notes=True)
+    match outcome:
+        case Landed():
+            return _passed(app, subject, outcome, _with_reviews_of(app, outcome.report, report))
+        case NotNow():
+            return _not_now(app, subject, report, outcome)
+        case _:
+            return not_publishable(app, subject, outcome)
+
+
+def _with_reviews_of(app: App, landed: CheckReport, reviewed: CheckReport) -> CheckReport:
+    """The results at a merge, with what reviewers said of the change that was merged."""
+    if landed.anchor == reviewed.anchor:
+        return landed
+    said = tuple(result for result in reviewed.results if result.review)
+    report = landed.model_copy(update={"results": (*landed.results, *said), "cited": reviewed.cited})
+    app.results.save(report)
+    return report
+
+
+def _passed(app: App, subject: Subject, landed: Landed, report: CheckReport) -> TaskState:
     promotion = landed.promotion
     meta = {
         "promotion": promotion.why,
@@ -168,7 +207,7 @@ def _passed(app: App, subject: Subject, landed: Landed) -> TaskState:
         app,
         subject,
         VerifyPassed,
-        landed.report,
+        report,
         meta=meta,
         code_ref=landed.sha,
         code_publication_state="published",
@@ -205,7 +244,8 @@ def _reported(
     app: App, subject: Subject, kind: type[Reported], report: CheckReport, *, meta: dict[str, Any], **values: Any
 ) -> TaskState:
     """Record an outcome that has a report, and write it: the event first."""
-    to_judge = tuple(item.criterion.text for item in coverage(subject.node, subject.plan.policy) if item.by is None)
+    covered = coverage(subject.node, subject.plan.policy, report.cited)
+    to_judge = tuple(item.criterion.text for item in covered if item.by is None)
     path = report_path(app, report, to_judge, subject.note)
     meta = {**meta, **_note(subject)}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}
@@ -234,8 +274,8 @@ def _anchor(app: App, plan: Plan, state: TaskState) -> str:
 
 def _digest(subject: Subject) -> str:
     """Over everything that decides which commands run: the approved policy and the node's own."""
-    policy = subject.plan.policy
-    return canonical_digest([policy.model_dump(include={"checks", "detection", "workspace"}), subject.node.digest])
+    policy = subject.plan.policy.model_dump(include={"checks", "detection", "reviewers", "workspace"})
+    return canonical_digest([policy, subject.node.digest])
 
 
 def top_level(workspace: Path) -> frozenset[str]:

@@ -23,9 +23,10 @@ from irontree.services.world import read_world
 
 
 def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
-    """The newest open loop that has exactly these tasks in scope, less what was skipped in it; *besides* do not count.
+    """The newest open loop over exactly these tasks; *besides* do not count.
 
-    This is the one rule by which an approval goes on with a loop: what it lists is what runs.
+    This is the one rule by which an approval goes on with a loop. What was skipped in it stays so, as it does when it
+    is resumed, whether these tasks include that or not: an approval says so before anybody agrees.
     """
     return _newest_over(app, keys, OPEN, besides)
 
@@ -45,18 +46,18 @@ def _newest_over(
     app: App, keys: Collection[str], statuses: Collection[str], besides: Collection[str] = ()
 ) -> Loop | None:
     wanted, known = set(keys), (loop for loop in reversed(read_loops(app)[0]) if loop.entity.status in statuses)
-    return next((loop for loop in known if set(loop.keys) - set(besides) == wanted), None)
+    return next((loop for loop in known if _is_over(loop, wanted, besides)), None)
 
 
 def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
     """The loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
 
     *loop_id* is the id that the approval showed, if it showed one. An open loop that the same document had over other
-    tasks, or without one that was skipped, is cancelled: what was approved last is what runs.
+    tasks is cancelled: what was approved last is what runs.
     """
     keys = _keys(plan)
     loop = loop_over(app, keys) or _new_loop(app, plan, intent, keys, loop_id)
-    replaced = _replaced(app, plan.spec_path, keys, anew=True)
+    replaced = _replaced(app, plan.spec_path, keys)
     _cancel(app, plan, replaced)  # last: as long as one of them is open, an approval that is cut short can be finished
     return loop
 
@@ -87,10 +88,9 @@ def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:
 def replace_open(app: App, plan: Plan, intent: str = "", loop_id: str = "") -> None:
     """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
 
-    Only cancels that one if the approval did not name Loop Mode (ruling R17). What was skipped in a loop over the same
-    tasks stays skipped.
+    Only cancels that one if the approval did not name Loop Mode (ruling R17).
     """
-    replaced = _replaced(app, plan.spec_path, _keys(plan), anew=False)
+    replaced = _replaced(app, plan.spec_path, _keys(plan))
     if replaced and plan.loop_mode:
         loop_for(app, plan, intent or plan.spec_path, loop_id)
     else:
@@ -109,23 +109,22 @@ def replacement(app: App, loop_id: str) -> Loop | None:
     return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
 
 
-def require_at_rest(app: App, spec_path: str, keys: Collection[str], *, anew: bool = True) -> None:
+def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
     """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
-
-    *anew*: it asks for a loop over all of them, and not from within one in which some were skipped.
 
     An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`. Raises
     LogDamaged where a loop cannot be trusted that may be over these tasks: no second one starts over it.
     """
     require_trusted(app)
-    refuse_at_work(app, _replaced(app, spec_path, keys, anew=anew), spec_path)
+    refuse_at_work(app, _replaced(app, spec_path, keys), spec_path)
 
 
-def _replaced(app: App, spec_path: str, keys: Collection[str], *, anew: bool) -> tuple[Loop, ...]:
-    """The open loops of the document that are over other tasks than *keys*; *anew*, what was skipped is no part."""
+def _replaced(app: App, spec_path: str, keys: Collection[str]) -> tuple[Loop, ...]:
+    """The open loops of the document that are over other tasks than *keys*."""
     of_document = (loop for loop in open_loops(app) if loop.entity.resolved_query == spec_path)
-    return tuple(loop for loop in of_document if not _is_over(loop, keys, anew=anew))
+    return tuple(loop for loop in of_document if not _is_over(loop, keys))
 
 
-def _is_over(loop: Loop, keys: Collection[str], *, anew: bool) -> bool:
-    return set(loop.keys) == set(keys) or (not anew and set(loop.entity.task_keys) == set(keys))
+def _is_over(loop: Loop, keys: Collection[str], besides: Collection[str] = ()) -> bool:
+    """Whether these are its frozen set, with what was skipped in it or without."""
+    return any(set(own) - set(besides) == set(keys) for own in (loop.keys, loop.entity.task_keys))

@@ -115,8 +115,7 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
     It keeps the key it has: a task's key is stable (contract, core fields). *known* are the keys that `#N` may mean.
     """
     earlier = adopted_plan(world, issue.number)
-    key = earlier.nodes[0].task_key if earlier else None
-    read = read_adoptable(app, issue, world.known_issues if known is None else known, key)
+    read = read_adoptable(app, issue, world.known_issues if known is None else known, _known_key(world, issue, earlier))
     return Plan(
         spec_revision=adopted_revision(issue.title, issue.body),
         spec_path=adoption.spec_path(app.forge().name, issue.number),
@@ -127,6 +126,12 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
         budget_max_transitions=app.preferences().loop_budget or default_budget(1),
         adoption=Adoption(issue_number=issue.number, url=issue.url, title=issue.title, at=app.clock.now().isoformat()),
     )
+
+
+def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
+    """The key that the issue has: of its plan, or where that is lost, of its stream."""
+    state = state_of(world, issue.number)
+    return earlier.nodes[0].task_key if earlier else state.task_key if state else None
 
 
 def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | None = None) -> Adoptable:

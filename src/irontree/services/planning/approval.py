@@ -32,7 +32,7 @@ def approval_text(app: App, wanted: Wanted, *, loop_mode: bool, answer: str) -> 
 def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> ApprovalView:
     """What the approval of a document shows."""
     nodes, policy, world = proposal.requirements.nodes, proposal.policy, read_world(app)
-    earlier = proposal.earlier
+    earlier, todo = proposal.earlier, [node for node in nodes if node.task_key not in proposal.skipped]
     found = (*(str(warning) for warning in proposal.requirements.warnings), *_environment(app, policy, proposal))
     return ApprovalView(
         revision=proposal.revision,
@@ -42,16 +42,17 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
         budget=proposal.budget,
         loop_mode=loop_mode,
         answer=answer,
-        estimate=_estimate((node, policy) for node in nodes),
+        estimate=_estimate((node, policy) for node in todo),
         trivial=_trivial((node, policy) for node in nodes),
         warnings=(*found, *_unknown_checks((node, policy) for node in nodes)),
         before=before_words(world, proposal),
         changes=changes_of(earlier.nodes, nodes) if earlier else (),
         diff=what_changed(earlier, proposal) if earlier else "",
         loop_id=proposal.loop_id,
-        goal=_goal(len(nodes)),
+        goal=_goal(len(todo)),
         intent=proposal.intent,
         query=proposal.spec_path,
+        excluded=_left_out(world, proposal),
     )
 
 
@@ -68,17 +69,17 @@ def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: 
         budget=resolved.budget,
         loop_mode=loop_mode,
         answer=answer,
-        estimate=_estimate(pairs),
+        estimate=_estimate((node, policy) for node, policy in pairs if node.task_key not in resolved.skipped),
         trivial=_trivial(pairs),
         warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
         quotes=QuoteView.of(resolved.nodes),
         changes=tuple(line for member in members for line in _changes(world, member)),
         diff="\n".join(filter(None, (_diff(world, member) for member in members))),
         loop_id=resolved.loop_id,
-        goal=_goal(len(members)),
+        goal=_goal(len(members) - len(resolved.skipped)),
         intent=resolved.intent,
         query=resolved.query,
-        excluded=tuple(map(_excluded, resolved.excluded)),
+        excluded=(*_left_out(world, resolved), *map(_excluded, resolved.excluded)),
         questions=tuple(question for member in resolved.due for question in member.node.open_questions),
     )
 
@@ -119,6 +120,12 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
             for node in proposal.removed
         ),
     )
+
+
+def _left_out(world: World, wanted: Wanted) -> tuple[str, ...]:
+    """What was skipped in the loop that goes on, and how it is worked on again (ruling R17)."""
+    again = f"to work on it again, end that loop first: irontree task resume {wanted.loop_id} cancel"
+    return tuple(f"{_named(world, key)}: skipped in loop {wanted.loop_id} ({again})" for key in wanted.skipped)
 
 
 def _named(world: World, task_key: str) -> str:
@@ -222,7 +229,8 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
     exempt = (proposal.spec_path,) if proposal else ()
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
-    return (*_missing_agent(app, policy.agent), *blockers)
+    missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
+    return (*missing, *blockers)
 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:

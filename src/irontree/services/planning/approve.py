@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -78,6 +79,17 @@ class Proposal:
         return canonical_digest([earlier, self.changed_done, self.grown, removed, loops])[:8]
 
     @property
+    def shown_name(self) -> str:
+        """The name with the stamp, `REVISION-SETTINGS-STAMP`: what a form shows may be answered days later."""
+        return f"{self.name}-{self.stamp}"
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Keys of tasks that were skipped in the loop that goes on: it goes on without them."""
+        gone = next((loop.cancelled for loop in self.open_loops if loop.id == self.loop_id), frozenset())
+        return tuple(node.task_key for node in planned(self) if node.task_key in gone)
+
+    @property
     def what(self) -> str:
         """What is to be approved, in words."""
         return self.spec_path
@@ -90,7 +102,10 @@ class Proposal:
     @property
     def approved_in_words(self) -> str:
         """That exactly this was approved before; empty if it was not."""
-        return f"Revision {self.revision} was approved by {self.approved_by}" if self.approved else ""
+        without = (
+            f", without what was skipped in loop {self.loop_id}: {', '.join(self.skipped)}" if self.skipped else ""
+        )
+        return f"Revision {self.revision} was approved by {self.approved_by}{without}" if self.approved else ""
 
     @property
     def settings_changed(self) -> bool:
@@ -101,12 +116,14 @@ class Proposal:
         """Raise ApprovalRefused unless *given* (any case) names the document and the settings as they are now.
 
         A revision alone says nothing of the settings: it is enough for a document's first approval, and while they
-        are what was approved with it last (ruling R6).
+        are what was approved with it last (ruling R6). A stamp behind both names all else that was shown.
         """
         self.require_document(given)
-        revision, _, settings = given.lower().partition("-")
+        revision, settings, stamp, *_ = (*given.lower().split("-"), "", "")
         if settings and settings != self.policy.digest[:8]:
             raise self.refused("the settings (commands, agent, workspace or publication) are not those that were shown")
+        if stamp and stamp != self.stamp:
+            raise self.refused(f"what approving {self.spec_path} would do changed while it was looked at")
         if not settings and self.settings_changed:
             raise self.refused(f"the settings changed since the last approval, and {revision} names the document alone")
 
@@ -154,13 +171,8 @@ def propose(
     spec_path = _relative(app, document)
     proposal = _proposal(app, spec_path, _read(document, spec_path), choices, loop_mode=loop_mode)
     loop = loop_over(app, [node.task_key for node in planned(proposal)], begins_again=bool(_reopened(proposal)))
-    keys = {node.task_key for node in (*proposal.requirements.nodes, *proposal.removed)}
-    return replace(
-        proposal,
-        intent=intent or spec_path,
-        loop_id=loop.id if loop else derive_loop_id(app, proposal.name),
-        open_loops=tuple(loop for loop in open_loops(app) if keys & set(loop.keys)),
-    )
+    loop_id = loop.id if loop else derive_loop_id(app, proposal.name)
+    return replace(proposal, intent=intent or spec_path, loop_id=loop_id)
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:
@@ -188,6 +200,7 @@ def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_m
     policy = app.policy(known.policy.publish if known else None)
     same = known and known.spec_revision == requirements.revision and known.policy == policy
     named = known and (known.loop_mode or not loop_mode)
+    removed = _removed(world, known, requirements)
     return Proposal(
         requirements,
         policy,
@@ -197,9 +210,15 @@ def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_m
         earlier=known,
         changed_done=_changed_done(app, world, requirements),
         grown=_grown(world, requirements),
-        removed=_removed(world, known, requirements),
+        removed=removed,
         choices=choices,
+        open_loops=_open_loops(app, (*requirements.nodes, *removed)),
     )
+
+
+def _open_loops(app: App, nodes: Iterable[PlanNode]) -> tuple[Loop, ...]:
+    keys = {node.task_key for node in nodes}
+    return tuple(loop for loop in open_loops(app) if keys & set(loop.keys))
 
 
 def _changed_done(app: App, world: World, requirements: Requirements) -> tuple[str, ...]:

@@ -66,14 +66,15 @@ def approve_again(app: App, issue_number: int, revision: str, by: str, choices: 
 
     An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
     document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.
-    An adopted issue is approved as it says now. Raises as `authorise` does.
+    An adopted issue is approved as it says now. *revision* is what the form showed: with its stamp it names all that
+    approving would do, which is compared here, under the lock. Raises as `authorise` does.
     """
     plan = _plan_now(app, issue_number)
     if plan.adoption:
         return approve_adopted(app, plan, revision, by)
     proposal = with_choices(propose_again(app, plan), choices or Choices())
     proposal.require_named(revision)
-    _require_at_rest(app, proposal, anew=False)
+    _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
     _put_in_force(app, plan, by)
     world = read_world(app)
@@ -95,11 +96,11 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
 
 def name_to_approve(app: App, plan: Plan) -> str:
     """What approving again names, as the document or the adopted issue and the settings are now."""
-    return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).name
+    return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).shown_name
 
 
-def _require_at_rest(app: App, proposal: Proposal, *, anew: bool = True) -> None:
-    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)], anew=anew)
+def _require_at_rest(app: App, proposal: Proposal) -> None:
+    require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
 
 
 def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> Published:

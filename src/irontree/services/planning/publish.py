@@ -183,8 +183,13 @@ def _renewed_from(app: App, number: int) -> dict[str, str]:
     archives = app.log.archives(number)
     if not archives:
         return {}
-    _, _, revision = archives[-1].partition("-rev-")
-    return {"previous_revision": revision.partition("-")[0], "archive_path": archives[-1]}
+    return {"previous_revision": _revision_in(app, archives[-1]), "archive_path": archives[-1]}
+
+
+def _revision_in(app: App, archive: str) -> str:
+    """What the earlier stream was approved for, by its events; its folder is named after that, if none can be read."""
+    records = app.log.read_archived(archive).records
+    return records[-1].event.approved_revision if records else archive.partition("-rev-")[2].partition("-")[0]
 
 
 def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:

@@ -78,7 +78,7 @@ class ResolvedPlan:
     loop_id: str = ""
     """The loop that the approval starts, or that goes on."""
     open_loop: Loop | None = None
-    """An open loop that has exactly these tasks left: it goes on."""
+    """An open loop over exactly these tasks, less those that are done: it goes on."""
 
     @property
     def query(self) -> str:
@@ -94,6 +94,11 @@ class ResolvedPlan:
     def keys(self) -> tuple[str, ...]:
         """The frozen set."""
         return tuple(member.node.task_key for member in self.members)
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Keys of tasks that were skipped in the loop that goes on: it goes on without them."""
+        return tuple(key for key in self.keys if self.open_loop and key in self.open_loop.cancelled)
 
     @property
     def due(self) -> tuple[Member, ...]:
@@ -125,12 +130,13 @@ class ResolvedPlan:
     @property
     def approved_in_words(self) -> str:
         """That exactly this was approved before; empty if it was not."""
-        return f"All of {self.query} is approved, and in loop {self.loop_id}" if self.approved else ""
+        without = f", in which these were skipped: {', '.join(self.skipped)}" if self.skipped else ""
+        return f"All of {self.query} is approved, and in loop {self.loop_id}{without}" if self.approved else ""
 
     @property
     def stamp(self) -> str:
-        """Which loop goes on, as it was shown: its id, or empty. The name has all else."""
-        return self.open_loop.id if self.open_loop else "new"
+        """Which loop goes on, as it was shown, and without what. The name has all else."""
+        return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else "new"
 
     def require_named(self, given: str) -> None:
         """Raise ApprovalRefused unless *given* (any case) names exactly this set with these settings."""

@@ -10,20 +10,19 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.domain.verdict import commands_for, coverage
+from irontree.domain.verdict import commands_for
 from irontree.errors import ConfigRefused
 from irontree.ports import Stream
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.overview import title_of
+from irontree.services.projections.failures import failure_of, publication_failure_of
 from irontree.services.projections.history import (
-    failure_of,
     last_of,
     newest_document,
-    publication_failure_of,
     results_at,
     time_of,
 )
-from irontree.services.projections.report import changed_files, check_defining, warnings_of, write_report
+from irontree.services.projections.report import changed_files, check_defining, criteria_of, warnings_of, write_report
 from irontree.services.projections.views import (
     BriefView,
     ChildView,
@@ -67,7 +66,7 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         published_at=time_of(stream.records[0]),
         parent=_locator(world, node.parent),
         commands=tuple(check.run for check in commands_for(node, plan.policy, present=())),
-        coverage=coverage(node, plan.policy),
+        coverage=criteria_of(app, state, plan, node),
         children=tuple(_child(world, key) for key in world.children.get(state.task_key, ()) if key in world.states),
         halt_reason=rule.reason if rule else None,
         manual_close=_manual_close(app, world, state, stream),

@@ -10,7 +10,6 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
-from irontree.domain.verdict import coverage
 from irontree.errors import in_words
 from irontree.services.execution.steps import Question
 from irontree.services.loops.loop import read_loop
@@ -21,8 +20,8 @@ from irontree.services.planning.approve import propose_again, what_changed
 from irontree.services.planning.intake import UNREADABLE, special_choices
 from irontree.services.planning.staleness import diff_of
 from irontree.services.projections.denied import denied_of
-from irontree.services.projections.history import failure_of
-from irontree.services.projections.report import changed_files, check_defining, newest_results
+from irontree.services.projections.failures import failure_of
+from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
 from irontree.services.world import World, read_world
 
@@ -58,7 +57,7 @@ def issue_form(app: App, question: Question) -> FormView:
         attempts=state.total_attempts,
         anchor=state.anchor,
         publish=plan.policy.publish if plan else None,
-        coverage=coverage(world.nodes[state.task_key], plan.policy) if plan else (),
+        coverage=criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
         results=report.results if report else (),
         files_changed=changed_files(app, state),
         warnings=(
@@ -70,6 +69,7 @@ def issue_form(app: App, question: Question) -> FormView:
         failure=failure_of(app, stream, state),
         denied=denied_of(stream),
         report_path=state.report_path,
+        request=str(record.meta.get("request_url", "")),
         **approving,
     )
 
@@ -112,7 +112,7 @@ def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
     now = propose_again(app, plan)
     changes = changes_of(plan.nodes, now.requirements.nodes)
     return {
-        "revision": now.name,
+        "revision": now.shown_name,
         "diff": what_changed(plan, now),
         "before": before_words(world, now),
         "changes": changes,

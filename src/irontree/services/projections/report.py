@@ -12,7 +12,7 @@ from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.reply import is_substantive
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
-from irontree.domain.verdict import coverage
+from irontree.domain.verdict import NOTHING_CITED, Coverage, coverage
 from irontree.ports import Stream
 from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
@@ -40,6 +40,12 @@ def newest_results(app: App, state: TaskState) -> CheckReport | None:
     """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
     about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
     return results_at(app, state.issue_number, state.anchor) if about_it else None
+
+
+def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
+    """What covers each criterion by now, the evidence included that reviewers cited at the newest commit (R18)."""
+    report = newest_results(app, state)
+    return coverage(node, plan.policy, report.cited if report else NOTHING_CITED)
 
 
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
@@ -81,7 +87,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             date=time_of(record),
             environment=report.versions,
             results=report.results,
-            coverage=coverage(node, plan.policy),
+            coverage=coverage(node, plan.policy, report.cited),
             findings=(*_said(record), *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),

@@ -219,6 +219,20 @@ class CommentView:
     action: str = ""
     attempt: int = 0
     attempts: int = 0
+    request: str = ""
+    """Where the request to merge is whose merge accepts the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestView:
+    """The text of a request to merge."""
+
+    number: int
+    node: PlanNode
+    parent: str | None = None
+    coverage: tuple[Coverage, ...] = ()
+    closes: bool = True
+    """Whether its merge closes the issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +302,19 @@ class DeniedView:
 
 
 @dataclass(frozen=True, slots=True)
+class ReviewPromptView:
+    """What a reviewer is told; *problems* are those of its last answer."""
+
+    number: int
+    node: PlanNode
+    base: str
+    anchor: str
+    verdict_file: str
+    problems: tuple[str, ...] = ()
+    quotes: tuple[QuoteView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FormView:
     """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
 
@@ -316,6 +343,8 @@ class FormView:
     """What changed since the last approval, one line each."""
     approval: ApprovalView | None = None
     """All that approving an adopted issue would approve."""
+    request: str = ""
+    """As in `CommentView`."""
     diff: str = ""
 
 
@@ -404,10 +433,12 @@ def form_template(reason: str) -> str:
 
 TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "issues/body.md": ("issue", IssueView),
+    "issues/request.md": ("request", RequestView),
     "briefs/brief.md": ("brief", BriefView),
     "reports/report.md": ("report", ReportView),
     "reports/notes.md": ("notes", NotesView),
     "prompts/run.md": ("prompt", PromptView),
+    "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},

@@ -1,0 +1,117 @@
+"""What a reviewer says of a commit: a verdict, findings, and the evidence it cites for criteria (ruling R18).
+
+A reviewer is an agent: what it says is a claim. Its words count once they fit the schema, and a citation once the
+file at that commit holds what is quoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from irontree.domain.plan import PlanNode
+from irontree.domain.values import Value
+
+HoldsQuote = Callable[[str, str], bool]
+"""Whether the file of that path, at the commit, holds that quotation."""
+
+
+class Citation(Value):
+    """A place in the code, and what stands there to the letter."""
+
+    file: str = Field(min_length=1)
+    quote: str = Field(min_length=1)
+    line: int | None = None
+
+
+class Judged(Value):
+    """What is said of one criterion, by its number in the prompt."""
+
+    criterion: int = Field(ge=1)
+    met: bool
+    evidence: tuple[Citation, ...] = ()
+
+
+class Finding(Value):
+    """What is wrong, and where."""
+
+    text: str = Field(min_length=1)
+    file: str | None = None
+    line: int | None = None
+
+
+class ReviewVerdict(Value):
+    """The whole answer."""
+
+    verdict: Literal["approve", "request_changes"]
+    summary: str = ""
+    findings: tuple[Finding, ...] = ()
+    criteria: tuple[Judged, ...] = ()
+
+    @property
+    def approves(self) -> bool:
+        """Whether the work may go on: nobody approves what misses a criterion."""
+        return self.verdict == "approve" and all(judged.met for judged in self.criteria)
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """An answer that counts for nothing, and why, one line each: the reviewer is told and asked again."""
+
+    problems: tuple[str, ...]
+
+
+def read_verdict(text: str, node: PlanNode, holds_quote: HoldsQuote) -> ReviewVerdict | Unusable:
+    """Read a reviewer's JSON, and look its citations up."""
+    try:
+        verdict = ReviewVerdict.model_validate_json(text)
+    except ValidationError as error:
+        return Unusable(tuple(_problem(dict(item)) for item in error.errors(include_url=False)))
+    problems = tuple(_problems(verdict, node, holds_quote))
+    return Unusable(problems) if problems else verdict
+
+
+def cited(verdict: ReviewVerdict, node: PlanNode) -> Mapping[str, str]:
+    """The evidence by criterion, as far as it covers any: `(manual)` ones are a person's whatever is cited."""
+    return {
+        node.criteria[judged.criterion - 1].text: ", ".join(map(_place, judged.evidence))
+        for judged in verdict.criteria
+        if judged.met and judged.evidence and not node.criteria[judged.criterion - 1].manual
+    }
+
+
+def in_words(verdict: ReviewVerdict, node: PlanNode) -> str:
+    """What the next attempt and a person read: the summary, and what is to be changed."""
+    missed = (node.criteria[judged.criterion - 1].text for judged in verdict.criteria if not judged.met)
+    findings = (f"- {_where(finding)}{finding.text}" for finding in verdict.findings)
+    return "\n".join(filter(None, (verdict.summary, *(f"- not met: {text}" for text in missed), *findings)))
+
+
+def _problems(verdict: ReviewVerdict, node: PlanNode, holds_quote: HoldsQuote) -> Iterator[str]:
+    if verdict.verdict == "request_changes" and not (verdict.summary or verdict.findings):
+        yield "`request_changes` needs a finding that says what to change"
+    for judged in verdict.criteria:
+        if judged.criterion > len(node.criteria):
+            yield f"there is no criterion {judged.criterion}: this task has {len(node.criteria)}"
+    for citation in (citation for judged in verdict.criteria for citation in judged.evidence):
+        if not holds_quote(citation.file, citation.quote):
+            yield f"{citation.file} does not hold the quoted text {citation.quote!r}"
+
+
+def _place(citation: Citation) -> str:
+    return f"{citation.file}:{citation.line}" if citation.line else citation.file
+
+
+def _where(finding: Finding) -> str:
+    if not finding.file:
+        return ""
+    return f"{finding.file}:{finding.line}: " if finding.line else f"{finding.file}: "
+
+
+def _problem(error: Mapping[str, object]) -> str:
+    location = error["loc"]
+    path = ".".join(map(str, location)) if isinstance(location, tuple) else ""
+    return f"{path}: {error['msg']}" if path else str(error["msg"])

@@ -1,0 +1,236 @@
+"""HTTP with GitHub through PyGithub's requester: authentication, pages, patience, and errors a person can act on.
+
+The only module that imports `github` (and `jwt`, which signs for a GitHub App). Of PyGithub this uses what is hard to
+get right (tokens of an App that expire, pacing of writes, addresses of Enterprise Server) and not its objects: an
+attribute of those may be a request. Its own repetition is off, since it repeats POST, and redirects are never left
+to it, since it drops the query and takes 307 for an answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import github
+import jwt
+from github.Requester import Requester
+
+from irontree import __version__
+from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
+from irontree.forges import ForgeSettings
+from irontree.forges.github_credentials import AppKey, Credential, require_credential
+from irontree.forges.github_refusals import refusal
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, pause_before_next
+
+PER_PAGE: Final = 100
+_API_VERSION: Final = "2022-11-28"
+_KNOWN_ANSWERS: Final = 64
+_BELIEVED: Final = timedelta(minutes=1)
+"""How long a repository is taken to have the name it had: PyGithub follows a redirect and drops the query."""
+_NEXT: Final = 'rel="next"'
+
+
+class GithubClient:
+    """Asks, waits a little where that helps, and raises what `irontree.ports.Forge` says."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        self._settings = settings
+        self._location = settings.require_location()
+        self._known: dict[str, tuple[str, Any]] = {}
+        self._resolved: tuple[datetime, dict[str, Any]] | None = None
+
+    @property
+    def url(self) -> str:
+        """The forge's address for people."""
+        return self._location.url
+
+    def repository(self, *, fresh: bool = False) -> dict[str, Any]:
+        """The repository as it is now, or was less than a minute ago.
+
+        A redirect from an old name is followed here and nowhere else: all other calls use the name it has now.
+        """
+        now = self._now()
+        if fresh or self._resolved is None or now - self._resolved[0] > _BELIEVED:
+            owner, _, name = self._location.repository.partition("/")
+            found = self.require(self.ask("GET", f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
+            self._resolved = (now, found)
+        return self._resolved[1]
+
+    def path(self, *parts: str | int) -> str:
+        """A path below the repository's."""
+        below = "".join(f"/{quote(str(part), safe='')}" for part in parts)
+        return f"/repos/{self.repository()['full_name']}{below}"
+
+    def read(self, path: str, *, hidden: bool = False) -> Any:
+        """One object; None if there is none, or, with *hidden*, if it is not for us.
+
+        An unchanged one is not sent again and counts for no limit (ETag).
+        """
+        tag, data = self._known.get(path, ("", None))
+        answer = self.ask("GET", path, headers={"If-None-Match": tag} if tag else None)
+        if answer.status == 304:  # noqa: PLR2004
+            return data
+        if answer.status == 404 or (answer.status == 410 and "disabled" not in answer.message):  # noqa: PLR2004
+            return None
+        if hidden and answer.status == 403 and not limited_until(answer, self._now()):  # noqa: PLR2004
+            return None
+        self.require(answer)
+        if answer.headers.get("etag"):
+            self._known[path] = (answer.headers["etag"], answer.data)
+            for old in list(self._known)[:-_KNOWN_ANSWERS]:
+                del self._known[old]
+        return answer.data
+
+    def pages(self, path: str, key: str | None = None, **parameters: str | int) -> Iterator[Any]:
+        """All items of a listing (below *key*), page by page to the end; a page that fails raises."""
+        query: dict[str, Any] | None = {"per_page": PER_PAGE, **parameters}
+        while query is not None:
+            answer = self.require(self.ask("GET", path, query))
+            yield from answer.data[key] if key else answer.data
+            query = _next_query(answer.headers.get("link", ""))
+
+    def write(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Change something; never sent twice unless the forge refused to look at it."""
+        return self.require(self.ask(verb, path, body=body)).data
+
+    def query(self, text: str, **variables: Any) -> Any:
+        """What GraphQL answers; for what REST has no words for. Raises RemoteFailed with its findings."""
+        answer = self.require(
+            self.ask("POST", self._requester.graphql_url, body={"query": text, "variables": variables})
+        )
+        if answer.data.get("errors"):
+            raise RemoteFailed(f"{self.url} says: {answer.message}")
+        return answer.data["data"]
+
+    def text(self, path: str) -> str:
+        """A plain text that the forge redirects to, such as a log; empty if it is not there or not for us."""
+        answer = self.ask("GET", path, follow=True)
+        return answer.data if answer.ok and isinstance(answer.data, str) else ""
+
+    def require(self, answer: Answer) -> Answer:
+        """The answer, if it is a good one; else the error that it means."""
+        if answer.ok and not isinstance(answer.data, str):
+            return answer
+        raise refusal(answer, self._now(), f"{self.url}/{self._location.repository}")
+
+    def ask(
+        self,
+        verb: str,
+        path: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        follow: bool = False,
+    ) -> Answer:
+        """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
+        tries, waited = 1, 0.0
+        while True:
+            outcome = self._once(verb, path, parameters, body, headers, follow=follow)
+            pause = pause_before_next(outcome, verb, tries, waited, self._now())
+            if pause is None:
+                return self._answered(outcome)
+            self._settings.sleep(pause)
+            tries, waited = tries + 1, waited + pause
+
+    def _answered(self, outcome: Outcome) -> Answer:
+        if isinstance(outcome, Answer):
+            return outcome
+        if "CERTIFICATE_VERIFY_FAILED" in outcome.message:
+            raise RemoteFailed(
+                f"the certificate of {self.url} is not one that is trusted here",
+                remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
+            )
+        raise RemoteUnavailable(f"no answer from {self.url}: {outcome.message}", remedy="check the network; try again")
+
+    def _once(
+        self,
+        verb: str,
+        path: str,
+        parameters: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+        *,
+        follow: bool,
+    ) -> Outcome:
+        """One request. What `requests` raises is an OSError; GithubException comes from fetching an App's token."""
+        try:
+            status, received, text = self._requester.requestJson(
+                verb, path, dict(parameters or {}), dict(headers or {}), body, follow_302_redirect=follow
+            )
+        except OSError as error:
+            return NoAnswer(_reason(error))
+        except github.GithubException as error:
+            return Answer(error.status, {k.lower(): v for k, v in (error.headers or {}).items()}, error.data)
+        except RuntimeError as error:
+            raise RemoteFailed(str(error), remedy="set forge.url to the address that it redirects to") from error
+        except jwt.PyJWTError as error:
+            raise ConfigRefused(
+                "the private key of the GitHub App cannot be used", remedy="download it again"
+            ) from error
+        return Answer(status, received, _parsed(text))
+
+    @cached_property
+    def _requester(self) -> Requester:
+        """PyGithub's, made when it is first needed."""
+        location, settings = self._location, self._settings
+        if location.ca_file and not location.ca_file.is_file():
+            raise ConfigRefused(f"forge.ca_file: there is no file {location.ca_file}", remedy="name a PEM file")
+        credential = require_credential(settings.environment, settings.ask_program, location.url)
+        return github.Github(
+            auth=_auth(credential),
+            base_url=api_url(location.url),
+            timeout=settings.answer_within,
+            user_agent=f"irontree/{__version__}",
+            verify=str(location.ca_file) if location.ca_file else True,
+            retry=None,
+            seconds_between_requests=None,
+            seconds_between_writes=settings.write_interval,
+            api_version=_API_VERSION,
+        ).requester
+
+    def _now(self) -> datetime:
+        return self._settings.clock.now()
+
+
+def api_url(url: str) -> str:
+    """Where the API of the GitHub at *url* is: github.com, *.ghe.com, or an Enterprise Server."""
+    parts = urlsplit(url)
+    if parts.hostname in {"github.com", "www.github.com"}:
+        return "https://api.github.com"
+    if (parts.hostname or "").endswith(".ghe.com"):
+        return f"https://api.{parts.hostname}"
+    return f"{url}/api/v3"
+
+
+def _auth(credential: Credential) -> github.Auth.Auth:
+    if isinstance(credential, AppKey):
+        app = github.Auth.AppAuth(credential.app_id, credential.private_key)
+        return app.get_installation_auth(credential.installation_id)
+    return github.Auth.Token(credential.value)
+
+
+def _parsed(text: str) -> Any:
+    """JSON, or the text itself where a proxy or a log answers."""
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text
+
+
+def _next_query(link: str) -> dict[str, Any] | None:
+    """The query of the next page as the header `Link` has it, be that a number or a cursor; None on the last page."""
+    for part in link.split(","):
+        address, _, relation = part.partition(";")
+        if _NEXT in relation:
+            return dict(parse_qsl(urlsplit(address.strip(" <>")).query))
+    return None
+
+
+def _reason(error: OSError) -> str:
+    """The innermost cause, which says most in the fewest words."""
+    return " ".join(str(error).split())[-300:]

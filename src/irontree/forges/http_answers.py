@@ -1,0 +1,95 @@
+"""What a forge answers over HTTP, and whether to ask again: rules for every forge, without a network in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+TRIES: Final = 3
+PATIENCE: Final = 60.0
+"""Seconds that one call may wait in all; a longer wait is somebody else's (`not_before`)."""
+_SECONDARY: Final = timedelta(seconds=60)
+"""How long to leave a forge alone that says no more than that it is too much."""
+_EARLIEST: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer; header names in lower case, `data` is JSON, or the text where it was none."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: Any
+
+    @property
+    def ok(self) -> bool:
+        """Whether the forge did what it was asked."""
+        return self.status < 300  # noqa: PLR2004
+
+    @property
+    def message(self) -> str:
+        """What the forge said, its findings too."""
+        if not isinstance(self.data, Mapping):
+            return " ".join(str(self.data or "").split())[:200]
+        found = (_finding(item) for item in self.data.get("errors") or ())
+        return "; ".join(filter(None, (str(self.data.get("message") or ""), *found)))
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """The connection failed; whether the forge did it is not known."""
+
+    message: str
+
+
+Outcome = Answer | NoAnswer
+
+
+def pause_before_next(outcome: Outcome, verb: str, tries: int, waited: float, now: datetime) -> float | None:
+    """Seconds until to ask the same again; None: do not.
+
+    What the forge refused to look at can be repeated whatever it was; what may have happened only if it just reads.
+    """
+    if tries >= TRIES:
+        return None
+    if isinstance(outcome, Answer) and (moment := limited_until(outcome, now)):
+        pause = (moment - now).total_seconds()
+    elif verb == "GET" and (isinstance(outcome, NoAnswer) or outcome.status >= 500):  # noqa: PLR2004
+        pause = float(2 ** (tries - 1))
+    else:
+        return None
+    return pause if waited + pause <= PATIENCE else None
+
+
+def limited_until(answer: Answer, now: datetime) -> datetime | None:
+    """When the forge will listen again; None where it did not say that it was asked too often."""
+    if answer.status not in {403, 429}:
+        return None
+    if moment := retry_after(answer, now):
+        return moment
+    reset = answer.headers.get("x-ratelimit-reset", "")
+    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        return max(datetime.fromtimestamp(int(reset), UTC), now + _EARLIEST)
+    return now + _SECONDARY if answer.status == 429 or "rate limit" in answer.message.lower() else None  # noqa: PLR2004
+
+
+def retry_after(answer: Answer, now: datetime) -> datetime | None:
+    """The moment that the header `Retry-After` names, in seconds or as a date; None without one."""
+    value = answer.headers.get("retry-after", "").strip()
+    if value.isdecimal():
+        return now + timedelta(seconds=int(value))
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now)
+
+
+def _finding(item: object) -> str:
+    """One entry of `errors`: text, or an object with a message or a field and a code."""
+    if not isinstance(item, Mapping):
+        return str(item)
+    return str(item.get("message") or " ".join(str(item[key]) for key in ("field", "code") if key in item))

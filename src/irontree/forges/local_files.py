@@ -1,0 +1,169 @@
+"""The files of the `local` forge: numbered Markdown with front matter, one writer at a time.
+
+Writers hold `flock` on `.lock`, which is never deleted; a file is replaced by one rename, so readers need no lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from irontree.errors import LogDamaged, RemoteFailed, RemoteUnavailable
+from irontree.forges import ForgeSettings
+from irontree.forges.frontmatter import Document, amend, split
+from irontree.forges.text import as_kept
+
+
+class LocalFiles:
+    """Reads and writes them; the parts of the local forge share it."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        self._settings = settings
+        self._folder = settings.folder
+        self._account = settings.account
+
+    @property
+    def _issues(self) -> Path:
+        return self._folder / "issues"
+
+    @property
+    def _pulls(self) -> Path:
+        return self._folder / "pulls"
+
+    def _pull_path(self, number: int) -> Path:
+        return self._pulls / file_name(number)
+
+    def _path(self, number: int) -> Path:
+        """The file of the issue, or of the pull request, that has the number."""
+        pull = self._pull_path(number)
+        return pull if pull.exists() else self._issues / file_name(number)
+
+    def _must_exist(self, number: int) -> Path:
+        path = self._path(number)
+        if not path.exists():
+            raise RemoteFailed(f"there is no issue #{number} in {self._issues}")
+        return path
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the forge's lock; the kernel lets go of it if we die."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / ".lock").open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+        except OSError as error:
+            raise RemoteUnavailable(
+                f"cannot write the issues in {self._folder}: {error}",
+                remedy="see to the space and rights of this folder",
+            ) from error
+
+    def _next_number(self) -> int:
+        """A number that no issue and no pull request ever had."""
+        return take_number(self._issues, (*numbers(self._pulls), *self._settings.taken()))
+
+    def _stamp(self) -> str:
+        return self._settings.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _write_new(self, path: Path, fields: Mapping[str, Any], body: str) -> None:
+        head = self._settings.write_mapping({**fields, "author": self._account, "created_at": self._stamp()})
+        replace(path, Document(head, as_kept(body)).text())
+
+    def _change(self, path: Path, changes: Mapping[str, Any], body: str | None) -> None:
+        document = split(read(path))
+        head = amend(
+            document.head,
+            changes,
+            read=lambda text: self._mapping(text, path),
+            write=self._settings.write_mapping,
+        )
+        replace(path, Document(head, document.body if body is None else as_kept(body)).text())
+
+    def _document(self, path: Path) -> tuple[dict[str, Any], str]:
+        document = split(read(path))
+        return self._mapping(document.head, path), document.body
+
+    def _mapping(self, text: str, path: Path) -> dict[str, Any]:
+        """The YAML mapping in *text*, with absent and empty values left out."""
+        try:
+            found = self._settings.read_mapping(text, str(path)) if text.strip() else {}
+        except LogDamaged as error:
+            raise RemoteFailed(error.message, remedy=f"put the YAML of {path.name} right") from error
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _entries(self, path: Path) -> dict[str, Any]:
+        """The mapping that the whole file is; nothing where there is none."""
+        return self._mapping(read(path), path) if path.exists() else {}
+
+    def _author(self, fields: Mapping[str, Any]) -> str:
+        """A file that names nobody counts as written by whoever runs the program."""
+        return str(fields.get("author", self._account))
+
+
+def file_name(number: int) -> str:
+    """`0007.md`."""
+    return f"{number:04d}.md"
+
+
+def numbers(folder: Path) -> list[int]:
+    """Numbers of the files named as we name them, ascending; editors' backups and notes are passed over."""
+    if not folder.is_dir():
+        return []
+    names = {path.name for path in folder.glob("*.md") if path.stem.isdecimal()}
+    return sorted(number for number in {int(name[:-3]) for name in names} if file_name(number) in names)
+
+
+def take_number(folder: Path, taken: Iterable[int] = ()) -> int:
+    """One more than was ever given in *folder*, deleted files and *taken* included; a crash now only skips it."""
+    given = folder / ".last"
+    recorded = read(given).strip() if given.exists() else ""
+    number = max(int(recorded) if recorded.isdecimal() else 0, *numbers(folder), *taken, 0) + 1
+    replace(given, f"{number}\n")
+    return number
+
+
+def state_of(fields: Mapping[str, Any]) -> Literal["open", "closed"]:
+    """`closed` if the file says so, however it is spelled; else `open`."""
+    return "closed" if str(fields.get("state", "open")).strip().lower() == "closed" else "open"
+
+
+def title_of(fields: Mapping[str, Any], body: str, otherwise: str) -> str:
+    """The title, else the first line of the text."""
+    first = next((line.strip("# ") for line in body.split("\n") if line.strip("# ")), "")
+    return str(fields.get("title") or first or otherwise)
+
+
+def modified(path: Path) -> str:
+    """When the file was written last, UTC."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read(path: Path) -> str:
+    """The file's text. Raises RemoteFailed for one that is none, RemoteUnavailable where it cannot be read."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RemoteFailed(f"{path} is not UTF-8 text", remedy="save it as UTF-8") from error
+    except OSError as error:
+        raise RemoteUnavailable(f"cannot read {path}: {error}") from error
+
+
+def replace(path: Path, text: str) -> None:
+    """Put *text* there durably by one rename; the caller holds the lock, so one temporary name is enough."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(text.encode("utf-8", "replace"))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

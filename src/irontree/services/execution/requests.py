@@ -1,0 +1,116 @@
+"""`publish.mode: pull_request`: a verified commit is proposed on a branch of its own, never pushed to the target (R15).
+
+The branch is named after the issue, so what a crash left is found again: looked for first, then made. It is never
+forced: a later attempt stands on what was pushed, and on what people have added to it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.plan import Plan, PlanNode, PublishPolicy
+from irontree.domain.results import CheckReport
+from irontree.domain.state import TaskState
+from irontree.errors import GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.ports import Moved, PullRequest
+from irontree.services.delivery.closing import close_on_done
+from irontree.services.execution.publication import BRANCH_MOVED, Never, NotNow, patiently
+from irontree.services.execution.refs import request_branch, summary
+from irontree.services.projections.report import criteria_of
+from irontree.services.projections.views import RequestView
+from irontree.services.world import World
+
+STATUS_NAME: Final = "irontree/verify"
+"""Of our own commit status: what CI says stands beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The commit is the newest of an open request to merge."""
+
+    number: int
+    url: str
+
+
+def proposes(plan: Plan) -> bool:
+    """Whether code of this plan goes to a branch of its own."""
+    return plan.policy.publish.mode == "pull_request"
+
+
+def branch_policy(plan: Plan, state: TaskState, node: PlanNode) -> PublishPolicy:
+    """Where this task's commits are pushed to."""
+    return plan.policy.publish.on_branch(request_branch(state, node))
+
+
+def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> str:
+    """What an attempt stands on whose issue has a request: the tip of its branch, with what people pushed there.
+
+    A commit that was not pushed yet is replaced on its own base; without the branch, the target's tip is it again.
+    """
+    try:
+        tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
+    except GitFailed:  # somebody deleted the branch
+        return patiently(app, lambda: app.repository.base(plan.policy.publish))
+    not_pushed = state.commit is not None and state.has_code and not app.repository.contains(tip, state.commit)
+    return state.base_sha if not_pushed and state.base_sha else tip
+
+
+def propose_commit(
+    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
+) -> Proposed | NotNow | Never:
+    """Push the verified commit to its branch, and have one open request for it; the same again changes nothing."""
+    where = branch_policy(plan, state, node)
+    try:
+        pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
+        if isinstance(pushed, Moved):
+            return _moved(where.target_branch)
+        request = patiently(app, lambda: _have_request(app, world, state, plan, node))
+    except RemoteUnavailable as error:
+        return NotNow(error.message)
+    except PublicationRefused as error:
+        return Never(error.reason, error.message, error.remedy or "")
+    except RemoteFailed as error:
+        return Never("request-refused", error.message, error.remedy or "")
+    _say_verified(app, report)
+    return Proposed(request.number, request.url)
+
+
+def _have_request(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode) -> PullRequest:
+    """The open request of the branch; a draft as long as the log does not call its commit verified (R15)."""
+    forge, branch = app.forge(), request_branch(state, node)
+    title, body = summary(node.title), _body(app, world, state, plan, node)
+    there = next((found for found in forge.find_pull_requests(branch) if found.state == "open"), None)
+    if there is None:
+        target = plan.policy.publish.target_branch
+        return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=True)
+    return there if there.body == body else forge.edit_pull_request(there.number, body=body)
+
+
+def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode) -> str:
+    parent = world.states.get(node.parent or "")
+    view = RequestView(
+        number=state.issue_number,
+        node=node,
+        parent=f"#{parent.issue_number}" if parent else None,
+        coverage=criteria_of(app, state, plan, node),
+        closes=close_on_done(app, node) == "auto",
+    )
+    return app.renderer.render("issues/request.md", request=view)
+
+
+def _say_verified(app: App, report: CheckReport) -> None:
+    """A status beside those of CI, for whoever looks at the request; without one nothing is missing."""
+    with suppress(RemoteFailed):
+        said = f"{len(report.results)} checks passed at this commit"
+        app.forge().set_commit_status(report.anchor, name=STATUS_NAME, state="success", description=said)
+
+
+def _moved(branch: str) -> Never:
+    return Never(
+        BRANCH_MOVED,
+        f"somebody else pushed to {branch}, and this work does not stand on that",
+        "go on to let the agent redo it on top of what is there",
+    )

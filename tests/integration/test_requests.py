@@ -1,0 +1,85 @@
+"""Proposing with real git and the forge of plain files: a person merges with plain git (rulings R5, R15)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
+from irontree.domain.decide import Finalize, Run, Verify
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import perform
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
+from irontree.services.world import read_world
+from tests.integration.crash.laboratory import lay_out
+from tests.support.repositories import git
+
+SPEC = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello `$ grep -q hello greet.txt`
+"""
+BRANCH = "feature/1-greeting"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.fixture
+def app(place: Path) -> App:
+    root = lay_out(place, "echo hello, attempt $IRONTREE_ATTEMPT >> greet.txt", SPEC)
+    config = root / ".mino" / "config.yml"
+    config.write_text(config.read_text().replace("publish:\n", "publish:\n  mode: pull_request\n"))
+    app = open_app(root, origin=Origin("ada", "command"))
+    proposal = propose(app, root / "SPEC.md")
+    authorise(app, proposal, proposal.revision, "ada")
+    return app
+
+
+def work(app: App) -> None:
+    perform(app, Run("greeting"))
+    perform(app, Verify("greeting"))
+
+
+def look(app: App) -> str:
+    with app.driver.hold("look"):
+        catch_up(app)
+    return read_world(app).states["greeting"].last_event
+
+
+def test_a_merge_by_hand_accepts_what_was_proposed(app: App, place: Path):
+    work(app)
+    remote = place / "remote.git"
+    assert "greet.txt" not in git(remote, "ls-tree", "--name-only", "main")
+    assert look(app) == "verify_pending_acceptance"
+    git(place, "clone", "--quiet", "remote.git", "theirs")
+    git(place / "theirs", "merge", "--quiet", "--no-ff", "-m", "Merge it", f"origin/{BRANCH}")
+    git(place / "theirs", "push", "--quiet", "origin", "main")
+    assert look(app) == "checkup_accept_recorded"
+    perform(app, Finalize("greeting"))
+    state = read_world(app).states["greeting"]
+    assert state.done
+    assert state.code_ref == git(remote, "rev-parse", "main").strip()
+
+
+def test_a_later_attempt_is_one_more_commit_on_the_branch(app: App, place: Path):
+    work(app)
+    first = git(place / "remote.git", "rev-parse", BRANCH).strip()
+    with app.driver.hold("answer"):
+        answer_issue(app, 1, Answer("send-back", "ada", note="say it twice"))
+    work(app)
+    assert git(place / "remote.git", "rev-parse", f"{BRANCH}~1").strip() == first
+    assert git(place / "remote.git", "show", f"{BRANCH}:greet.txt").split("\n")[:2] == [
+        "hello, attempt 1",
+        "hello, attempt 2",
+    ]
+    assert git(app.repository.root, "branch", "--list", "feature/*") == ""

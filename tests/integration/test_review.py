@@ -1,0 +1,73 @@
+"""A reviewer that is a real program, on a real repository (ruling R18)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
+from irontree.domain.decide import Run, Verify
+from irontree.services.execution.steps import perform
+from irontree.services.planning.approve import propose
+from irontree.services.planning.intake import authorise
+from irontree.services.world import read_world
+from tests.integration.crash.laboratory import lay_out
+from tests.support.repositories import git
+
+SPEC = """\
+# Toy
+
+## Greeting
+
+- [ ] it says hello
+- [ ] the file is there `$ test -f greet.txt`
+"""
+EVIDENCE = [{"file": "greet.txt", "line": 1, "quote": "hello"}]
+REVIEWER = """\
+#!/bin/sh
+cat > "$(dirname "$0")/prompt"
+echo defaced > greet.txt
+git diff --name-only HEAD~1 HEAD > "$(dirname "$0")/seen"
+cat > "$IRONTREE_VERDICT_FILE" <<'END'
+{verdict}
+END
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def attempt(place: Path, verdict: dict[str, object]) -> App:
+    program = place / "critic"
+    program.write_text(REVIEWER.replace("{verdict}", json.dumps(verdict)))
+    program.chmod(0o755)
+    settings = f"verify:\n  reviewers:\n  - {{name: critic, command: [{program}]}}\n"
+    app = open_app(lay_out(place, "echo hello > greet.txt", SPEC, settings), origin=Origin("ada", "command"))
+    proposal = propose(app, app.repository.root / "SPEC.md")
+    authorise(app, proposal, proposal.revision, "ada")
+    perform(app, Run("greeting"))
+    perform(app, Verify("greeting"))
+    return app
+
+
+def test_a_cited_criterion_is_covered_and_the_commit_is_published_as_it_was(place: Path):
+    criteria = [{"criterion": 1, "met": True, "evidence": EVIDENCE}]
+    app = attempt(place, {"verdict": "approve", "criteria": criteria})
+    assert read_world(app).states["greeting"].last_event == "verify_passed"
+    assert git(place / "remote.git", "show", "main:greet.txt").strip() == "hello"
+    assert (place / "seen").read_text() == "greet.txt\n"
+    report = (app.repository.root / ".mino" / "reports" / "issue-1" / "report.md").read_text()
+    assert "covered by `greet.txt:1 (critic)`" in report
+    assert "| review: critic | review by critic | passed |" in report
+
+
+def test_what_it_objects_to_is_not_published(place: Path):
+    app = attempt(place, {"verdict": "request_changes", "findings": [{"text": "greet by name"}]})
+    assert read_world(app).states["greeting"].last_event == "verify_failed_retryable"
+    assert "greet.txt" not in git(place / "remote.git", "ls-tree", "--name-only", "main")

@@ -1,0 +1,168 @@
+"""Stages: a forge seen from several accounts, with everything that others and the network may do to it.
+
+Here are those of the memory and the local forge; `tests.support.stages` names all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from irontree.forges import ForgeSettings, Merge
+from irontree.forges.local import LocalForge
+from irontree.forges.memory import MemoryForge
+from irontree.forges.memory_tracker import Tracker
+from irontree.ports import Forge, ReviewVerdict
+from irontree.store.codec import read_mapping, write_mapping
+
+Remarks = tuple[tuple[str, int, str], ...]
+"""Path, line and text of each."""
+BASE_SHA, HEAD_SHA, LATER_SHA = "a" * 40, "b" * 40, "c" * 40
+
+
+class Noon:
+    """A clock that stands still."""
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
+
+
+class Stage(Protocol):
+    """One empty repository of a forge, with the branch `main` at BASE_SHA."""
+
+    @property
+    def ours(self) -> Forge: ...
+
+    @property
+    def stranger(self) -> Forge:
+        """The same repository as `mallory` sees it, who may open issues and comment, and no more."""
+        ...
+
+    def push(self, branch: str, sha: str) -> None:
+        """Point a branch of the repository at a commit."""
+        ...
+
+    def merge(self, number: int) -> str:
+        """Merge a pull request as a person with write access; the merge commit."""
+        ...
+
+    def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
+        """Hand in a review as `irontree`, `mallory` or `writer`, who has write access."""
+        ...
+
+
+class FallibleStage(Stage, Protocol):
+    """A stage whose forge is somewhere else, and whose network fails when it is told to."""
+
+    def go_down(self) -> None:
+        """Answer every call with a failure, from now on."""
+        ...
+
+    def lose_next_answer(self) -> None:
+        """Let the next write take effect, and break the connection before its answer."""
+        ...
+
+    def lag(self, newest: int) -> None:
+        """Leave so many of the newest issues out of listings."""
+        ...
+
+    def break_listings(self, behind: int) -> None:
+        """Break every listing of issues off behind so many."""
+        ...
+
+
+def settings(folder: Path, account: str) -> ForgeSettings:
+    return ForgeSettings(folder, account, Noon(), read_mapping, write_mapping)
+
+
+class MemoryStage:
+    """The memory forge."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tracker = Tracker(branches={"main": BASE_SHA}, writers={"writer"})
+        self.ours, self.stranger = (
+            MemoryForge(settings(folder, account), self.tracker) for account in ("irontree", "mallory")
+        )
+
+    def push(self, branch: str, sha: str) -> None:
+        self.tracker.push(branch, sha)
+
+    def merge(self, number: int) -> str:
+        return self.tracker.merge(number, "writer")
+
+    def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
+        self.tracker.review(number, author, verdict, body, remarks)
+
+    def go_down(self) -> None:
+        self.tracker.outage = "the forge is down"
+
+    def lose_next_answer(self) -> None:
+        self.tracker.lost_answers = 1
+
+    def lag(self, newest: int) -> None:
+        self.tracker.lag = newest
+
+    def break_listings(self, behind: int) -> None:
+        self.tracker.breaks_behind = behind
+
+
+@dataclass
+class MadeUpBranches:
+    """Implements `Branches` without git."""
+
+    tips: dict[str, str] = field(default_factory=lambda: {"main": BASE_SHA})
+    merges: dict[str, Merge] = field(default_factory=dict)
+
+    def default(self) -> str:
+        return "main"
+
+    def tip(self, branch: str) -> str | None:
+        return self.tips.get(branch)
+
+    def merge_of(self, sha: str, base: str) -> Merge | None:
+        return Merge(sha, None) if sha == self.tips.get(base) else self.merges.get(sha)
+
+
+class LocalStage:
+    """The forge of plain files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.branches = MadeUpBranches()
+        self._folder = folder / "forge"
+        self.ours, self.stranger = (
+            LocalForge(
+                ForgeSettings(self._folder, account, Noon(), read_mapping, write_mapping, branches=self.branches)
+            )
+            for account in ("irontree", "mallory")
+        )
+
+    def push(self, branch: str, sha: str) -> None:
+        self.branches.tips[branch] = sha
+
+    def merge(self, number: int) -> str:
+        pull = self.ours.read_pull_request(number)
+        assert pull
+        sha = f"{number:040x}"
+        self.branches.merges[pull.head_sha] = Merge(sha, "writer")
+        return sha
+
+    def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
+        """As a person does it: a file. Remarks have no place in it."""
+        folder = self._folder / "pulls" / f"{number:04d}" / "reviews"
+        folder.mkdir(parents=True, exist_ok=True)
+        index = len(list(folder.iterdir())) + 1
+        (folder / f"{index:04d}.md").write_text(f"---\nauthor: {author}\nverdict: {verdict}\n---\n\n{body}\n")
+
+
+@contextmanager
+def memory(folder: Path) -> Iterator[Stage]:
+    yield MemoryStage(folder)
+
+
+@contextmanager
+def local(folder: Path) -> Iterator[Stage]:
+    yield LocalStage(folder)

@@ -1,0 +1,128 @@
+"""The double's pull requests, reviews, statuses and check runs."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.github.routes import Refusal, Routes, route
+from tests.support.github.state import Record, Reply, Request
+
+
+@route("GET", "/repos/{owner}/{repo}/pulls")
+def _pulls(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    query, hub = request.query, routes.hub
+    wanted, state = query.get("head", ""), query.get("state", "open")
+    shown = []
+    for number, record in sorted(hub.issues.items()):
+        if "head" not in record or state not in {"all", record["state"]}:
+            continue
+        # Without the owner before it the filter is no filter.
+        if ":" in wanted and f"{hub.owner}:{record['head']}" != wanted:
+            continue
+        shown.append(routes.shapes.listed_pull(routes.pull(str(number))))
+    if query.get("direction") != "asc":
+        shown.reverse()
+    return routes.page_of(request, shown)
+
+
+@route("POST", "/repos/{owner}/{repo}/pulls")
+def _create_pull(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
+    routes.require_write(request)
+    hub, head, base = routes.hub, request.body["head"], request.body["base"]
+    if head not in hub.branches:
+        raise Refusal(422, "Validation Failed", {"resource": "PullRequest", "field": "head", "code": "invalid"})
+    if hub.branches[head] == hub.branches.get(base):
+        said = f"No commits between {base} and {head}"
+        raise Refusal(422, "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": said})
+    if any(record.get("head") == head and record["state"] == "open" for record in hub.issues.values()):
+        said = f"A pull request already exists for {hub.owner}:{head}."
+        raise Refusal(422, "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": said})
+    draft = bool(request.body.get("draft"))
+    record = routes.new_issue(request, head=head, base=base, head_sha=hub.branches[head], draft=draft)
+    return Reply(201, routes.shapes.pull(record))
+
+
+@route("GET", "/repos/{owner}/{repo}/pulls/{pull_number}")
+def _read_pull(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
+    return Reply(200, routes.shapes.pull(routes.pull(found["pull_number"])))
+
+
+@route("PATCH", "/repos/{owner}/{repo}/pulls/{pull_number}")
+def _edit_pull(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    record = routes.pull(found["pull_number"])
+    routes.change(record, request)
+    return Reply(200, routes.shapes.pull(record))
+
+
+@route("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/reviews")
+def _reviews(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    number = routes.pull(found["pull_number"])["number"]
+    return routes.page_of(request, [routes.shapes.review(r) for r in routes.hub.reviews if r["number"] == number])
+
+
+@route("GET", "/repos/{owner}/{repo}/pulls/{pull_number}/comments")
+def _remarks(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    number = routes.pull(found["pull_number"])["number"]
+    return routes.page_of(request, [routes.shapes.remark(r) for r in routes.hub.remarks if r["number"] == number])
+
+
+def _require_commit(routes: Routes, sha: str) -> str:
+    if sha not in routes.hub.commits:
+        raise Refusal(422, f"No commit found for SHA: {sha}")
+    return sha
+
+
+@route("GET", "/repos/{owner}/{repo}/git/commits/{commit_sha}")
+def _commit(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
+    if found["commit_sha"] not in routes.hub.commits:
+        raise Refusal(404, "Not Found")
+    return Reply(200, routes.shapes.commit(found["commit_sha"]))
+
+
+@route("GET", "/repos/{owner}/{repo}/commits/{ref}/status")
+def _combined(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    sha = _require_commit(routes, found["ref"])
+    newest: dict[str, Record] = {record["context"]: record for record in routes.hub.statuses if record["sha"] == sha}
+    reply = routes.page_of(request, [routes.shapes.status(record) for record in newest.values()], "statuses")
+    url = f"{routes.shapes.repository_url}/commits/{sha}"
+    reply.body |= {"state": "pending", "sha": sha, "commit_url": url, "url": f"{url}/status"}
+    reply.body["repository"] = routes.shapes.minimal_repository()
+    return reply
+
+
+@route("POST", "/repos/{owner}/{repo}/statuses/{sha}")
+def _create_status(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    routes.require_write(request)
+    sha = _require_commit(routes, found["sha"])
+    body = request.body
+    if len(body.get("description") or "") > 140:
+        errors = {"resource": "Status", "code": "custom", "field": "description", "message": "description is too long"}
+        raise Refusal(422, "Validation Failed", errors)
+    record = {key: body.get(key) for key in ("state", "context", "description", "target_url")}
+    record |= {"id": routes.hub.new_id(), "sha": sha}
+    routes.hub.statuses.append(record)
+    return Reply(201, routes.shapes.status(record) | {"creator": routes.shapes.user(request.account)})
+
+
+@route("GET", "/repos/{owner}/{repo}/commits/{ref}/check-runs")
+def _runs(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    sha = _require_commit(routes, found["ref"])
+    shown = [routes.shapes.run(record) for record in routes.hub.runs if record["head_sha"] == sha]
+    return routes.page_of(request, shown, "check_runs")
+
+
+@route("GET", "/repos/{owner}/{repo}/check-runs/{check_run_id}/annotations")
+def _annotations(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
+    plain = {"start_column": None, "end_column": None, "title": None, "raw_details": None, "blob_href": "x"}
+    noted = routes.hub.annotations.get(int(found["check_run_id"]), [])
+    return routes.page_of(
+        request, [plain | {"end_line": n["start_line"], "annotation_level": "failure"} | n for n in noted]
+    )
+
+
+@route("GET", "/repos/{owner}/{repo}/actions/jobs/{job_id}/logs")
+def _log(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
+    """A redirect to where logs are kept; that place is below this server's root."""
+    if int(found["job_id"]) not in routes.hub.logs:
+        raise Refusal(404, "Not Found")
+    return Reply(302, None, {"Location": f"{routes.shapes.root}/api/blobs/{found['job_id']}"})

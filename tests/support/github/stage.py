@@ -1,0 +1,73 @@
+"""The `github` adapter before its double."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from irontree.forges import ForgeSettings, Location
+from irontree.forges.github import GithubForge
+from irontree.ports import ReviewVerdict
+from tests.support.forges import BASE_SHA, Remarks, settings
+from tests.support.github.server import GithubServer, serve
+from tests.support.github.state import Fault, Hub, Reply
+
+
+def github_settings(folder: Path, server: GithubServer, account: str) -> ForgeSettings:
+    """Of *account*, whose token the double knows; nothing is waited for."""
+    return replace(
+        settings(folder, account),
+        location=Location(server.url, server.hub.full_name),
+        environment={"GITHUB_TOKEN": f"token-{account}"},
+        sleep=lambda _: None,
+        write_interval=0,
+        answer_within=5,
+    )
+
+
+class GithubStage:
+    """A repository on the double, with ways to break things."""
+
+    def __init__(self, folder: Path, server: GithubServer) -> None:
+        self.server = server
+        self.hub = server.hub
+        self.hub.push("main", BASE_SHA)
+        self.ours, self.stranger = (
+            GithubForge(github_settings(folder, server, account)) for account in ("irontree", "mallory")
+        )
+
+    def push(self, branch: str, sha: str) -> None:
+        self.hub.push(branch, sha)
+
+    def merge(self, number: int) -> str:
+        return self.hub.merge(number, "writer")
+
+    def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
+        key, sha = self.hub.new_id(), self.hub.issues[number]["head_sha"]
+        about = {"number": number, "author": author, "commit_id": sha}
+        stamps = {"submitted_at": self.hub.now, "state": verdict.upper()}
+        self.hub.reviews.append({"id": key, "body": body, **about, **stamps})
+        for path, line, text in remarks:
+            place = {"path": path, "line": line, "pull_request_review_id": key}
+            self.hub.remarks.append({"id": self.hub.new_id(), "body": text, **about, **place})
+
+    def go_down(self) -> None:
+        self.hub.faults.append(Fault(Reply(503, {"message": "No server is currently available"})))
+
+    def lose_next_answer(self) -> None:
+        self.hub.faults.append(Fault("reset-after", lambda request: request.verb != "GET", times=1))
+
+    def lag(self, newest: int) -> None:
+        self.hub.lag = newest
+
+    def break_listings(self, behind: int) -> None:
+        self.hub.breaks_behind = behind
+
+
+@contextmanager
+def github(folder: Path) -> Iterator[GithubStage]:
+    """One empty repository, `ada/engine`."""
+    with serve(Hub()) as server:
+        yield GithubStage(folder, server)

@@ -1,0 +1,109 @@
+"""What the double of GitHub keeps: one repository, its accounts, and what is to go wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Record = dict[str, Any]
+Right = Literal["admin", "write", "read", "none"]
+
+
+@dataclass
+class Request:
+    """A request as it came in; `path` is without the API's prefix."""
+
+    verb: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    account: str = ""
+
+
+@dataclass
+class Reply:
+    """What is answered; a `body` of text is sent as it is."""
+
+    status: int
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Fault:
+    """One thing that goes wrong, so many times, for requests that match."""
+
+    reply: Reply | Literal["reset-before", "reset-after", "silence"]
+    matches: Callable[[Request], bool] = lambda _: True
+    times: int = 1_000_000
+
+
+@dataclass
+class Hub:
+    """Everything the server knows; `lock` is held for each request."""
+
+    owner: str = "ada"
+    name: str = "engine"
+    names_of_old: set[str] = field(default_factory=set)
+    archived: bool = False
+    has_issues: bool = True
+    private: bool = False
+    tokens: dict[str, str] = field(default_factory=lambda: {f"token-{who}": who for who in ("irontree", "mallory")})
+    rights: dict[str, Right] = field(default_factory=lambda: {"irontree": "admin", "writer": "write"})
+    apps: dict[int, str] = field(default_factory=dict)
+    """Installations by id, with the login their tokens act under."""
+    issues: dict[int, Record] = field(default_factory=dict)
+    """Pull requests too: those have the key `head`."""
+    deleted: set[int] = field(default_factory=set)
+    comments: dict[int, Record] = field(default_factory=dict)
+    labels: dict[str, Record] = field(default_factory=dict)
+    reviews: list[Record] = field(default_factory=list)
+    remarks: list[Record] = field(default_factory=list)
+    statuses: list[Record] = field(default_factory=list)
+    runs: list[Record] = field(default_factory=list)
+    annotations: dict[int, list[Record]] = field(default_factory=dict)
+    logs: dict[int, str] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)
+    commits: set[str] = field(default_factory=set)
+    now: str = "2026-01-02T12:00:00Z"
+    lag: int = 0
+    breaks_behind: int | None = None
+    largest_page: int = 100
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _ids: int = 1000
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    def new_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def right(self, account: str) -> Right:
+        return self.rights.get(account, "none" if self.private else "read")
+
+    def may_write(self, account: str) -> bool:
+        return self.right(account) in {"admin", "write"}
+
+    def push(self, branch: str, sha: str) -> None:
+        self.branches[branch] = sha
+        self.commits.add(sha)
+
+    def merge(self, number: int, by: str) -> str:
+        sha = f"{number:040x}"
+        self.commits.add(sha)
+        self.issues[number] |= {"state": "closed", "merged_by": by, "merge_commit_sha": sha, "merged_at": self.now}
+        return sha
+
+    def take_fault(self, request: Request) -> Fault | None:
+        """The first that fits, used up by once."""
+        fault = next((fault for fault in self.faults if fault.times and fault.matches(request)), None)
+        if fault:
+            fault.times -= 1
+        return fault

@@ -1,0 +1,79 @@
+"""What a person skipped in a loop stays so as long as it is open, however it is gone on with (ruling R17)."""
+
+from __future__ import annotations
+
+from irontree.domain.decide import Halt
+from irontree.services.answers import Answer
+from irontree.services.loops import loop as loops
+from irontree.services.planning.approval import approval_text
+from irontree.services.planning.approve import Choices, propose, with_choices
+from irontree.services.planning.intake import authorise
+from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene, prepared
+
+CLOSING = "\n## Close\n\nDepends on: Greeting\n\n- [ ] closed `$ has close.txt`\n"
+
+
+def without_close(scene: Scene) -> loops.Loop:
+    """The loop over a document with two tasks, of which a person skipped the second."""
+    loop = scene.start(ONE_TASK + CLOSING)
+    assert loops.skip(scene.app, loop.id, CLOSE, "ada") == (CLOSE,)
+    return loop
+
+
+def test_an_approval_after_a_skip_lists_what_is_left_out_and_goes_on_with_the_loop_without_it(scene):
+    reduced = without_close(scene)
+    scene.policy = scene.policy.model_copy(update={"check_seconds": 99})
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert (proposal.loop_id, proposal.skipped) == (reduced.id, (CLOSE,))
+    shown = approval_text(scene.app, proposal, loop_mode=True, answer="")
+    assert f"#2 Close: skipped in loop {reduced.id}" in shown
+    assert f"irontree task resume {reduced.id} cancel" in shown
+    assert "- Goal: this task is done" in shown
+    loop = authorise(scene.app, proposal, proposal.revision, "ada")
+    assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
+    assert scene.drive(loop) == Halt("goal_reached")
+    assert not scene.state(CLOSE).done
+
+
+def test_asking_for_the_document_again_after_a_skip_is_what_resuming_is(scene):
+    """After a crash nobody knows which of both was typed."""
+    reduced = without_close(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert proposal.approved_in_words.endswith(f"without what was skipped in loop {reduced.id}: {CLOSE}")
+    loop = authorise(scene.app, proposal, proposal.revision, "ada")
+    assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
+
+
+def test_what_was_skipped_is_worked_on_again_once_its_loop_was_stopped(scene):
+    reduced = without_close(scene)
+    loops.cancel(scene.app, reduced.id, "ada")
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    assert proposal.skipped == ()
+    loop = authorise(scene.app, proposal, proposal.revision, "ada")
+    assert (loop.id != reduced.id, loop.keys) == (True, (GREETING, CLOSE))
+
+
+def test_a_skipped_task_that_is_kept_in_the_plan_is_skipped_still(scene):
+    reduced = without_close(scene)
+    shown = propose(scene.app, scene.write(ONE_TASK))
+    assert shown.loop_id == reduced.id
+    keeping = with_choices(shown, Choices(keep_removed=True))
+    assert keeping.skipped == (CLOSE,)
+    loop = authorise(scene.app, keeping, keeping.revision, "ada")
+    assert (loop.id, loop.keys) == (reduced.id, (GREETING,))
+
+
+def test_an_approval_of_the_same_tasks_joins_a_loop_at_work_in_which_something_was_skipped(scene):
+    reduced = without_close(scene)
+    proposal = propose(scene.app, scene.root / "SPEC.md")
+    with scene.lease.hold(reduced.id):
+        assert authorise(scene.app, proposal, proposal.revision, "ada").id == reduced.id
+
+
+def test_what_was_skipped_stays_skipped_when_a_form_of_the_loop_is_answered(scene):
+    reduced = without_close(scene)
+    scene.write((ONE_TASK + CLOSING).replace("it says hello", "it greets"))
+    name = propose(scene.app, scene.root / "SPEC.md").name
+    assert scene.drive(reduced, prepared(Answer("approve", "ada", revision=name))) == Halt("goal_reached")
+    assert loops.read_loop(scene.app, reduced.id).keys == (GREETING,)
+    assert not scene.state(CLOSE).done
