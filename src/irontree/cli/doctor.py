@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agent_programs import require_agent
+from irontree.cli.agent_programs import has_access, require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
@@ -218,11 +218,9 @@ def _forge(app: App) -> Iterator[Examined]:
 def _access(agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
     """A known agent that seems to have no access: neither a key that it may see nor a log-in of its own."""
     preset = PRESETS.get(agent.adapter)
-    if preset is None or not preset.signed_in:
+    if preset is None:
         return
-    home = Path(environment.get("HOME", "~")).expanduser()
-    has_key = any(name in environment for name in preset.variables if name in agent.environment)
-    if not has_key and not any((home / place).exists() for place in preset.signed_in):
+    if has_access(preset, environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
 
 

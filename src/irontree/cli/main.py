@@ -54,7 +54,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "import": "make this clone the home of what was exported",
         },
         "agents": {
-            "agents": "record what a coding agent does, and replay it without a model",
+            "agents": "coding agents on this machine; record what one does, and replay it without a model",
         },
         "shell": {
             "completion": "print a script that completes verbs and options",
