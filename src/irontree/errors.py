@@ -100,6 +100,10 @@ class GitFailed(EnvironmentRefused):
         self.killed = killed
 
 
+class NoSuchBranch(GitFailed):
+    """There is no branch of that name, neither here nor on the remote."""
+
+
 class NotARepository(EnvironmentRefused):
     """There is no usable git repository at the given place."""
 

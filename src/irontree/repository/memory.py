@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-from irontree.errors import ConfigRefused, GitFailed, IrontreeError, PublicationRefused
+from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Document, Moved, Published, Workspace
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.repository.workspace import STATE_FOLDER
@@ -237,7 +237,7 @@ class MemoryRepository:
         here = self.refs.get(_head(policy.target_branch))
         found = self.remote.get(policy.target_branch, here) if policy.remote else here
         if found is None:
-            raise GitFailed(f"there is no branch {policy.target_branch}")
+            raise NoSuchBranch(f"there is no branch {policy.target_branch}")
         return found
 
     def _talk(self, policy: PublishPolicy) -> None:

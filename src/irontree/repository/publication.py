@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy
-from irontree.errors import ConfigRefused, GitFailed, PublicationRefused, RemoteUnavailable
+from irontree.errors import ConfigRefused, NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
 from irontree.processes import Completed
 from irontree.repository.git import DURABLY, Git, said
@@ -24,7 +24,7 @@ def tip(git: Git, policy: PublishPolicy) -> str:
     """The commit that the target branch points at: on the remote (fetched now), or here if there is none.
 
     A branch that only exists here will be made on the remote by the first publication.
-    Raises RemoteUnavailable, PublicationRefused, or GitFailed if there is no such branch.
+    Raises RemoteUnavailable, PublicationRefused, or NoSuchBranch.
     """
     found = fetched_tip(git, policy) if policy.remote else None
     found = found or commit_of(git, local_branch(policy))
@@ -138,8 +138,8 @@ def _worktree_of(git: Git, branch: str) -> Path | None:
     return None
 
 
-def _no_branch(git: Git, policy: PublishPolicy) -> GitFailed:
-    return GitFailed(
+def _no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
+    return NoSuchBranch(
         f"{git.folder} has no branch {policy.target_branch}",
         remedy=f"`git branch {policy.target_branch}`, or correct publish.target_branch in .mino/config.yml",
     )

@@ -171,7 +171,7 @@ class GitRepository:
     def base(self, policy: PublishPolicy) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
 
-        Raises RemoteUnavailable, PublicationRefused, GitFailed.
+        Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
         """
         return publication.tip(self.git, policy)
 

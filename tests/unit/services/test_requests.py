@@ -208,6 +208,43 @@ def test_a_merge_into_another_branch_accepts_nothing(scene: Scene):
     assert scene.state().blocking_check == "merged-elsewhere"
 
 
+def rewrite(scene: Scene, files: dict[str, bytes]) -> str:
+    """Somebody forces the branch to a commit of his own on the target; that commit."""
+    target = scene.repository.remote["main"]
+    theirs = Commit({**scene.repository.commits[target].files, **files}, (target,), "rewritten")
+    scene.repository.remote[BRANCH] = scene.repository.add(theirs)
+    return scene.repository.remote[BRANCH]
+
+
+def test_a_merge_without_the_verified_commit_accepts_nothing(scene: Scene):
+    work(scene)
+    rewrite(scene, {"other.txt": b"unrelated"})
+    merge(scene)
+    look(scene)
+    assert scene.state().blocking_check == "merged-without-it"
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    work(scene)
+    assert scene.events()[-1] == "verify_pending_acceptance"
+    assert scene.repository.commits[request(scene).head_sha].parents == (scene.repository.remote["main"],)
+
+
+def test_a_rewritten_branch_with_the_same_files_is_what_was_verified(scene: Scene):
+    work(scene)
+    rewrite(scene, {"greet.txt": b"hello"})
+    merge(scene)
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
+
+
+def test_a_squash_of_more_than_was_verified_holds_it_though_the_branch_is_gone(scene: Scene):
+    work(scene)
+    scene.repository.push_from_elsewhere({"extra.txt": b"by hand"}, BRANCH)
+    merge(scene, squash=True)
+    del scene.repository.remote[BRANCH]
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
+
+
 def test_accepting_without_the_merge_says_what_accepts_it(scene: Scene):
     work(scene)
     with pytest.raises(AnswerRefused, match="is not merged yet"):

@@ -12,15 +12,15 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import CheckupAcceptRecorded
-from irontree.domain.plan import PublishPolicy
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, RemoteFailed
 from irontree.ports import CommitCheck, PullRequest, Remark, Review
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.preflight import block
+from irontree.services.execution.publication import MERGED_WITHOUT
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import merged_ref
-from irontree.services.execution.requests import STATUS_NAME
+from irontree.services.execution.requests import STATUS_NAME, has_merged
 from irontree.services.execution.verify import Subject, check, failed
 from irontree.services.world import World, read_world
 
@@ -58,13 +58,13 @@ def is_proposed(state: TaskState) -> bool:
 
 def settle_request(app: App, state: TaskState) -> TaskState | None:
     """Record a merge, a close or an objection; None if there is nothing new. Raises RemoteFailed."""
-    where = read_world(app).plan(state).policy.publish
-    app.repository.base(where)  # the forge of plain files sees a merge only as fetched
+    world = read_world(app)
+    app.repository.base(world.plan(state).policy.publish)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
         return _closed(app, state, request)
     if request.merged:
-        return _merged(app, state, request, where)
+        return _merged(app, world, state, request)
     checks = _of_ci(app.forge().commit_checks(request.head_sha))
     objection = objection_to(request, app.forge().reviews(request.number), checks)
     if objection:
@@ -117,8 +117,13 @@ def _red(app: App, state: TaskState, red: CommitCheck) -> TaskState:
     return failed(app, subject, report, retryable=state.attempt_count <= state.max_retry_count, meta=meta)
 
 
-def _merged(app: App, state: TaskState, request: PullRequest, where: PublishPolicy) -> TaskState:
-    """The merge is what everybody has: that commit is the evidence, if the target has it."""
+def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> TaskState:
+    """The merge is what everybody has: that commit is the evidence, if the target has it, and it has what was verified.
+
+    What people add to verified work is theirs to answer for; what replaces it is asked about.
+    """
+    plan, anchor = world.plan(state), state.anchor or ""
+    where = plan.policy.publish
     sha, branch = request.merge_sha or request.head_sha, where.target_branch
     if not app.repository.contains(app.repository.base(where), sha):
         return block(
@@ -128,9 +133,18 @@ def _merged(app: App, state: TaskState, request: PullRequest, where: PublishPoli
             f"request #{request.number} was merged, but not into {branch}: {sha[:12]} is not there",
             remedy=f"bring it to {branch}, then go on",
         )
+    if not has_merged(app, plan, state, world.node(state), request, anchor):
+        return block(
+            app,
+            state,
+            MERGED_WITHOUT,
+            f"request #{request.number} was merged without {anchor[:12]}, the commit that was verified: its branch "
+            "was rewritten",
+            remedy=f"go on to let the agent look at {branch} as it is now, and add what is missing",
+        )
     app.repository.keep(sha, merged_ref(state))
     meta: dict[str, object] = {"by": request.merged_by or "somebody on the forge", "channel": "merge"}
-    if request.head_sha != state.anchor:
+    if request.head_sha != anchor:
         meta["warnings"] = ["it was merged with commits that were not verified here"]
     return record(
         app,

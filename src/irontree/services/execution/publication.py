@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 ROUNDS: Final = 3
 BRANCH_MOVED: Final = "request-branch-moved"
-OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED})
+MERGED_WITHOUT: Final = "merged-without-it"
+OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED, MERGED_WITHOUT})
 """Blocking checks behind which the work is done again, on top of the target as it is by then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
 

@@ -14,7 +14,7 @@ from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode, PublishPolicy
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
-from irontree.errors import GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import GitFailed, NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Moved, PullRequest
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.execution.publication import BRANCH_MOVED, Never, NotNow, patiently
@@ -56,6 +56,21 @@ def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> s
         return patiently(app, lambda: app.repository.base(plan.policy.publish))
     not_pushed = state.commit is not None and state.has_code and not app.repository.contains(tip, state.commit)
     return state.base_sha if not_pushed and state.base_sha else tip
+
+
+def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: PullRequest, sha: str) -> bool:
+    """Whether the merge of *request* brought *sha* to the target: in its history, squashed, or to the letter.
+
+    Others may have added to its branch, or put other work there. Raises RemoteFailed.
+    """
+    if app.repository.lacking((request.head_sha,)):
+        with suppress(NoSuchBranch):  # deleted, as forges do after a merge
+            patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
+    if app.repository.contains(request.head_sha, sha):
+        return True
+    merge, target = request.merge_sha or request.head_sha, app.repository.base(plan.policy.publish)
+    same = app.repository.contains(target, merge) and not app.repository.changed_files(sha, merge)
+    return same or app.repository.contains(target, sha)
 
 
 def propose_commit(
