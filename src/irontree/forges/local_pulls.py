@@ -22,8 +22,8 @@ class LocalPullRequests(LocalFiles):
             raise RemoteFailed(f"there is no branch {head} to ask a merge of", remedy="push or create it first")
         if self._settings.branches.merge_of(sha, base):
             raise RemoteFailed(f"branch {head} has nothing that {base} has not")
-        if any(pull.state == "open" for pull in self.find_pull_requests(head)):
-            raise RemoteFailed(f"branch {head} has an open pull request already")
+        if any(pull.state == "open" and pull.base_branch == base for pull in self.find_pull_requests(head)):
+            raise RemoteFailed(f"branch {head} has an open pull request into {base} already")
         with self._writing():
             number = self._next_number()
             fields = {"title": one_line(title), "state": "open", "draft": draft, "head": head, "base": base}

@@ -141,8 +141,8 @@ class MemoryForge:
         """Open a request to merge branch *head*, which must have been pushed."""
         if head not in self.tracker.branches or self.tracker.branches[head] == self.tracker.branches.get(base):
             raise RemoteFailed(f"branch {head} has nothing to merge into {base}")
-        if any(pull.state == "open" for pull in self.find_pull_requests(head)):
-            raise RemoteFailed(f"branch {head} has an open pull request already")
+        if any(pull.state == "open" and pull.base_branch == base for pull in self.find_pull_requests(head)):
+            raise RemoteFailed(f"branch {head} has an open pull request into {base} already")
         number = self._add(title, body, (), is_pull=True)
         self.tracker.pulls[number] = PullRequest(
             number=number,

@@ -91,7 +91,7 @@ class PullRequests(Protocol):
     """Pull requests of one repository; their branches were pushed before."""
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open a request to merge branch *head* into *base*. Raises RemoteFailed if *head* has one open already."""
+        """Open a request to merge branch *head* into *base*. Raises RemoteFailed if there is one open already."""
         ...
 
     def read_pull_request(self, number: int) -> PullRequest | None:

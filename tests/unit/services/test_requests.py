@@ -15,6 +15,8 @@ from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import perform
+from irontree.store.memory import MemoryLock
+from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, make_scene, sends_back
 
 BRANCH = "feature/1-greeting"
@@ -158,6 +160,55 @@ def test_ci_sees_what_our_own_checks_said(scene: Scene):
     work(scene)
     said = scene.forge_seen.commit_checks(request(scene).head_sha)
     assert [(check.name, check.state) for check in said] == [("irontree/verify", "success")]
+
+
+def dies_before_its_event(scene: Scene) -> None:
+    """The request is made, and the driver dies before the log says so."""
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    scene.publish(ONE_TASK)
+    perform(scene.app, Run(GREETING))
+    whole = scene.log
+    scene.log = Watched(whole, ("append",), dies)
+    with pytest.raises(Killed):
+        perform(scene.app, Verify(GREETING))
+    scene.log, scene.driver = whole, MemoryLock(scene.clock)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_request_that_was_merged_before_a_crash_let_us_record_it_is_found_again(scene: Scene, deleted: bool):
+    dies_before_its_event(scene)
+    merge(scene)
+    if deleted:
+        del scene.repository.remote[BRANCH]
+    perform(scene.app, Verify(GREETING))
+    assert scene.state().request == 2
+    assert len(scene.tracker.pulls) == 1
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
+
+
+def test_a_request_of_the_branch_to_another_target_is_not_ours(scene: Scene):
+    scene.publish(ONE_TASK)
+    perform(scene.app, Run(GREETING))
+    scene.repository.remote["next"] = scene.repository.remote["main"]
+    scene.repository.remote[BRANCH] = str(scene.state().commit)
+    scene.forge("bob").create_pull_request(head=BRANCH, base="next", title="t", body="bob's text", draft=False)
+    perform(scene.app, Verify(GREETING))
+    assert scene.tracker.pulls[scene.state().request or 0].base_branch == "main"
+    assert scene.forge_seen.find_pull_requests(BRANCH)[0].body == "bob's text"
+
+
+def test_a_request_that_is_refused_says_what_to_do(scene: Scene):
+    scene.publish(ONE_TASK)
+    perform(scene.app, Run(GREETING))
+    scene.repository.remote[BRANCH] = str(scene.state().commit)
+    scene.repository.remote["main"] = str(scene.state().commit)
+    perform(scene.app, Verify(GREETING))
+    assert scene.state().blocking_check == "request-refused"
+    assert scene.last().meta["remedy"]
 
 
 # --- the merge ------------------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from irontree.services.world import World
 STATUS_NAME: Final = "irontree/verify"
 """Of our own commit status: what CI says stands beside it."""
 
+_LOOK_AT_FORGE: Final = "look at the branch and its requests on the forge, put that right, then go on"
+
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
@@ -76,30 +78,42 @@ def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: 
 def propose_commit(
     app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
 ) -> Proposed | NotNow | Never:
-    """Push the verified commit to its branch, and have one open request for it; the same again changes nothing."""
-    where = branch_policy(plan, state, node)
+    """Push the verified commit to its branch, and have one open request for it; the same again changes nothing.
+
+    One that was merged before the log could name it is that request (ruling R9).
+    """
     try:
+        last = patiently(app, lambda: newest_request(app, plan, state, node))
+        if last and last.merged and has_merged(app, plan, state, node, last, report.anchor):
+            return Proposed(last.number, last.url)
+        where = branch_policy(plan, state, node)
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
         if isinstance(pushed, Moved):
-            return _moved(where.target_branch)
+            return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
         request = patiently(app, lambda: _have_request(app, world, state, plan, node))
     except RemoteUnavailable as error:
         return NotNow(error.message)
     except PublicationRefused as error:
         return Never(error.reason, error.message, error.remedy or "")
     except RemoteFailed as error:
-        return Never("request-refused", error.message, error.remedy or "")
+        return Never("request-refused", error.message, error.remedy or _LOOK_AT_FORGE)
     _say_verified(app, report)
     return Proposed(request.number, request.url)
 
 
+def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> PullRequest | None:
+    """The newest one to merge this task's branch into the target, in whatever state; one to elsewhere is not ours."""
+    found = app.forge().find_pull_requests(request_branch(state, node))
+    ours = [request for request in found if request.base_branch == plan.policy.publish.target_branch]
+    return next((request for request in ours if request.state == "open"), ours[-1] if ours else None)
+
+
 def _have_request(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode) -> PullRequest:
     """The open request of the branch; a draft as long as the log does not call its commit verified (R15)."""
-    forge, branch = app.forge(), request_branch(state, node)
+    forge, there = app.forge(), newest_request(app, plan, state, node)
     title, body = summary(node.title), _body(app, world, state, plan, node)
-    there = next((found for found in forge.find_pull_requests(branch) if found.state == "open"), None)
-    if there is None:
-        target = plan.policy.publish.target_branch
+    if there is None or there.state != "open":
+        branch, target = request_branch(state, node), plan.policy.publish.target_branch
         return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=True)
     return there if there.body == body else forge.edit_pull_request(there.number, body=body)
 
@@ -121,6 +135,14 @@ def _say_verified(app: App, report: CheckReport) -> None:
     with suppress(RemoteFailed):
         said = f"{len(report.results)} checks passed at this commit"
         app.forge().set_commit_status(report.anchor, name=STATUS_NAME, state="success", description=said)
+
+
+def _left(request: PullRequest, branch: str) -> Never:
+    return Never(
+        "request-branch-left",
+        f"{branch} is what was left of request #{request.number}, which was merged",
+        "delete that branch on the remote, then go on: the new work is proposed from where the target is now",
+    )
 
 
 def _moved(branch: str) -> Never:
