@@ -8,7 +8,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Finalize, Run, Verify
-from irontree.errors import AnswerRefused, PublicationRefused, RemoteUnavailable
+from irontree.errors import AnswerRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import CommitCheck, PullRequest
 from irontree.repository.memory import Commit
 from irontree.services.answers import Answer, answer_issue
@@ -345,6 +345,55 @@ def test_the_next_attempt_stands_on_what_people_pushed_there_too(scene: Scene):
     work(scene)
     assert scene.repository.commits[request(scene).head_sha].parents == (theirs,)
     assert scene.repository.commits[request(scene).head_sha].files["extra.txt"] == b"by hand"
+
+
+def test_the_first_attempt_stands_on_a_branch_that_was_there_before(scene: Scene):
+    scene.publish(ONE_TASK)
+    scene.repository.remote[BRANCH] = scene.repository.remote["main"]
+    theirs = scene.repository.push_from_elsewhere({"old.txt": b"old"}, BRANCH)
+    work(scene)
+    assert scene.events()[-1] == "verify_pending_acceptance"
+    assert scene.repository.commits[request(scene).head_sha].parents == (theirs,)
+
+
+def retried_behind_a_merge(scene: Scene, *, squash: bool, deleted: bool = False) -> None:
+    """The first attempt's request was merged though it was sent back, and the target has moved on since."""
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    merge(scene, squash=squash)
+    scene.repository.push_from_elsewhere({"later.txt": b"later"})
+    if deleted:
+        del scene.repository.remote[BRANCH]
+    work(scene)
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.parametrize("squash", [False, True])
+def test_an_attempt_behind_a_merge_stands_on_the_target_and_undoes_nothing_there(
+    scene: Scene, squash: bool, deleted: bool
+):
+    retried_behind_a_merge(scene, squash=squash, deleted=deleted)
+    made = scene.repository.commits[str(scene.state().commit)]
+    assert made.parents == (scene.repository.remote["main"],)
+    assert made.files["later.txt"] == b"later"
+
+
+def test_a_branch_that_was_left_of_a_squashed_request_is_to_be_deleted(scene: Scene):
+    retried_behind_a_merge(scene, squash=True)
+    assert scene.state().blocking_check == "request-branch-left"
+    del scene.repository.remote[BRANCH]
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    perform(scene.app, Verify(GREETING))
+    assert scene.events()[-1] == "verify_pending_acceptance"
+    assert scene.state().request == 3
+
+
+def test_only_a_branch_that_is_not_there_is_taken_for_deleted(scene: Scene):
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    scene.repository.failures.append(GitFailed("git was killed", killed=True))
+    perform(scene.app, Run(GREETING))
+    assert scene.state().blocking_check == "workspace-not-ready"
 
 
 def test_what_others_push_in_mid_attempt_is_not_overwritten(scene: Scene):

@@ -14,7 +14,7 @@ from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode, PublishPolicy
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
-from irontree.errors import GitFailed, NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Moved, PullRequest
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.execution.publication import BRANCH_MOVED, Never, NotNow, patiently
@@ -48,16 +48,27 @@ def branch_policy(plan: Plan, state: TaskState, node: PlanNode) -> PublishPolicy
 
 
 def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> str:
-    """What an attempt stands on whose issue has a request: the tip of its branch, with what people pushed there.
+    """What an attempt stands on: the tip of the task's branch, with what people pushed there; else the target's.
 
-    A commit that was not pushed yet is replaced on its own base; without the branch, the target's tip is it again.
+    What is left of a branch that was merged is not gone on with. A commit that was neither pushed nor merged is
+    replaced on its own base. Raises RemoteFailed.
     """
     try:
         tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
-    except GitFailed:  # somebody deleted the branch
-        return patiently(app, lambda: app.repository.base(plan.policy.publish))
-    not_pushed = state.commit is not None and state.has_code and not app.repository.contains(tip, state.commit)
-    return state.base_sha if not_pushed and state.base_sha else tip
+    except NoSuchBranch:  # nothing was proposed yet, or somebody deleted it
+        tip = ""
+    asked = tip or state.request is not None
+    last = patiently(app, lambda: newest_request(app, plan, state, node)) if asked else None
+    merged = last if last and last.merged else None
+
+    def has_left(sha: str) -> bool:
+        if merged and has_merged(app, plan, state, node, merged, sha):
+            return True
+        return app.repository.contains(tip, sha)
+
+    if state.commit and state.has_code and state.base_sha and not has_left(state.commit):
+        return state.base_sha
+    return tip if tip and not merged else patiently(app, lambda: app.repository.base(plan.policy.publish))
 
 
 def has_merged(app: App, plan: Plan, state: TaskState, node: PlanNode, request: PullRequest, sha: str) -> bool:
