@@ -13,7 +13,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
-from irontree.services.execution.merging import REQUEST_CLOSED, is_proposed, settle_request
+from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
 from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.recovery import settle_leftovers
@@ -150,10 +150,11 @@ def _decider(answer: Answer) -> Decider:
 
 def _accept(app: App, number: int, answer: Answer) -> TaskState:
     """Publish it; what is proposed is accepted by its merge, which may be there already (ruling R15)."""
-    state = read_world(app).state(number)
+    world = read_world(app)
+    state = world.state(number)
     if not is_proposed(state):
         return checkup.accept(app, number, _decider(answer))
-    after = settle_request(app, state)
+    after = settle_request(app, world, state)
     if after is None:
         url = app.log.read(number).records[-1].meta.get("request_url", f"request #{state.request}")
         raise AnswerRefused(f"{url} is not merged yet", remedy="merge it there: that accepts the work")
@@ -188,9 +189,9 @@ def _go_on(app: App, number: int, answer: Answer) -> TaskState:
 def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
     """Where the work does not fit the target any more, going on means doing it again on top of that.
 
-    What was proposed in vain is proposed again.
+    What was proposed in vain is proposed again; a request that was merged meanwhile is found then.
     """
-    if state.blocking_check == REQUEST_CLOSED:
+    if state.blocking_check in VERIFIED_AGAIN and state.has_code:
         return checkup.unblock(app, state.issue_number, "verify", _decider(answer))
     if state.blocking_check not in OVERTAKEN:
         return checkup.unblock(app, state.issue_number, "resume", _decider(answer))

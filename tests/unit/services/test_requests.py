@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.errors import AnswerRefused, GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import CommitCheck, PullRequest
 from irontree.repository.memory import Commit
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.consistency.external import Change
 from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.preflight import block
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import perform
-from irontree.store.memory import MemoryLock
+from irontree.store.memory import MemoryLock, MemoryPlanStore, MemoryResultStore
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, does, ends, make_scene, sends_back
 
@@ -31,6 +36,19 @@ def scene(tmp_path) -> Scene:
     publish = scene.policy.publish.model_copy(update={"mode": "pull_request"})
     scene.policy = scene.policy.model_copy(update={"publish": publish})
     return scene
+
+
+class Refusing:
+    """A forge that does not answer to one of its methods."""
+
+    def __init__(self, forge: Any, method: str) -> None:
+        self._forge, self._method = forge, method
+
+    def __getattr__(self, name: str) -> Any:
+        def refuses(*_: Any, **__: Any) -> None:
+            raise RemoteUnavailable("it does not answer")
+
+        return refuses if name == self._method else getattr(self._forge, name)
 
 
 def work(scene: Scene, text: str = ONE_TASK) -> None:
@@ -311,6 +329,74 @@ def test_a_forge_that_does_not_answer_stops_nothing(scene: Scene):
     look(scene)
     assert scene.events()[-1] == "verify_pending_acceptance"
     assert any("could not be looked at" in line for line in scene.notes.lines)
+
+
+def reconciled(scene: Scene) -> tuple[Change, ...]:
+    with scene.app.driver.hold("reconcile"):
+        return reconcile(scene.app).outside
+
+
+def sent_back(scene: Scene) -> None:
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+
+
+def failed_for_good(scene: Scene) -> None:
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    work(scene)
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "flaky", ""))
+    look(scene)
+
+
+def stopped(scene: Scene) -> None:
+    work(scene)
+    with scene.app.driver.hold("stop"):
+        block(scene.app, scene.state(), "cancelled", "stopped")
+
+
+@pytest.mark.parametrize("held_up", [sent_back, failed_for_good, stopped])
+def test_a_merge_of_what_does_not_wait_for_one_is_asked_about(scene: Scene, held_up: Callable[[Scene], None]):
+    held_up(scene)
+    merge(scene)
+    look(scene)
+    assert scene.state().blocking_check == "merged-meanwhile"
+    asked = scene.events()
+    assert reconciled(scene) == ()
+    assert scene.events() == asked
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    assert reconciled(scene) == ()
+    perform(scene.app, Verify(GREETING))
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
+    assert len(scene.tracker.pulls) == 1
+
+
+def test_whoever_goes_on_from_a_merge_in_another_way_is_not_asked_about_it_again(scene: Scene):
+    sent_back(scene)
+    merge(scene)
+    look(scene)
+    scene.checks = ScriptedCheckRunner(lambda *_: 1)
+    scene.results = MemoryResultStore()
+    answer_issue(scene.app, scene.number(), Answer("go-on", "ada"))
+    perform(scene.app, Verify(GREETING))
+    look(scene)
+    assert scene.events()[-1] == "verify_failed_retryable"
+
+
+def test_a_forge_that_hides_a_request_is_believed_nothing(scene: Scene):
+    work(scene)
+    scene.tracker.issues[1] = replace(scene.tracker.issues[1], state="closed")
+    scene.forge_seen = Refusing(scene.forge_seen, "read_pull_request")
+    assert reconciled(scene) == ()
+    assert scene.events()[-1] == "verify_pending_acceptance"
+
+
+def test_a_request_of_a_task_whose_plan_is_gone_is_left_alone(scene: Scene):
+    work(scene)
+    merge(scene)
+    scene.plans = MemoryPlanStore()
+    look(scene)
+    assert scene.events()[-1] == "verify_pending_acceptance"
 
 
 # --- objections -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
-from irontree.domain.external import CLOSED, DELETED, ExternalEvent, Seen, detect
+from irontree.domain.external import CLOSED, DELETED, MERGE_CHECKS, ExternalEvent, Seen, detect
 from irontree.domain.ids import adopted_revision
 from irontree.domain.labels import MANAGED, labels_for
 from irontree.domain.legal import LEGAL
@@ -93,12 +93,11 @@ def changed_outside(app: App, world: World, state: TaskState) -> str | None:
 def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> Iterator[Change]:
     if state.phase is Phase.RUNNING:
         return
-    found = tuple(_contradictions(app, state, issue))
-    yield from found
-    if issue is None or found or state.done:
-        return
     try:
-        yield from _edits(app, world, state, issue)
+        found = tuple(_contradictions(app, state, issue))
+        yield from found
+        if issue is not None and not found and not state.done:
+            yield from _edits(app, world, state, issue)
     except RemoteFailed as error:
         app.progress.note(f"#{state.issue_number} could not be compared: {error.message}")
 
@@ -106,7 +105,7 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
 def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[Change]:
     """What stops the work."""
     seen: Seen = issue.state if issue else "gone"
-    if seen == "closed" and not state.done and _is_merged(app, state):
+    if seen == "closed" and _is_merged(app, state):
         return
     cursor = app.deliveries.load(state.issue_number)
     found = _found(app, state, seen)
@@ -121,7 +120,9 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
-    """Whether our own request closed it: that is no close from outside (ruling R15)."""
+    """Whether our own request closed it, which is its acceptance or asked about: no close from outside (ruling R15)."""
+    if state.phase not in (Phase.PENDING, Phase.VERIFIED) and state.blocking_check not in MERGE_CHECKS:
+        return False
     request = app.forge().read_pull_request(state.request) if state.request else None
     return request is not None and request.merged
 

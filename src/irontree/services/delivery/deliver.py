@@ -13,7 +13,7 @@ from dataclasses import replace
 from irontree.app import App
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
 from irontree.domain.evolve import evolve
-from irontree.domain.external import is_given_up
+from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
@@ -106,16 +106,20 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
 
 
 def _opened_again_at(stream: Stream) -> int:
-    """The sequence at which a person let work go on behind the newest closing from outside; 0 if none did.
+    """The sequence at which a person let work go on behind the newest closing by others, a merge too; 0 if none did.
 
     The cursor stays before it until the issue is open: once it is behind, a closing is a person's new word.
     """
     events = [record.event for record in stream.records]
-    closed = max((event.sequence for event in events if isinstance(event, ExternalCloseDetected)), default=None)
+    closed = max((event.sequence for event in events if _says_closed(event)), default=None)
     if closed is None:
         return 0
     went_on = (event.sequence for event in events if isinstance(event, CheckupUnblocked) and event.sequence > closed)
     return next(went_on, 0)
+
+
+def _says_closed(event: IssueEvent) -> bool:
+    return isinstance(event, ExternalCloseDetected) or getattr(event, "blocking_check", None) in MERGE_CHECKS
 
 
 def _reopen(app: App, state: TaskState) -> None:

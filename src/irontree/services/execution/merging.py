@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import CheckupAcceptRecorded
+from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
+from irontree.domain.legal import held
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, RemoteFailed
 from irontree.ports import CommitCheck, PullRequest, Remark, Review
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.preflight import block
-from irontree.services.execution.publication import MERGED_WITHOUT
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import merged_ref
 from irontree.services.execution.requests import STATUS_NAME, has_merged
@@ -25,6 +27,8 @@ from irontree.services.execution.verify import Subject, check, failed
 from irontree.services.world import World, read_world
 
 REQUEST_CLOSED: Final = "request-closed"
+VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})
+"""Blocking checks behind which the same commit is verified again, and proposed, or its merge found."""
 NO_REVIEW_TEXT: Final = "asks for changes, without saying which"
 
 
@@ -42,11 +46,15 @@ def settle_requests(app: App) -> None:
 
     What the forge cannot show now is looked at the next time.
     """
-    for state in read_world(app).states.values():
-        if not is_proposed(state):
+    world = read_world(app)
+    for state in world.states.values():
+        if state.task_key not in world.plans:
             continue
         try:
-            settle_request(app, state)
+            if is_proposed(state):
+                settle_request(app, world, state)
+            elif _may_be_merged(app, world, state):
+                _ask_about_merge(app, state)
         except (RemoteFailed, EnvironmentRefused) as error:
             app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
 
@@ -56,9 +64,37 @@ def is_proposed(state: TaskState) -> bool:
     return state.phase is Phase.PENDING and state.request is not None and state.problem is None
 
 
-def settle_request(app: App, state: TaskState) -> TaskState | None:
+def _may_be_merged(app: App, world: World, state: TaskState) -> bool:
+    """Whether it has a request that nobody should merge now, and was not asked about a merge of it yet.
+
+    What waits for its verification finds the merge itself.
+    """
+    holds_still = state.phase in (Phase.READY, Phase.TERMINAL, Phase.BLOCKED)
+    worked_on = held(state).phase in (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
+    if state.request is None or state.problem or state.task_key in world.cancelled or not (holds_still and worked_on):
+        return False
+    records = reversed(app.log.read(state.issue_number).records)
+    since = takewhile(lambda record: record.event.event != "verify_pending_acceptance", records)
+    return not any(getattr(record.event, "blocking_check", None) in MERGE_CHECKS for record in since)
+
+
+def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
+    request = app.forge().read_pull_request(state.request or 0)
+    if request is None or not request.merged:
+        return None
+    what = "sent back" if state.phase is Phase.READY else str(state.phase)
+    return block(
+        app,
+        state,
+        MERGED_MEANWHILE,
+        f"request #{request.number} was merged by {request.merged_by or 'somebody'}, though its work was {what}",
+        remedy="go on if the merge is your acceptance: the commit is verified again, and the merge found; if more is "
+        "to be done, say so in its document and approve that",
+    )
+
+
+def settle_request(app: App, world: World, state: TaskState) -> TaskState | None:
     """Record a merge, a close or an objection; None if there is nothing new. Raises RemoteFailed."""
-    world = read_world(app)
     app.repository.base(world.plan(state).policy.publish)  # the forge of plain files sees a merge only as fetched
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or (request.state == "closed" and not request.merged):
@@ -68,7 +104,7 @@ def settle_request(app: App, state: TaskState) -> TaskState | None:
     checks = _of_ci(app.forge().commit_checks(request.head_sha))
     objection = objection_to(request, app.forge().reviews(request.number), checks)
     if objection:
-        return _sent_back(app, state, request, objection)
+        return _sent_back(app, world, state, request, objection)
     if request.draft and not any(check.state == "pending" for check in checks):
         app.forge().edit_pull_request(request.number, draft=False)
     return None
@@ -100,17 +136,16 @@ def _line(remark: Remark) -> str:
     return f"- {place or (f'{remark.path}: ' if remark.path else '')}{remark.body.strip()}"
 
 
-def _sent_back(app: App, state: TaskState, request: PullRequest, objection: Objection) -> TaskState:
+def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, objection: Objection) -> TaskState:
     """The request is a draft again until the next attempt is verified."""
     with suppress(RemoteFailed):
         app.forge().edit_pull_request(request.number, draft=True)
     if objection.check is None:
         return send_back(app, state.issue_number, Decider(objection.by, objection.note))
-    return _red(app, state, objection.check)
+    return _red(app, world, state, objection.check)
 
 
-def _red(app: App, state: TaskState, red: CommitCheck) -> TaskState:
-    world = read_world(app)
+def _red(app: App, world: World, state: TaskState, red: CommitCheck) -> TaskState:
     subject = _subject(world, state)
     report = app.results.load(state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
     meta = {"by": "CI", "failed_check": f"{red.name} (CI)", "output": red.excerpt or red.summary}
@@ -129,7 +164,7 @@ def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> T
         return block(
             app,
             state,
-            "merged-elsewhere",
+            MERGED_ELSEWHERE,
             f"request #{request.number} was merged, but not into {branch}: {sha[:12]} is not there",
             remedy=f"bring it to {branch}, then go on",
         )

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from irontree.app import App
+from irontree.domain.external import MERGED_WITHOUT
 from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
@@ -20,7 +21,6 @@ T = TypeVar("T")
 
 ROUNDS: Final = 3
 BRANCH_MOVED: Final = "request-branch-moved"
-MERGED_WITHOUT: Final = "merged-without-it"
 OVERTAKEN: Final = frozenset({"merge-conflict", "target-rewritten", BRANCH_MOVED, MERGED_WITHOUT})
 """Blocking checks behind which the work is done again, on top of the target as it is by then."""
 BACKOFF_SECONDS: Final = (1.0, 3.0)
