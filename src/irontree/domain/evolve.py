@@ -225,8 +225,8 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
         case "verify_failed_retryable" | "verify_failed_terminal" if "base_sha" in record.meta:
             # It failed only together with what others published: the next attempt starts from the merge.
             return {"base_sha": record.meta["base_sha"], "commit": _anchor_of(event)}
-        case "verify_pending_acceptance" if "request" in record.meta:
-            return {"request": int(record.meta["request"])}
+        case "verify_pending_acceptance":
+            return {"request": int(record.meta["request"]) if "request" in record.meta else None}
         case "run_interrupted" | "run_commit_failed":
             return {"given_back": state.given_back + 1}
         case _:

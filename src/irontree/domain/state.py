@@ -84,7 +84,7 @@ class TaskState:
     """The event whose context the next attempt gets."""
     report_path: str | None = None
     request: int | None = None
-    """The pull request that proposes its commits (ruling R15)."""
+    """The pull request whose merge accepts it, as its last verification that asked a person says (ruling R15)."""
     before: TaskState | None = None
     """The state before a block or a re-approval, which may be one on hold for the other reason."""
     problem: str | None = None

@@ -225,6 +225,8 @@ class DeliveryCursor:
     """What was changed outside and is not put right yet, in words."""
     halt_told: str = ""
     """The marker of the newest halt of a loop here that was told; empty: none was."""
+    ready: str = ""
+    """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
 
 
 class Upkeep(Protocol):

@@ -191,7 +191,7 @@ def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
 
     What was proposed in vain is proposed again; a request that was merged meanwhile is found then.
     """
-    if state.blocking_check in VERIFIED_AGAIN and state.has_code:
+    if state.blocking_check in VERIFIED_AGAIN and state.commit:
         return checkup.unblock(app, state.issue_number, "verify", _decider(answer))
     if state.blocking_check not in OVERTAKEN:
         return checkup.unblock(app, state.issue_number, "resume", _decider(answer))

@@ -25,6 +25,7 @@ class _CursorFile(Value):
     text: str = ""
     noticed: tuple[str, ...] = ()
     halt_told: str = ""
+    ready: str = ""
 
 
 class FileDeliveries:

@@ -551,6 +551,67 @@ def test_a_request_that_was_closed_is_a_persons_question_and_is_proposed_again(s
     assert request(scene).state == "open"
 
 
+def test_a_review_that_names_no_commit_sends_back_once(scene: Scene):
+    work(scene)
+    scene.tracker.review(2, "grace", "changes_requested", "Too short.")
+    scene.tracker.handed_in[2] = [replace(scene.tracker.handed_in[2][0], commit="")]
+    look(scene)
+    assert scene.last().meta["reviews"] == ["2-1"]
+    work(scene)
+    look(scene)
+    assert scene.events()[-1] == "verify_pending_acceptance"
+
+
+def test_praise_is_not_what_the_next_attempt_is_told_to_change(scene: Scene):
+    work(scene)
+    scene.tracker.review(2, "grace", "approved", "Fine.")
+    scene.tracker.review(2, "grace", "commented", "But whom does it greet?")
+    scene.tracker.review(2, "grace", "changes_requested", "")
+    look(scene)
+    assert scene.last().meta["note"] == "But whom does it greet?"
+
+
+def test_who_makes_it_a_draft_again_is_let(scene: Scene):
+    work(scene)
+    look(scene)
+    scene.forge("grace").edit_pull_request(2, draft=True)
+    look(scene)
+    assert request(scene).draft
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    work(scene)
+    look(scene)
+    assert not request(scene).draft
+
+
+def added_nothing(scene: Scene) -> None:
+    """The second attempt finds nothing to do on top of the first one's request."""
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    scene.agent = ScriptedAgent(lambda _: None)
+    work(scene)
+
+
+def test_where_a_later_attempt_adds_nothing_the_request_is_still_what_to_merge(scene: Scene):
+    added_nothing(scene)
+    assert scene.last().meta["reasons"] == [
+        f"merge the request: {request(scene).url}",
+        "the agent changed nothing, and the checks pass without a change",
+    ]
+    merged = merge(scene)
+    look(scene)
+    assert (scene.events()[-1], scene.state().code_ref) == ("checkup_accept_recorded", merged)
+
+
+def test_where_a_later_attempt_adds_nothing_and_its_request_is_gone_a_person_accepts(scene: Scene):
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("longer"))
+    merge(scene)
+    scene.agent = ScriptedAgent(lambda _: None)
+    work(scene)
+    answer_issue(scene.app, scene.number(), accepts())
+    assert (scene.events()[-1], scene.state().code_ref) == ("checkup_accept_recorded", "not_applicable")
+
+
 def test_an_agent_that_has_nothing_to_add_leaves_the_request_as_it_is(scene: Scene):
     scene.agent = ScriptedAgent(does(greet_txt="hello"), ends(exit_code=1))
     work(scene)

@@ -30,10 +30,13 @@ class Decider:
 
     by: str
     note: str = ""
+    reviews: tuple[str, ...] = ()
+    """The ids of the reviews on the forge that say so."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
-        return {"by": self.by, "note": self.note} if self.note else {"by": self.by}
+        given = {"note": self.note, "reviews": list(self.reviews)}
+        return {"by": self.by, **{key: value for key, value in given.items() if value}}
 
 
 def accept(app: App, issue_number: int, decider: Decider) -> TaskState:

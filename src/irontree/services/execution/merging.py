@@ -5,14 +5,14 @@ People say no by a review that asks for changes, CI by a check that fails: both 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.events import CheckupAcceptRecorded
+from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
 from irontree.domain.legal import held
 from irontree.domain.state import Phase, TaskState
@@ -29,6 +29,7 @@ from irontree.services.world import World, read_world
 REQUEST_CLOSED: Final = "request-closed"
 VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})
 """Blocking checks behind which the same commit is verified again, and proposed, or its merge found."""
+_SAYS_WHAT_TO_CHANGE: Final = ("changes_requested", "commented")
 NO_REVIEW_TEXT: Final = "asks for changes, without saying which"
 
 
@@ -38,6 +39,7 @@ class Objection:
 
     by: str
     note: str = ""
+    reviews: tuple[str, ...] = ()
     check: CommitCheck | None = None
 
 
@@ -102,23 +104,45 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
     if request.merged:
         return _merged(app, world, state, request)
     checks = _of_ci(app.forge().commit_checks(request.head_sha))
-    objection = objection_to(request, app.forge().reviews(request.number), checks)
+    heard = reviews_heard(app.log.read(state.issue_number).records)
+    objection = objection_to(request, app.forge().reviews(request.number), checks, heard)
     if objection:
         return _sent_back(app, world, state, request, objection)
     if request.draft and not any(check.state == "pending" for check in checks):
-        app.forge().edit_pull_request(request.number, draft=False)
+        _make_ready(app, state, request)
     return None
 
 
-def objection_to(request: PullRequest, reviews: Sequence[Review], checks: Sequence[CommitCheck]) -> Objection | None:
-    """The newest word of each person with write access about the newest commit, then what CI says of it (R15, R20)."""
-    words = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
+def _make_ready(app: App, state: TaskState, request: PullRequest) -> None:
+    """Once for each attempt: who makes it a draft again has a reason."""
+    cursor = app.deliveries.load(state.issue_number)
+    ready = f"{request.number} {state.run_sequence}"
+    if cursor.ready != ready:
+        app.forge().edit_pull_request(request.number, draft=False)
+        app.deliveries.save(state.issue_number, replace(cursor, ready=ready))
+
+
+def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
+    """The ids of the reviews by which work was sent back: not every forge says which commit one is about."""
+    return frozenset(str(review) for record in records for review in record.meta.get("reviews", ()))
+
+
+def objection_to(
+    request: PullRequest, reviews: Sequence[Review], checks: Sequence[CommitCheck], heard: Collection[str] = ()
+) -> Objection | None:
+    """The newest word of each person with write access about the newest commit, then what CI says of it (R15, R20).
+
+    A review sends back once: those *heard* are left out.
+    """
+    about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
+    words = [review for review in about if review.id not in heard]
     newest = {review.author: review for review in words if review.verdict != "commented"}
     said_no = [review for review in newest.values() if review.verdict == "changes_requested"]
     if said_no:
         authors = dict.fromkeys(review.author for review in said_no)
-        remarks = [line for review in words if review.author in authors for line in _lines(review)]
-        return Objection(", ".join(authors), "\n".join(remarks) or NO_REVIEW_TEXT)
+        said = [review for review in words if review.author in authors and review.verdict in _SAYS_WHAT_TO_CHANGE]
+        remarks = [line for review in said for line in _lines(review)]
+        return Objection(", ".join(authors), "\n".join(remarks) or NO_REVIEW_TEXT, tuple(one.id for one in said))
     red = next((check for check in checks if check.state == "failure"), None)
     return Objection("CI", check=red) if red else None
 
@@ -141,7 +165,7 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
     with suppress(RemoteFailed):
         app.forge().edit_pull_request(request.number, draft=True)
     if objection.check is None:
-        return send_back(app, state.issue_number, Decider(objection.by, objection.note))
+        return send_back(app, state.issue_number, Decider(objection.by, objection.note, objection.reviews))
     return _red(app, world, state, objection.check)
 
 

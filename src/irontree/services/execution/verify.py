@@ -25,7 +25,7 @@ from irontree.services.execution.preflight import block, require_sound, stop_bef
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.execution.record import record
-from irontree.services.execution.requests import Proposed, propose_commit, proposes
+from irontree.services.execution.requests import Proposed, newest_request, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
@@ -135,7 +135,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
             return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
         case Pending():
-            return _pending(app, subject, report, verdict.reasons)
+            return _pending(app, subject, report, verdict.reasons, _still_proposed(app, subject))
         case Passed():
             return _published(app, subject, report)
 
@@ -149,8 +149,23 @@ def failed(
     return _reported(app, subject, VerifyFailedTerminal, report, meta=meta or {})
 
 
-def _pending(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
-    return _reported(app, subject, VerifyPendingAcceptance, report, meta={"reasons": list(reasons)})
+def _pending(
+    app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...], request: Proposed | None = None
+) -> TaskState:
+    """Outcome D; with an open *request*, its merge is the acceptance (ruling R15)."""
+    asked = [f"merge the request: {request.url}"] if request else []
+    named = {"request": request.number, "request_url": request.url} if request else {}
+    meta = {"reasons": [*asked, *reasons], **named}
+    return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
+
+
+def _still_proposed(app: App, subject: Subject) -> Proposed | None:
+    """The open request of an attempt before this one, which added nothing to it."""
+    state, plan = subject.state, subject.plan
+    if state.request is None or not proposes(plan):
+        return None
+    request = newest_request(app, plan, state, subject.node)
+    return Proposed(request.number, request.url) if request and request.state == "open" else None
 
 
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
@@ -158,12 +173,7 @@ def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[st
     outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
     match outcome:
         case Proposed():
-            meta = {
-                "reasons": [f"merge the request: {outcome.url}", *reasons],
-                "request": outcome.number,
-                "request_url": outcome.url,
-            }
-            return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
+            return _pending(app, subject, report, reasons, outcome)
         case NotNow():
             return _not_now(app, subject, report, outcome)
         case _:
