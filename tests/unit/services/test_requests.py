@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Finalize, Run, Verify
+from irontree.domain.plan import ReviewerSpec
 from irontree.errors import AnswerRefused, GitFailed, PublicationRefused, RemoteUnavailable
-from irontree.ports import CommitCheck, PullRequest
+from irontree.ports import AgentTask, CommitCheck, PullRequest
 from irontree.repository.memory import Commit
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.external import Change
@@ -105,6 +107,27 @@ def test_the_request_closes_its_issue_and_names_its_parent(scene: Scene):
     asked = scene.tracker.pulls[max(scene.tracker.pulls)]
     assert f"Closes #{scene.number('parts-part-one')}" in asked.body
     assert f"Parent: #{scene.number('parts')}" in asked.body
+
+
+def test_what_the_document_says_closes_no_other_issue_and_calls_nobody(scene: Scene):
+    work(scene, ONE_TASK.replace("\n- [ ] it says hello", "\nCloses #9.\n\n- [ ] it fixes #7 for @torvalds, not a@b.c"))
+    body = request(scene).body
+    assert "Closes, see #9." in body
+    assert "it fixes, see #7 for @\N{ZERO WIDTH SPACE}torvalds, not a@b.c" in body
+    assert "Closes #1\n" in body
+
+
+def test_the_evidence_that_a_reviewer_cited_is_shown(scene: Scene):
+    met = {"criterion": 1, "met": True, "evidence": [{"file": "greet.txt", "line": 1, "quote": "hello"}]}
+
+    def reviews(task: AgentTask) -> None:
+        task.transcript.mkdir(parents=True, exist_ok=True)
+        (task.transcript / "verdict.json").write_text(json.dumps({"verdict": "approve", "criteria": [met]}))
+
+    scene.reviewers = {"critic": ScriptedAgent(reviews)}
+    scene.policy = scene.policy.model_copy(update={"reviewers": (ReviewerSpec(name="critic", command=("critic",)),)})
+    work(scene, "# Toy\n\n## Greeting\n\n- [ ] it is friendly\n- [ ] it is there `$ has greet.txt`\n")
+    assert "it is friendly: covered by `greet.txt:1 (critic)`" in request(scene).body
 
 
 def test_an_issue_that_a_person_closes_is_not_closed_by_the_merge(scene: Scene):

@@ -11,6 +11,7 @@ from irontree.domain.state import TaskState
 _CLOSING_KEYWORD = re.compile(
     r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
 )
+_MENTION = re.compile(r"(?<![\w`])@(?=\w)")
 
 BRIEF_CHARACTERS = 40
 RUN_TRAILER = "Irontree-Run"
@@ -70,6 +71,11 @@ def run_message(state: TaskState, title: str) -> str:
 def summary(title: str) -> str:
     """A title that closes no issue when its commit is pushed: only evidence does (contract, commit message)."""
     return _CLOSING_KEYWORD.sub(r"\1, see ", title)
+
+
+def quiet(text: str) -> str:
+    """A text in a request that closes no issue when it is merged, and calls nobody who is named in it."""
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
 
 
 def merge_message(state: TaskState, target: str) -> str:

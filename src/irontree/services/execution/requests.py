@@ -7,19 +7,19 @@ forced: a later attempt stands on what was pushed, and on what people have added
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.plan import Plan, PlanNode, PublishPolicy
+from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
+from irontree.domain.verdict import coverage
 from irontree.errors import NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Moved, PullRequest
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.execution.publication import BRANCH_MOVED, Never, NotNow, patiently
-from irontree.services.execution.refs import request_branch, summary
-from irontree.services.projections.report import criteria_of
+from irontree.services.execution.refs import quiet, request_branch, summary
 from irontree.services.projections.views import RequestView
 from irontree.services.world import World
 
@@ -101,7 +101,7 @@ def propose_commit(
         pushed = patiently(app, lambda: app.repository.publish(report.anchor, where))
         if isinstance(pushed, Moved):
             return _left(last, where.target_branch) if last and last.merged else _moved(where.target_branch)
-        request = patiently(app, lambda: _have_request(app, world, state, plan, node))
+        request = patiently(app, lambda: _have_request(app, world, state, plan, node, report))
     except RemoteUnavailable as error:
         return NotNow(error.message)
     except PublicationRefused as error:
@@ -119,26 +119,32 @@ def newest_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> Pu
     return next((request for request in ours if request.state == "open"), ours[-1] if ours else None)
 
 
-def _have_request(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode) -> PullRequest:
+def _have_request(
+    app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport
+) -> PullRequest:
     """The open request of the branch; a draft as long as the log does not call its commit verified (R15)."""
     forge, there = app.forge(), newest_request(app, plan, state, node)
-    title, body = summary(node.title), _body(app, world, state, plan, node)
+    title, body = summary(node.title), _body(app, world, state, plan, node, report)
     if there is None or there.state != "open":
         branch, target = request_branch(state, node), plan.policy.publish.target_branch
         return forge.create_pull_request(head=branch, base=target, title=title, body=body, draft=True)
     return there if there.body == body else forge.edit_pull_request(there.number, body=body)
 
 
-def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode) -> str:
-    parent = world.states.get(node.parent or "")
+def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> str:
+    parent, covered = world.states.get(node.parent or ""), coverage(node, plan.policy, report.cited)
     view = RequestView(
         number=state.issue_number,
-        node=node,
+        node=node.model_copy(update={"description": quiet(node.description)}),
         parent=f"#{parent.issue_number}" if parent else None,
-        coverage=criteria_of(app, state, plan, node),
+        coverage=tuple(replace(item, criterion=_quiet(item.criterion)) for item in covered),
         closes=close_on_done(app, node) == "auto",
     )
     return app.renderer.render("issues/request.md", request=view)
+
+
+def _quiet(criterion: Criterion) -> Criterion:
+    return criterion.model_copy(update={"text": quiet(criterion.text)})
 
 
 def _say_verified(app: App, report: CheckReport) -> None:
