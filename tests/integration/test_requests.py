@@ -83,3 +83,25 @@ def test_a_later_attempt_is_one_more_commit_on_the_branch(app: App, place: Path)
         "hello, attempt 2",
     ]
     assert git(app.repository.root, "branch", "--list", "feature/*") == ""
+
+
+def test_a_review_in_a_file_that_names_no_commit_sends_back_once(app: App):
+    work(app)
+    reviews = next((app.repository.root / ".mino" / "forge" / "pulls").glob("*.md")).with_suffix("") / "reviews"
+    reviews.mkdir(parents=True)
+    (reviews / "0001.md").write_text("---\nverdict: changes_requested\n---\n\nSay it twice.\n")
+    assert look(app) == "verify_failed_retryable"
+    work(app)
+    assert look(app) == "verify_pending_acceptance"
+
+
+def test_a_branch_that_was_rewritten_and_merged_accepts_nothing(app: App, place: Path):
+    work(app)
+    git(place, "clone", "--quiet", "remote.git", "theirs")
+    theirs = place / "theirs"
+    git(theirs, "switch", "--quiet", "-c", "other", "origin/main")
+    (theirs / "other.txt").write_text("unrelated\n")
+    git(theirs, "add", "other.txt")
+    git(theirs, "commit", "--quiet", "-m", "Other")
+    git(theirs, "push", "--quiet", "--force", "origin", f"other:{BRANCH}", "other:main")
+    assert look(app) == "verify_pending_acceptance"
