@@ -305,7 +305,15 @@ def named_checks(node: ast.AST) -> Iterator[str]:
         case ast.Assign(targets=[ast.Name(id="STALE_LOCK")], value=ast.Constant(value=str(check))):
             yield check
         case ast.AnnAssign(
-            target=ast.Name(id="STALE_LEASE" | "REQUEST_CLOSED" | "BRANCH_MOVED"), value=ast.Constant(value=str(check))
+            target=ast.Name(
+                id="STALE_LEASE"
+                | "REQUEST_CLOSED"
+                | "BRANCH_MOVED"
+                | "MERGED_MEANWHILE"
+                | "MERGED_ELSEWHERE"
+                | "MERGED_WITHOUT"
+            ),
+            value=ast.Constant(value=str(check)),
         ):
             yield check
         case ast.Call(func=ast.Name(id="ExternalEvent"), args=[_, _, ast.Constant(value=str(check)), *_]):

@@ -35,8 +35,11 @@ class Decider:
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
-        given = {"note": self.note, "reviews": list(self.reviews)}
-        return {"by": self.by, **{key: value for key, value in given.items() if value}}
+        return {
+            "by": self.by,
+            **({"note": self.note} if self.note else {}),
+            **({"reviews": list(self.reviews)} if self.reviews else {}),
+        }
 
 
 def accept(app: App, issue_number: int, decider: Decider) -> TaskState:

@@ -153,9 +153,10 @@ def _pending(
     app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...], request: Proposed | None = None
 ) -> TaskState:
     """Outcome D; with an open *request*, its merge is the acceptance (ruling R15)."""
-    asked = [f"merge the request: {request.url}"] if request else []
-    named = {"request": request.number, "request_url": request.url} if request else {}
-    meta = {"reasons": [*asked, *reasons], **named}
+    meta: dict[str, Any] = {"reasons": list(reasons)}
+    if request:
+        asked = f"merge the request: {request.url}"
+        meta = {"reasons": [asked, *reasons], "request": request.number, "request_url": request.url}
     return _reported(app, subject, VerifyPendingAcceptance, report, meta=meta)
 
 
