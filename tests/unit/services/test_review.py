@@ -7,6 +7,7 @@ import json
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.domain.attempt import Claim
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import Cancelled, RemoteUnavailable
@@ -38,8 +39,7 @@ def says(answer: object) -> Step:
     text = answer if isinstance(answer, str) else json.dumps(answer)
 
     def step(task: AgentTask) -> None:
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        (task.transcript / "verdict.json").write_text(text)
+        (task.workspace / ".irontree-verdict.json").write_text(text)
 
     return step
 
@@ -124,6 +124,37 @@ def test_three_answers_that_cannot_be_used_are_a_persons_question_and_cost_no_at
     answer_issue(scene.app, scene.number(), Answer("go-on", by="ada"))
     perform(scene.app, Verify(GREETING))
     assert scene.events()[-1] == "verify_passed"
+
+
+def test_a_folder_in_the_place_of_the_verdict_stops_nobody_the_next_time(scene: Scene):
+    def leaves_a_folder(task: AgentTask) -> None:
+        (task.workspace / ".irontree-verdict.json").mkdir()
+
+    reviewed_by(scene, critic=ScriptedAgent(leaves_a_folder, says(APPROVES)))
+    work(scene)
+    assert scene.events()[-1] == "verify_passed"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "", ".", "missing.txt"])
+def test_a_citation_from_nowhere_is_no_evidence(scene: Scene, path: str):
+    cites = {**CITES, "criteria": [{"criterion": 1, "met": True, "evidence": [{"file": path, "quote": "hello"}]}]}
+    critic = ScriptedAgent(says(cites), says(APPROVES))
+    reviewed_by(scene, critic=critic)
+    work(scene)
+    assert len(critic.tasks) == 2
+    assert scene.events()[-1] == "verify_passed"
+
+
+def test_a_reviewer_whose_service_has_a_limit_is_waited_for(scene: Scene):
+    def limited(_: AgentTask) -> AgentResult:
+        return AgentResult("exited", 1, 1.0, "429", claim=Claim(False, "error"), failure="rate_limited")
+
+    critic = ScriptedAgent(limited)
+    reviewed_by(scene, critic=critic)
+    work(scene)
+    assert len(critic.tasks) == 1
+    assert scene.state().blocking_check == "rate-limited"
+    assert scene.last().meta["not_before"]
 
 
 def test_who_writes_nothing_has_said_nothing(scene: Scene):

@@ -100,18 +100,16 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
     )
     attempt = _Attempt(ready, state, plan, node, base, workspace)
     try:
-        workspace.prepare(base, tree_of=_earlier_tree(app, ready, base), cancel=app.cancel)
+        workspace.prepare(base, tree_of=_earlier_tree(ready, base), cancel=app.cancel)
         result = _call_agent(app, attempt)
     except IrontreeError as error:
         return _could_not_work(app, attempt, error)
     return _settle(app, attempt, result)
 
 
-def _earlier_tree(app: App, state: TaskState, base: str) -> str | None:
-    """The commit of the attempt before, unless *base* has it already: proposed work is gone on with on its branch."""
-    if state.commit is None or not state.has_code or app.repository.contains(base, state.commit):
-        return None
-    return state.commit
+def _earlier_tree(state: TaskState, base: str) -> str | None:
+    """The commit of the attempt before, if it stood on *base*: laid over any other, it would undo what others did."""
+    return state.commit if state.has_code and base == state.base_sha else None
 
 
 def _base(app: App, plan: Plan, node: PlanNode, state: TaskState) -> str:
