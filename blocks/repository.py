@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +10,8 @@ from prefect.blocks.core import Block
 from pydantic import Field
 
 from irontree.app import App, Origin
+from irontree.blocks.gitea_credentials import GiteaCredentials
+from irontree.blocks.github_credentials import GitHubCredentials
 from irontree.bootstrap import open_app
 from irontree.errors import ConfigRefused
 from irontree.ports import Cancellation, Progress
@@ -21,6 +24,9 @@ class IrontreeRepository(Block):
     _block_type_slug = "irontree-repository"
 
     path: str = Field(description="Absolute path of the repository's main worktree on the machine that works on it.")
+    credentials: GitHubCredentials | GiteaCredentials | None = Field(
+        default=None, description="For its forge; without them, what the worker's environment has."
+    )
 
 
 def app_of(
@@ -34,16 +40,18 @@ def app_of(
 
     Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
     """
-    path = Path(repository)
-    return open_app(path if path.is_absolute() else _place(repository), origin=origin, cancel=cancel, progress=progress)
+    if Path(repository).is_absolute():
+        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
+    block = _load(repository)
+    environment = {**os.environ, **(block.credentials.variables() if block.credentials else {})}
+    return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
 
 
-def _place(name: str) -> Path:
+def _load(name: str) -> IrontreeRepository:
     try:
-        block = cast("IrontreeRepository", IrontreeRepository.load(name, _sync=True))  # type: ignore[call-arg]
+        return cast("IrontreeRepository", IrontreeRepository.load(name, _sync=True))  # type: ignore[call-arg]
     except ValueError as error:
         raise ConfigRefused(
             f"there is no repository block named {name}",
             remedy="give an absolute path, or save a block of type Iron Tree Repository under that name",
         ) from error
-    return Path(block.path)

@@ -6,17 +6,17 @@ import asyncio
 import logging
 from uuid import UUID
 
-import httpx
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
 from prefect.exceptions import PrefectException
 
 from irontree.app import App
+from irontree.http_client import HttpError
 from irontree.services.loops.loop import read_loop
 from irontree.services.world import read_world
 
 logger = logging.getLogger(__name__)
 
-NOT_SHOWN = (httpx.HTTPError, PrefectException, OSError)
+NOT_SHOWN = (HttpError, PrefectException, OSError)
 """The server is away or does not know the artifact any more; the report's file was deleted."""
 
 

@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import httpx
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     DeploymentFilter,
@@ -36,6 +35,7 @@ from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.settings import LOOPBACK
+from irontree.http_client import Unreachable
 
 PATIENCE = 5.0
 """Seconds."""
@@ -82,7 +82,7 @@ def connect() -> Iterator[SyncPrefectClient]:
         _wait_for_loopback()
         with get_client(sync_client=True, httpx_settings=_httpx_settings()) as client:
             yield client
-    except httpx.TransportError as error:
+    except Unreachable as error:
         raise ServerUnavailable(
             f"The Prefect server at {_api_url()} cannot be reached: {error!r}.",
             remedy="See whether it runs. What is recorded in .mino/ goes on when it does.",

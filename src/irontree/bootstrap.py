@@ -94,7 +94,7 @@ def open_app(
         clock=clock,
         renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
-        preferences=lambda: _preferences(config()),
+        preferences=lambda: _preferences(config(), repository),
         origin=origin,
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),
@@ -190,7 +190,7 @@ def _forge(config: Config, layout: Layout, repository: GitRepository, environmen
         branches=_Branches(repository),
         location=_location(config, repository),
         environment=environment,
-        ask_program=lambda argv: _printed(argv, repository.root, environment),
+        ask_program=lambda argv: ask_program(argv, repository.root, environment),
     )
     return connect(config.forge.adapter, settings)
 
@@ -207,7 +207,7 @@ def _location(config: Config, repository: GitRepository) -> Location | None:
     )
 
 
-def _printed(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
+def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
     """What a program that only reads prints; None if it is not there, fails or takes too long."""
     try:
         done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
@@ -236,8 +236,10 @@ class _Branches:
         return Merge(*found) if found else None
 
 
-def _preferences(config: Config) -> Preferences:
+def _preferences(config: Config, repository: GitRepository) -> Preferences:
+    location = _location(config, repository)
     return Preferences(
+        tracker=f"{location.url}/{location.repository}" if location else "",
         close_on_done=config.issue.close_on_done,
         composite_threshold=config.issue.composite_threshold,
         reply=config.comment.reply,

@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.support.forges import Stage, local, memory
+from tests.support.gitea.stage import gitea
 from tests.support.github.stage import github
 
 STAGES: dict[str, Callable[[Path], AbstractContextManager[Stage]]] = {
+    "gitea": gitea,
     "github": github,
     "local": local,
     "memory": memory,

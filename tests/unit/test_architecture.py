@@ -26,7 +26,7 @@ LAYERS = (
     {"errors", "templates"},
     {"domain"},
     {"ports"},
-    {"processes", "app", "clock"},
+    {"processes", "app", "clock", "http_client"},
     {"services", "store", "forges", "agents", "checks", "repository", "rendering", "config"},
     {"bootstrap", "demo"},
     {"blocks"},
@@ -37,7 +37,7 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-ONE_IMPORTER = ("acp", "anyascii", "git", "github", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
+ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",

@@ -134,8 +134,10 @@ class Session:
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
         """The option to choose: yes for this once, or no; None where neither can be said."""
         call = self._known(asked.call)
-        denied = denials(self._rules, _tool_request(call, self._workspace))
+        wanted = _tool_request(call, self._workspace)
+        denied = denials(self._rules, wanted)
         if not denied and asked.yes is not None:
+            self._show(f"allowed: {wanted.tool} {', '.join(wanted.subjects)}")
             return asked.yes
         for words in denied or (f"it can only be allowed for ever: {call.tool or 'other'} {call.title or ''}".strip(),):
             self._show(f"denied: {words}")

@@ -2,12 +2,62 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from irontree.agents.presets import PRESETS, Preset
 from irontree.domain.plan import AgentSpec
-from irontree.errors import ConfigRefused
+from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.processes import capture, scrubbed_environment
+
+VERSION_SECONDS: Final = 20
+_VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One known agent on this machine. *path* and *version* None: it is not there, or does not say."""
+
+    preset: Preset
+    path: str | None
+    version: str | None
+    access: bool | None
+    """Whether it has a key or a log-in, as far as can be told without calling anybody; None if it cannot."""
+
+
+def look_for_all(environment: Mapping[str, str]) -> tuple[Program, ...]:
+    """Every agent that is known here, in the table's order; those that are there are asked for their version."""
+    with ThreadPoolExecutor() as pool:  # each takes a second to start
+        return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
+
+
+def has_access(preset: Preset, environment: Mapping[str, str], names: Collection[str]) -> bool | None:
+    """Whether it has a key under one of the *names* that it may see, or a log-in; None if that cannot be told."""
+    if any(environment.get(name) for name in preset.variables if name in names):
+        return True
+    home = Path(environment.get("HOME", "~")).expanduser()
+    return any((home / place).exists() for place in preset.signed_in) if preset.signed_in else None
+
+
+def _look_for(preset: Preset, environment: Mapping[str, str]) -> Program:
+    path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
+    version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
+    return Program(preset, path, version, has_access(preset, environment, preset.variables))
+
+
+def _version(path: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        said = capture([path, "--version"], cwd=Path("/"), environment=environment, seconds=VERSION_SECONDS).stdout
+    except EnvironmentRefused:
+        return None
+    found = _VERSION.search(said.decode("utf-8", "replace"))
+    return found[0] if found else None
 
 
 def installed(programs: Collection[str]) -> tuple[Preset, ...]:

@@ -18,10 +18,11 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agent_programs import require_agent
+from irontree.cli.agent_programs import has_access, require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
+from irontree.cli.forge_facts import access_line, obstacles
 from irontree.cli.parser import add_json
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
@@ -157,6 +158,7 @@ def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Exa
     yield Examined("good", "repository", f"{app.repository.root}, id {app.repository.id}")
     yield _locks(app)
     yield from _runway(app, environment)
+    yield from _forge(app)
     yield _log(app)
 
 
@@ -198,14 +200,27 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
         yield Examined("good", "checkout", f"ready; code goes to {where}")
 
 
+def _forge(app: App) -> Iterator[Examined]:
+    """Where issues live, who we are there, and what we may do."""
+    try:
+        forge = app.forge()
+        facts = forge.about()
+    except IrontreeError as error:
+        yield _bad("forge", error)
+        return
+    if forge.name == "local":
+        yield Examined("good", "forge", "local: issues are files under .mino/forge/")
+        return
+    yield from (Examined("bad", "forge", what, remedy) for what, remedy in obstacles(facts))
+    yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
+
+
 def _access(agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
     """A known agent that seems to have no access: neither a key that it may see nor a log-in of its own."""
     preset = PRESETS.get(agent.adapter)
-    if preset is None or not preset.signed_in:
+    if preset is None:
         return
-    home = Path(environment.get("HOME", "~")).expanduser()
-    has_key = any(name in environment for name in preset.variables if name in agent.environment)
-    if not has_key and not any((home / place).exists() for place in preset.signed_in):
+    if has_access(preset, environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
 
 

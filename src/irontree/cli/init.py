@@ -16,16 +16,21 @@ from typing import Any, Final
 
 import platformdirs
 
-from irontree.bootstrap import require_log, require_settled
+from irontree.bootstrap import ask_program, require_log, require_settled
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
+from irontree.cli.forge_facts import access_line, obstacles
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
+from irontree.cli.proposals import GITHUB, LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
 from irontree.cli.restoring import Restored, bring_back, bring_config_back, require_backup
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.errors import EnvironmentRefused
+from irontree.forges import Location
+from irontree.forges.gitea_credentials import token_variable
+from irontree.forges.github_credentials import find_credential
+from irontree.forges.location import location_of
 from irontree.ports import Label
 from irontree.processes import Child, Children
 from irontree.repository import GitRepository, open_repository
@@ -54,6 +59,8 @@ class Outcome:
     has_agent: bool = True
     has_remote: bool = False
     restored: tuple[str, ...] = ()
+    forge: str = ""
+    """Where issues go and as whom, if they leave this machine."""
     config_is_back: bool = False
     """Whether the configuration was gone, and taken from the last commit."""
 
@@ -108,9 +115,13 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
     if is_new or settings:
         values = {setting.key: setting.value for setting in settings}
         write_config(layout.config, values, {setting.key: setting.why for setting in settings})
-    context.open().forge().ensure_labels([Label(name, color) for name, color in COLORS.items()])
     config = load_config(layout.config)
-    left = tuple(open_points(facts, config))
+    forge = context.open().forge()
+    about = None if config.forge.adapter == "local" else forge.about()
+    blocked = tuple(what for what, _ in obstacles(about)) if about else ()
+    if not blocked:
+        forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
+    left = (*blocked, *open_points(facts, config))
     return Outcome(
         git.root,
         git.id,
@@ -121,6 +132,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         has_agent=config.agent.program is not None,
         has_remote=bool(facts.remotes),
         restored=restored,
+        forge=access_line(about) if about else "",
         config_is_back=config_is_back,
     )
 
@@ -133,6 +145,8 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
     remotes = git.remotes()
     style, folder = _test_style(git.root)
     path = environment.get("PATH", os.defpath)
+    remote = default_remote(remotes)
+    location = location_of(git.remote_url(remote), None, None, None) if remote else None
     return Facts(
         files={entry.name: _content(entry) for entry in sorted(git.root.iterdir())},
         remotes=remotes,
@@ -144,7 +158,16 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         test_style=style,
         test_folder=folder,
         ignored=git.ignored(LEFT_BEHIND),
+        location=location,
+        credential=_credential(git.root, environment, location) if location else None,
     )
+
+
+def _credential(root: Path, environment: Mapping[str, str], location: Location) -> str | None:
+    if location.url != GITHUB:
+        return token_variable(environment)
+    found = find_credential(environment, lambda argv: ask_program(argv, root, environment), GITHUB)
+    return found.source if found else None
 
 
 def _content(path: Path) -> str:
@@ -238,12 +261,13 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "changes": list(outcome.changes),
         "settings": [{"key": s.key, "value": s.value, "why": s.why} for s in outcome.settings],
         "open": list(outcome.open),
+        "forge": outcome.forge or None,
     }
 
 
 def blocks(outcome: Outcome, following: Callable[[Outcome], Iterator[str]] = _next) -> Iterator[Block]:
     """The same for people; *following* says what to type next."""
-    yield Lines((Cell(_headline(outcome), "title"), *outcome.changes))
+    yield Lines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)

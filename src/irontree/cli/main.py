@@ -30,6 +30,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "demo": "the main job on a sample repository, offline",
             "init": "set this repository up: .mino/config.yml from what is found, labels",
             "example": "print a requirement document to start from",
+            "plan": "have the agent turn a free-form text into a requirement document",
             "task": "approve a requirement document, publish its issues, work through them",
         },
         "one step at a time": {
@@ -53,7 +54,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "import": "make this clone the home of what was exported",
         },
         "agents": {
-            "agents": "record what a coding agent does, and replay it without a model",
+            "agents": "coding agents on this machine; record what one does, and replay it without a model",
         },
         "shell": {
             "completion": "print a script that completes verbs and options",

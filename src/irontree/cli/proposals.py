@@ -13,6 +13,7 @@ from irontree.cli.agent_programs import installed
 from irontree.config import Config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
+from irontree.forges import Location
 
 CHECK: Final = "tests"
 """The name under which criteria cite the check: `(check: tests)`."""
@@ -30,6 +31,7 @@ _LEAVES: Final = (
     (re.compile(r" -e |^uv sync"), "x.egg-info/"),
 )
 LEFT_BEHIND: Final = tuple(name for _, name in _LEAVES)
+GITHUB: Final = "https://github.com"
 _TEST_EXTRAS: Final = ("test", "tests", "dev")
 
 
@@ -52,6 +54,10 @@ class Facts:
     """Where Python tests were found, if that is no package."""
     ignored: frozenset[str] = frozenset()
     """Those of LEFT_BEHIND that git ignores here."""
+    location: Location | None = None
+    """Where the remote is on the web."""
+    credential: str | None = None
+    """Where a credential for it was found; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ _GO: Final = _Checks(
 def settings_for(facts: Facts) -> tuple[Setting, ...]:
     """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
     agent = tuple(_agent(facts)) or (Setting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
-    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts))
+    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
@@ -164,6 +170,28 @@ def _publish(facts: Facts) -> Iterator[Setting]:
     if branch:
         why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
         yield Setting("publish.target_branch", branch, why)
+
+
+def _forge(facts: Facts) -> Iterator[Setting]:
+    """The forge that the code is on, if we may speak to it; for all else the default holds: files."""
+    if facts.location is None:
+        return
+    if facts.location.url != GITHUB:
+        yield from _gitea(facts, facts.location)
+        return
+    where = f"the remote is {facts.location.repository} on github.com"
+    if facts.credential:
+        yield Setting("forge.adapter", "github", f"{where}, and {facts.credential} has a token")
+    else:
+        why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
+        yield Setting("forge.adapter", "local", f"{where}, {why}")
+
+
+def _gitea(facts: Facts, location: Location) -> Iterator[Setting]:
+    """Whose server it is does not show in an address: that somebody set a token for Gitea says it."""
+    if facts.credential:
+        why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
+        yield Setting("forge.adapter", "gitea", why)
 
 
 # --- checks, by kind of project -----------------------------------------------------------------------------

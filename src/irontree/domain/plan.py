@@ -76,14 +76,16 @@ class DetectionRow(Value):
     commands: tuple[CheckCommand, ...]
 
 
-class PermissionRule(Value):
-    """What an agent that asks for leave gets; the first rule that fits counts, and without one it is denied.
+Tool = Literal["read", "search", "edit", "move", "delete", "execute", "fetch", "think", "switch_mode", "other", "*"]
 
-    `tool` is a kind of action (`edit`, `execute`, `read`, `fetch`, ...; `*` any), `match` a glob on its title, command
-    or path.
+
+class PermissionRule(Value):
+    """What an agent gets that asks for leave to use a kind of tool (`*` any); see `domain/permissions`.
+
+    `match` is a glob on the command, address or path that is asked for, or on the agent's own title of it.
     """
 
-    tool: str = Field(default="*", min_length=1)
+    tool: Tool = "*"
     match: str = Field(default="*", min_length=1)
     allow: bool
 

@@ -13,6 +13,7 @@ from irontree.errors import ConfigRefused
 from irontree.ports import Clock, Forge
 
 FORGES: dict[str, str] = {
+    "gitea": "irontree.forges.gitea:GiteaForge",
     "github": "irontree.forges.github:GithubForge",
     "local": "irontree.forges.local:LocalForge",
     "memory": "irontree.forges.memory:MemoryForge",

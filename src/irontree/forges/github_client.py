@@ -24,7 +24,7 @@ from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.github_credentials import AppKey, Credential, require_credential
 from irontree.forges.github_refusals import refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, pause_before_next
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, patiently
 
 PER_PAGE: Final = 100
 _API_VERSION: Final = "2022-11-28"
@@ -48,6 +48,11 @@ class GithubClient:
         """The forge's address for people."""
         return self._location.url
 
+    @property
+    def configured_name(self) -> str:
+        """`owner/name` as the configuration or the remote has it."""
+        return self._location.repository
+
     def repository(self, *, fresh: bool = False) -> dict[str, Any]:
         """The repository as it is now, or was less than a minute ago.
 
@@ -55,7 +60,7 @@ class GithubClient:
         """
         now = self._now()
         if fresh or self._resolved is None or now - self._resolved[0] > _BELIEVED:
-            owner, _, name = self._location.repository.partition("/")
+            owner, _, name = self.configured_name.partition("/")
             found = self.require(self.ask("GET", f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
             self._resolved = (now, found)
         return self._resolved[1]
@@ -115,7 +120,7 @@ class GithubClient:
         """The answer, if it is a good one; else the error that it means."""
         if answer.ok and not isinstance(answer.data, str):
             return answer
-        raise refusal(answer, self._now(), f"{self.url}/{self._location.repository}")
+        raise refusal(answer, self._now(), f"{self.url}/{self.configured_name}")
 
     def ask(
         self,
@@ -128,14 +133,13 @@ class GithubClient:
         follow: bool = False,
     ) -> Answer:
         """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
-        tries, waited = 1, 0.0
-        while True:
-            outcome = self._once(verb, path, parameters, body, headers, follow=follow)
-            pause = pause_before_next(outcome, verb, tries, waited, self._now())
-            if pause is None:
-                return self._answered(outcome)
-            self._settings.sleep(pause)
-            tries, waited = tries + 1, waited + pause
+        outcome = patiently(
+            lambda: self._once(verb, path, parameters, body, headers, follow=follow),
+            verb,
+            self._now,
+            self._settings.sleep,
+        )
+        return self._answered(outcome)
 
     def _answered(self, outcome: Outcome) -> Answer:
         if isinstance(outcome, Answer):
@@ -232,5 +236,8 @@ def _next_query(link: str) -> dict[str, Any] | None:
 
 
 def _reason(error: OSError) -> str:
-    """The innermost cause, which says most in the fewest words."""
-    return " ".join(str(error).split())[-300:]
+    """What the innermost error says, without the connection it is about: that is named already."""
+    inner: BaseException = error
+    while inner.args and isinstance(cause := getattr(inner, "reason", inner.args[0]), BaseException):
+        inner = cause
+    return " ".join(str(inner).split()).rpartition("): ")[2][-300:]

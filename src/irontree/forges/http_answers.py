@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -62,6 +62,20 @@ def pause_before_next(outcome: Outcome, verb: str, tries: int, waited: float, no
     else:
         return None
     return pause if waited + pause <= PATIENCE else None
+
+
+def patiently(
+    once: Callable[[], Outcome], verb: str, now: Callable[[], datetime], sleep: Callable[[float], None]
+) -> Outcome:
+    """What *once* comes to, asked again where that helps, with the pauses that it takes."""
+    tries, waited = 1, 0.0
+    while True:
+        outcome = once()
+        pause = pause_before_next(outcome, verb, tries, waited, now())
+        if pause is None:
+            return outcome
+        sleep(pause)
+        tries, waited = tries + 1, waited + pause
 
 
 def limited_until(answer: Answer, now: datetime) -> datetime | None:

@@ -37,7 +37,7 @@ def test_everything_that_is_found_is_written_with_its_reason(bare_shell, agents,
     (bare_shell.root / "Makefile").write_text("test:\n\ttrue\n")
     done = bare_shell("init", "--json")
     assert done.code == 0
-    assert done.data.keys() == {"root", "id", "config", "created", "changes", "settings", "open"}
+    assert done.data.keys() == {"root", "id", "config", "created", "changes", "settings", "open", "forge"}
     config = load_config(bare_shell.root / ".mino/config.yml")
     assert (config.agent.adapter, config.agent.command) == ("codex", ())
     assert config.agent.environment == ("OPENAI_API_KEY",)

@@ -8,6 +8,7 @@ from irontree.cli.proposals import LEFT_BEHIND, Facts, open_points, settings_for
 from irontree.config import Agent, Config, Publish, Verify, Workspace
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
+from irontree.forges import Location
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
 
@@ -217,3 +218,30 @@ def test_an_agent_that_is_not_there_is_noticed():
     assert "my-agent, the program of the agent, is not on PATH" in "\n".join(
         open_points(Facts(files={}, agent_found=False), config)
     )
+
+
+def test_github_is_proposed_where_the_code_is_there_and_a_token_is_here():
+    there = Location("https://github.com", "ada/engine")
+    assert settings(location=there, credential="GH_TOKEN")["forge.adapter"] == "github"
+    assert settings(location=there)["forge.adapter"] == "local"
+    assert "forge.adapter" not in settings(location=Location("https://git.example.org", "ada/engine"))
+    assert "forge.adapter" not in settings()
+
+
+def test_gitea_is_proposed_for_any_other_server_that_a_token_is_here_for():
+    """Whose server it is does not show in an address."""
+    there = Location("https://git.example.org/forge", "ada/engine")
+    assert settings(location=there, credential="FORGEJO_TOKEN")["forge.adapter"] == "gitea"
+    facts = Facts(files={}, location=there, credential="FORGEJO_TOKEN")
+    (why,) = [setting.why for setting in settings_for(facts) if setting.key == "forge.adapter"]
+    assert why == "the remote is ada/engine at https://git.example.org/forge, and FORGEJO_TOKEN is set"
+
+
+@pytest.mark.parametrize(
+    ("credential", "said"), [("gh auth token", "gh auth token has a token"), (None, "GITHUB_TOKEN")]
+)
+def test_why_github_is_proposed_or_not_is_said(credential, said):
+    facts = Facts(files={}, location=Location("https://github.com", "ada/engine"), credential=credential)
+    (why,) = [setting.why for setting in settings_for(facts) if setting.key == "forge.adapter"]
+    assert said in why
+    assert "ada/engine" in why

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from irontree.domain.permissions import ToolRequest, denials, missing_rule
 from irontree.domain.plan import PermissionRule
@@ -84,6 +85,11 @@ def test_a_glob_lets_no_second_command_through(joined):
 
 def test_a_glob_that_forbids_is_not_escaped_by_joining():
     assert denials((rule("execute", "*rm *", allow=False), rule("execute")), execute("ls; rm -rf ."))
+
+
+def test_a_kind_of_tool_that_does_not_exist_is_no_rule():
+    with pytest.raises(ValidationError, match="'execute'"):
+        rule("exec")
 
 
 def test_the_words_of_the_agent_stand_for_a_command_only_where_it_names_none():

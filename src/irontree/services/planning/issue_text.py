@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import quote, unquote
 
 from irontree.app import App
 from irontree.domain.plan import Plan, PlanNode
@@ -11,11 +12,24 @@ from irontree.services.delivery.closing import close_on_done
 from irontree.services.projections.views import IssueView, StatusView
 
 _KEY_MARK: Final = "<!-- irontree:task-key "
+_DOCUMENT_MARK: Final = "<!-- irontree:document "
 
 
 def key_marker(task_key: str) -> str:
     """A hidden line of its own that holds the task key."""
     return f"{_KEY_MARK}{task_key} -->"
+
+
+def document_marker(spec_path: str) -> str:
+    """A hidden line of its own that names the document a task is from: another's may have a task of the same key."""
+    return f"{_DOCUMENT_MARK}{quote(spec_path)} -->"
+
+
+def marked_document(body: str) -> str | None:
+    """The document that the issue with this text was made from; None if it does not say."""
+    lines = (line.strip() for line in body.split("\n"))
+    found = next((line for line in lines if line.startswith(_DOCUMENT_MARK)), None)
+    return unquote(found.removeprefix(_DOCUMENT_MARK).removesuffix(" -->")) if found else None
 
 
 def has_key_marker(body: str) -> bool:
@@ -29,7 +43,7 @@ def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int])
         node=node,
         status=_first_status(plan, node),
         close_on_done=close_on_done(app, node),
-        marker=key_marker(node.task_key),
+        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
         parent=_locator(numbers, node.parent) if node.parent else None,
         depends_on=tuple(_locator(numbers, key) for key in node.depends_on),
     )

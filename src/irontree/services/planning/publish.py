@@ -13,10 +13,11 @@ from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskR
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.errors import ConfigRefused, RequirementsRefused
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.record import record
-from irontree.services.planning.issue_text import issue_body, key_marker
+from irontree.services.planning.issue_text import issue_body, key_marker, marked_document
 from irontree.services.planning.staleness import is_changed
 from irontree.services.projections.brief import write_brief
 from irontree.services.world import World, read_world
@@ -96,15 +97,36 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
 def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
     if plan.adoption:
         return _take_in(app, plan, node, plan.adoption.issue_number)
-    found, body = _own_issue(app, node), issue_body(app, plan, node, numbers)
+    found, body = _own_issue(app, plan, node), issue_body(app, plan, node, numbers)
     if found and (damage := _damage(app, found.number)):
         return _left_alone(app, found.number, damage)
     if found and (found.title, found.body, found.state) != (node.title, body, "open"):
         app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
-    issue = found or app.forge().create_issue(node.title, body, _type_labels(node))
+    issue = found or _create(app, plan, node, body)
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
+
+
+def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
+    """Create the issue and look again: of two publishers at once, the one with the higher number takes the lower one.
+
+    What it created in vain is closed, and no longer carries the key.
+    """
+    created = app.forge().create_issue(node.title, body, _type_labels(node))
+    if app.log.read(created.number).highest_sequence:
+        app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
+        raise ConfigRefused(
+            f"{app.forge().name} calls the new issue #{created.number}, and the log here has another of that number: "
+            "it began on another forge, or in another repository of it",
+            remedy="set forge.adapter and forge.repository in .mino/config.yml as they were",
+        )
+    lowest = min((issue.number for issue in _trusted_issues(app, node)), default=created.number)
+    if lowest >= created.number:
+        return created
+    app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
+    app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
+    return _own_issue(app, plan, node) or created
 
 
 def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, Status]:
@@ -126,13 +148,27 @@ def _is_lost(app: App, number: int) -> bool:
     return any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
 
 
-def _own_issue(app: App, node: PlanNode) -> Issue | None:
-    """The issue that carries our key; only one that we or somebody with write access wrote counts (R8)."""
-    trusted = [issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted]
+def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
+    """The issue that carries our key, the lowest of several.
+
+    Raises RequirementsRefused if it was made from another document, which may have been published from elsewhere (R8).
+    """
+    trusted = _trusted_issues(app, node)
+    document = marked_document(trusted[0].body) if trusted else None
+    if document not in {None, plan.spec_path}:
+        raise RequirementsRefused(
+            (f"task {node.task_key} of {plan.spec_path}: #{trusted[0].number} has this key, and is of {document}",),
+            remedy=f"give it another title, or a line `Key: ...`; if {document} was renamed, give it its name back",
+        )
     if len(trusted) > 1:
         numbers = ", ".join(f"#{issue.number}" for issue in trusted)
         app.progress.note(f"warning: {numbers} all carry the key {node.task_key}; the lowest counts")
     return trusted[0] if trusted else None
+
+
+def _trusted_issues(app: App, node: PlanNode) -> tuple[Issue, ...]:
+    """Those that carry the key; only what we or somebody with write access wrote counts (R8)."""
+    return tuple(issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted)
 
 
 def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:

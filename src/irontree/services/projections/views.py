@@ -315,6 +315,17 @@ class ReviewPromptView:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanPromptView:
+    """What a planner is told: the text, the format by example, names of checks, where to write, what was wrong."""
+
+    text: str
+    example: str
+    checks: tuple[str, ...]
+    folder: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class FormView:
     """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
 
@@ -397,6 +408,8 @@ class ApprovalView:
     budget: int
     loop_mode: bool
     answer: str
+    tracker: str = ""
+    """The address of the repository whose issues, comments and labels are written; empty for files."""
     estimate: str = ""
     trivial: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -438,6 +451,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "reports/report.md": ("report", ReportView),
     "reports/notes.md": ("notes", NotesView),
     "prompts/run.md": ("prompt", PromptView),
+    "prompts/plan.md": ("plan", PlanPromptView),
     "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),

@@ -1,0 +1,166 @@
+"""JSON over HTTP with a Gitea server: the token, small waits, pages, and repositories that were renamed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+from irontree import __version__
+from irontree.errors import RemoteFailed, RemoteUnavailable
+from irontree.forges import ForgeSettings
+from irontree.forges.gitea_credentials import token_variable
+from irontree.forges.gitea_refusals import no_answer, no_api, no_issues, no_repository, no_token, refusal
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, patiently
+from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
+
+Query = Mapping[str, str | int]
+Body = Mapping[str, Any]
+
+_PAGE: Final = 50
+"""The most that a server gives as shipped; what is above its own maximum it cuts without a word."""
+_READINGS: Final = 3
+"""So often is a list read that changes meanwhile."""
+_REDIRECTS: Final = 3
+_ADDRESS: Final = "see forge.url in .mino/config.yml"
+
+
+class GiteaClient:
+    """Talks to one server about one repository; opens no connection before the first call."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        self._settings = settings
+        self._open: HttpClient | None = None
+
+    @property
+    def web(self) -> str:
+        """The repository's address for people. Raises ConfigRefused where none is known."""
+        location = self._settings.require_location()
+        return f"{location.url}/{location.repository}"
+
+    def read(self, path: str, query: Query | None = None) -> Answer:
+        """GET *path* of the repository; an answer that says "not found" is one. Raises what `refusal` makes."""
+        return self._call("GET", self._in_repository(path), query)
+
+    def send(self, method: str, path: str, body: Body | None = None) -> Answer:
+        """Change something; never sent twice unless the server said that it did nothing."""
+        return self._call(method, self._in_repository(path), body=body)
+
+    def read_all(self, path: str, query: Query | None = None, *, counted: bool = True) -> list[Any]:
+        """Every entry of a list, in the order of the server. Raises RemoteUnavailable if it cannot be had whole.
+
+        A list that changes while it is read is read again. *counted* is False where the server counts more than
+        it shows.
+        """
+        for _ in range(_READINGS):
+            entries, total = self._pages(path, query or {})
+            shown = {entry["id"]: entry for entry in entries if entry}
+            # One that the server cannot show, a pull request of a broken fork for example, is null.
+            if not counted or len(shown) + entries.count(None) >= total:
+                return [*shown.values()]
+        raise RemoteUnavailable(f"the list of {path} in {self.web} breaks off, or changes faster than it can be read")
+
+    def account(self) -> str:
+        """The account that the token is of."""
+        return str(self._call("GET", self._api("user")).data["login"])
+
+    def explain_absence(self, *, of_issues: bool) -> None:
+        """After a "not found": raise AccessRefused if it is the repository, or its issues, that is not there."""
+        answer = self.read("")
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise no_repository(self.web)
+        if of_issues and not answer.data["has_issues"]:
+            raise no_issues(self.web)
+
+    def _pages(self, path: str, query: Query) -> tuple[list[Any], int]:
+        """What the pages hold, and how many entries there are by the server's own count."""
+        entries: list[Any] = []
+        page = 1
+        while True:
+            answer = self.read(path, {**query, "page": page, "limit": _PAGE})
+            if answer.status == HTTPStatus.NOT_FOUND:
+                self.explain_absence(of_issues=True)
+                raise RemoteFailed(f"{self.web} has no list of {path}")
+            total = answer.headers.get("x-total-count", "")
+            if not total.isdecimal():  # without it nobody could tell an empty list from a broken one
+                raise no_api(self.web)
+            entries += answer.data or ()
+            if not answer.data or len(entries) >= int(total):
+                return entries, int(total)
+            page += 1
+
+    def _call(self, verb: str, url: str, query: Query | None = None, body: Body | None = None) -> Answer:
+        """Ask, with small waits where they help. Raises what `refusal` makes, unless it is "not found"."""
+        now, sleep = self._settings.clock.now, self._settings.sleep
+        return self._judged(patiently(lambda: self._once(verb, url, query, body), verb, now, sleep))
+
+    def _once(self, verb: str, url: str, query: Query | None, body: Body | None) -> Outcome:
+        """Ask along redirects: a repository that was renamed answers with its new address."""
+        for _ in range(_REDIRECTS):
+            try:
+                response = self._client.request(verb, url, params=query, json=body)
+            except Unreachable as error:
+                return NoAnswer(str(error) or type(error).__name__)
+            except (HttpError, UnusableAddress) as error:
+                raise RemoteFailed(f"cannot talk to {self.web}: {error}", remedy=_ADDRESS) from error
+            if not response.has_redirect_location:
+                return Answer(response.status_code, response.headers, _parsed(response))
+            url, query = self._followed(url, response.headers["location"]), None
+        raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
+
+    def _judged(self, outcome: Outcome) -> Answer:
+        if isinstance(outcome, NoAnswer):
+            raise no_answer(self.web, outcome)
+        if not outcome.ok and outcome.status != HTTPStatus.NOT_FOUND:
+            raise refusal(outcome, self.web, self._settings.clock.now())
+        if isinstance(outcome.data, str):
+            raise no_api(self.web)
+        return outcome
+
+    def _followed(self, url: str, location: str) -> str:
+        """The next address; our token goes to the server that the configuration names, and to no other."""
+        target = urljoin(url, location)
+        here, there = urlsplit(url), urlsplit(target)
+        if (here.scheme, here.netloc) != (there.scheme, there.netloc):
+            raise RemoteFailed(
+                f"{self.web} sends us to {there.scheme}://{there.netloc}",
+                remedy="if that is right, put it into forge.url in .mino/config.yml",
+            )
+        return target
+
+    @property
+    def _client(self) -> HttpClient:
+        if self._open is None:
+            location = self._settings.require_location()
+            headers = {"Authorization": f"token {self._token()}", "User-Agent": f"irontree/{__version__}"}
+            self._open = open_client(
+                headers,
+                seconds=self._settings.answer_within,
+                https=location.url.startswith("https:"),
+                ca_file=location.ca_file,
+            )
+            weakref.finalize(self, self._open.close)
+        return self._open
+
+    def _token(self) -> str:
+        environment = self._settings.environment
+        variable = token_variable(environment)
+        if variable is None:
+            raise no_token(self.web)
+        return environment[variable].strip()
+
+    def _api(self, path: str) -> str:
+        return f"{self._settings.require_location().url}/api/v1/{path}"
+
+    def _in_repository(self, path: str) -> str:
+        return self._api(f"repos/{self._settings.require_location().repository}/{path}").rstrip("/")
+
+
+def _parsed(response: HttpResponse) -> Any:
+    """JSON, or the text itself where a proxy answers; None where nothing is said."""
+    try:
+        return response.json() if response.content else None
+    except ValueError:
+        return response.text

@@ -1,0 +1,42 @@
+"""The HTTP client: imported here and nowhere else."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from irontree.errors import ConfigRefused
+
+HttpClient = httpx.Client
+HttpResponse = httpx.Response
+HttpError: Final = httpx.HTTPError
+"""Anything that goes wrong with a request, an answer that says so included."""
+Unreachable: Final = httpx.TransportError
+"""No answer came: no connection, a broken one, or too slow."""
+UnusableAddress: Final = httpx.InvalidURL
+
+
+def open_client(
+    headers: Mapping[str, str], *, seconds: float, https: bool, ca_file: Path | None = None
+) -> httpx.Client:
+    """Open a client that waits so many *seconds* for anything to arrive, and follows no redirect by itself.
+
+    Without *ca_file* the certificates of the system count. Raises ConfigRefused for a file that holds none.
+    """
+    # Plain http has no use for the root certificates, which take 20 ms to load.
+    verify = _trusting(ca_file) if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.Client(headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False)
+
+
+def _trusting(ca_file: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:  # ssl.SSLError is one
+        raise ConfigRefused(
+            f"cannot read certificates from {ca_file}: {error}",
+            remedy="forge.ca_file: a file of certificates in PEM form",
+        ) from error

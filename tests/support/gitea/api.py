@@ -1,0 +1,374 @@
+"""Gitea's answers, with what its source says and nobody expects; each oddity is named where it is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from tests.support.gitea.contents import Comment, Contents, Issue
+from tests.support.gitea.shapes import Shapes
+
+DEFAULT_LIMIT = 30
+RANK = {"none": 0, "read": 1, "write": 2, "admin": 3, "owner": 4}
+Json = Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """`path` is relative to the repository (`issues/7`); `user` is who the token belongs to."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: Json
+    user: str
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    body: Json = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Refused(Exception):
+    """An answer that ends the request where it is raised."""
+
+    def __init__(self, status: int, message: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+
+
+Handler = Callable[["Api", Request, "re.Match[str]"], Response]
+ROUTES: list[tuple[str, re.Pattern[str], str, Handler]] = []
+
+
+def route(method: str, pattern: str, scope: str) -> Callable[[Handler], Handler]:
+    """`scope` is the category of the token's scopes: `read:issue` for GET, `write:issue` for the rest."""
+
+    def register(handler: Handler) -> Handler:
+        ROUTES.append((method, re.compile(pattern), scope, handler))
+        return handler
+
+    return register
+
+
+class Api:
+    """Answers requests about the one repository of *contents*."""
+
+    def __init__(self, contents: Contents, url: str) -> None:
+        self.contents = contents
+        self.shapes = Shapes(contents, url)
+
+    def answer(self, request: Request) -> Response:
+        for method, pattern, scope, handler in ROUTES:
+            found = pattern.fullmatch(request.path)
+            if found and method == request.method:
+                self._admit(request, scope)
+                return handler(self, request, found)
+        raise Refused(404, "404 page not found")
+
+    def _admit(self, request: Request, scope: str) -> None:
+        """Scopes of the token first, then sight of the repository (404, never 403), then the archive."""
+        account, writes = self.contents.accounts[request.user], request.method != "GET"
+        needed = f"{'write' if writes else 'read'}:{scope}"
+        if account.scopes is not None and not account.scopes & {needed, f"write:{scope}"}:
+            raise Refused(403, f"token does not have at least one of required scope(s), required=[{needed}]")
+        if account.permission == "none":
+            raise Refused(404, "not found")
+        if scope == "issue" and not self.contents.has_issues and not request.path.startswith("labels"):
+            raise Refused(404, "not found")
+        if writes and self.contents.archived:
+            raise Refused(423, f"{self.contents.owner}/{self.contents.name} is archived")
+
+    def can_write(self, user: str) -> bool:
+        return RANK[self.contents.accounts[user].permission] >= RANK["write"]
+
+    def issue(self, number: str) -> Issue:
+        if int(number) not in self.contents.issues:
+            raise Refused(404, "not found")
+        return self.contents.issues[int(number)]
+
+    def commented(self, number: str) -> Issue:
+        """The comment routes take a missing issue for an error of the server, and say nothing more in production."""
+        if int(number) not in self.contents.issues:
+            raise Refused(500)
+        return self.contents.issues[int(number)]
+
+    def pull(self, number: str) -> Issue:
+        if self.issue(number).pull is None:
+            raise Refused(404, "not found")
+        return self.issue(number)
+
+
+def page_of(api: Api, request: Request, items: Iterable[Json], *, link: bool = True) -> Response:
+    everything = list(items)
+    number = max(int(request.query.get("page", "1")), 1)
+    size = min(int(request.query.get("limit", "0")) or DEFAULT_LIMIT, api.contents.max_page)
+    shown = everything[(number - 1) * size : number * size]
+    headers = {"X-Total-Count": str(len(everything))}
+    if link and number * size < len(everything):
+        headers["Link"] = f'<?page={number + 1}>; rel="next"'
+    return Response(200, shown, headers)
+
+
+# --- issues ---------------------------------------------------------------------------------------------------
+
+
+@route("GET", "issues", "issue")
+def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """Newest first. A label that does not exist is left out of the filter, so that all issues pass it.
+
+    Without `q` the database is asked, which never lags; with it the index, which does.
+    """
+    wanted = set(request.query.get("labels", "").split(","))
+    ids = {label.id for label in api.contents.labels if label.name in wanted}
+    state, kind, words = request.query.get("state", "open"), request.query.get("type"), request.query.get("q")
+    since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
+    chosen = [
+        issue
+        for _, issue in sorted(api.contents.issues.items(), reverse=True)[api.contents.lag :]
+        if issue.updated >= since
+        and state in {"all", issue.state}
+        and (kind is None or (kind == "pulls") == (issue.pull is not None))
+        and (not ids or ids & set(issue.labels))
+        and (not words or (issue.indexed and words in f"{issue.title} {issue.body}"))
+    ]
+    return page_of(api, request, map(api.shapes.issue, chosen))
+
+
+@route("POST", "issues", "issue")
+def create_issue(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """Anybody may; labels of somebody who may not write are dropped without a word, as are unknown ids."""
+    _require(request.body, "title")
+    known = {label.id for label in api.contents.labels}
+    labels = [number for number in request.body.get("labels") or [] if number in known]
+    labels = labels if api.can_write(request.user) else []
+    issue = api.contents.new_issue(request.user, request.body["title"], request.body.get("body", ""), tuple(labels))
+    return Response(201, api.shapes.issue(issue))
+
+
+@route("GET", r"issues/(\d+)", "issue")
+def read_issue(api: Api, _: Request, found: re.Match[str]) -> Response:
+    return Response(200, api.shapes.issue(api.issue(found[1])))
+
+
+@route("PATCH", r"issues/(\d+)", "issue")
+def edit_issue(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Answers 201; an empty title changes nothing."""
+    issue = api.issue(found[1])
+    _edit(api, issue, request)
+    return Response(201, api.shapes.issue(issue))
+
+
+def _edit(api: Api, issue: Issue, request: Request) -> None:
+    if request.user != issue.author and not api.can_write(request.user):
+        raise Refused(403)
+    if issue.pull and issue.pull.merge_sha and "state" in request.body:
+        raise Refused(412, "cannot change state of this pull request, it was already merged")
+    issue.title = request.body.get("title") or issue.title
+    issue.body = request.body.get("body", issue.body)
+    issue.state = request.body.get("state", issue.state)
+    issue.updated = api.contents.now()
+
+
+@route("GET", r"issues/(\d+)/comments", "issue")
+def list_comments(api: Api, _: Request, found: re.Match[str]) -> Response:
+    """All at once: this list has no pages."""
+    issue = api.commented(found[1])
+    shown = [api.shapes.comment(issue, comment) for comment in issue.comments]
+    return Response(200, shown, {"X-Total-Count": str(len(shown))})
+
+
+@route("POST", r"issues/(\d+)/comments", "issue")
+def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
+    _require(request.body, "body")
+    issue = api.commented(found[1])
+    comment = api.contents.new_comment(issue, request.user, request.body["body"])
+    return Response(201, api.shapes.comment(issue, comment))
+
+
+@route("PATCH", r"issues/comments/(\d+)", "issue")
+def edit_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
+    _require(request.body, "body")
+    issue, comment = _comment(api, int(found[1]))
+    if request.user != comment.author and not api.can_write(request.user):
+        raise Refused(403)
+    comment.body = request.body["body"]
+    return Response(200, api.shapes.comment(issue, comment))
+
+
+def _comment(api: Api, number: int) -> tuple[Issue, Comment]:
+    for issue in api.contents.issues.values():
+        for comment in issue.comments:
+            if comment.id == number:
+                return issue, comment
+    raise Refused(404, "not found")
+
+
+# --- labels ---------------------------------------------------------------------------------------------------
+
+
+@route("GET", "labels", "issue")
+def list_labels(api: Api, request: Request, _: re.Match[str]) -> Response:
+    by_name = sorted(api.contents.labels, key=lambda label: label.name)
+    return page_of(api, request, map(api.shapes.label, by_name), link=False)
+
+
+@route("POST", "labels", "issue")
+def create_label(api: Api, request: Request, _: re.Match[str]) -> Response:
+    """A second label of one name is made without complaint."""
+    _require(request.body, "name", "color")
+    if not api.can_write(request.user):
+        raise Refused(403, "user should have a permission to write to a repo")
+    if not re.fullmatch(r"#?[0-9a-fA-F]{6}", request.body["color"]):
+        raise Refused(422, f"bad color code: {request.body['color']}")
+    made = api.contents.new_label(request.body["name"], request.body["color"], request.body.get("description", ""))
+    return Response(201, api.shapes.label(made))
+
+
+@route("POST", r"issues/(\d+)/labels", "issue")
+def add_labels(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Ids that do not exist are passed over."""
+    issue = api.issue(found[1])
+    if not api.can_write(request.user):
+        raise Refused(403, "write permission is required")
+    known = {label.id for label in api.contents.labels}
+    issue.labels = [*dict.fromkeys([*issue.labels, *(n for n in request.body["labels"] if n in known)])]
+    return Response(200, api.shapes.labels(issue))
+
+
+@route("DELETE", r"issues/(\d+)/labels/(\d+)", "issue")
+def remove_label(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """A label that the issue does not carry is no error; one that does not exist is."""
+    issue = api.issue(found[1])
+    if not api.can_write(request.user):
+        raise Refused(403)
+    if int(found[2]) not in {label.id for label in api.contents.labels}:
+        raise Refused(422, f"label does not exist [label_id: {found[2]}]")
+    issue.labels = [number for number in issue.labels if number != int(found[2])]
+    return Response(204)
+
+
+# --- pull requests --------------------------------------------------------------------------------------------
+
+
+@route("GET", "pulls", "repository")
+def list_pulls(api: Api, request: Request, _: re.Match[str]) -> Response:
+    state = request.query.get("state", "open")
+    newest_first = sorted(api.contents.issues.items(), reverse=True)
+    chosen = [issue for _, issue in newest_first if issue.pull and state in {"all", issue.state}]
+    return page_of(api, request, [api.shapes.pull(i, i.pull, request.user) for i in chosen if i.pull])
+
+
+@route("POST", "pulls", "repository")
+def create_pull(api: Api, request: Request, _: re.Match[str]) -> Response:
+    head, base = request.body["head"], request.body["base"]
+    if head == base:
+        raise Refused(422, "Invalid PullRequest: There are no changes between the head and the base")
+    if not {head, base} <= api.contents.branches.keys():
+        raise Refused(404, "not found")
+    for issue in api.contents.issues.values():
+        if issue.pull and issue.state == "open" and (issue.pull.head, issue.pull.base) == (head, base):
+            raise Refused(
+                409, f"pull request already exists for these targets [head_branch: {head}, base_branch: {base}]"
+            )
+    issue = api.contents.new_pull(request.user, request.body["title"], request.body.get("body", ""), head, base)
+    assert issue.pull
+    return Response(201, api.shapes.pull(issue, issue.pull, request.user))
+
+
+@route("GET", r"pulls/(\d+)", "repository")
+def read_pull(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Looking at it starts the check for conflicts; its answer is in a later look."""
+    issue = api.pull(found[1])
+    assert issue.pull
+    shown = api.shapes.pull(issue, issue.pull, request.user)
+    issue.pull.still_checking = max(issue.pull.still_checking - 1, 0)
+    return Response(200, shown)
+
+
+@route("PATCH", r"pulls/(\d+)", "repository")
+def edit_pull(api: Api, request: Request, found: re.Match[str]) -> Response:
+    issue = api.pull(found[1])
+    assert issue.pull
+    _edit(api, issue, request)
+    return Response(201, api.shapes.pull(issue, issue.pull, request.user))
+
+
+@route("GET", r"pulls/(\d+)/reviews", "repository")
+def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Reviews that others have not handed in are left out of the pages, but not of the count."""
+    issue = api.pull(found[1])
+    assert issue.pull
+    page = page_of(api, request, issue.pull.reviews, link=False)
+    shown = [r for r in page.body if r.state != "PENDING" or r.author == request.user]
+    return Response(200, [api.shapes.review(issue, review) for review in shown], page.headers)
+
+
+@route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")
+def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
+    issue = api.pull(found[1])
+    assert issue.pull
+    review = next((review for review in issue.pull.reviews if review.id == int(found[2])), None)
+    if review is None:
+        raise Refused(404, "not found")
+    return Response(200, [api.shapes.remark(issue, review, remark) for remark in review.remarks])
+
+
+# --- commits, people, the repository ----------------------------------------------------------------------------
+
+
+@route("GET", r"statuses/([0-9a-f]+)", "repository")
+def list_statuses(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Every status ever set, newest first; a commit that is not there has none."""
+    statuses = reversed(api.contents.statuses.get(found[1], []))
+    return page_of(api, request, [api.shapes.status(status, found[1]) for status in statuses])
+
+
+@route("POST", r"statuses/([0-9a-f]+)", "repository")
+def create_status(api: Api, request: Request, found: re.Match[str]) -> Response:
+    if not api.can_write(request.user):
+        raise Refused(403, "user should have a permission to write to a repo")
+    given = request.body
+    status = api.contents.new_status(
+        found[1],
+        request.user,
+        given.get("context", ""),
+        given["state"],
+        given.get("description", ""),
+        given.get("target_url", ""),
+    )
+    return Response(201, api.shapes.status(status, found[1]))
+
+
+@route("GET", r"collaborators/([^/]+)/permission", "repository")
+def permission(api: Api, request: Request, found: re.Match[str]) -> Response:
+    """Only administrators may ask about others."""
+    if request.user != found[1] and RANK[api.contents.accounts[request.user].permission] < RANK["admin"]:
+        raise Refused(403, "Only admins can query all permissions, repo admins can query all repo permissions")
+    if found[1] not in api.contents.accounts:
+        raise Refused(404, f"user does not exist [uid: 0, name: {found[1]}]")
+    level = api.contents.accounts[found[1]].permission
+    return Response(200, {"permission": level, "role_name": level, "user": api.shapes.user(found[1])})
+
+
+@route("GET", "assignees", "repository")
+def assignees(api: Api, _: Request, __: re.Match[str]) -> Response:
+    """Whoever may write, for everybody to ask."""
+    return Response(200, [api.shapes.user(login) for login in api.contents.accounts if api.can_write(login)])
+
+
+@route("GET", "", "repository")
+def read_repository(api: Api, request: Request, _: re.Match[str]) -> Response:
+    return Response(200, api.shapes.repository(request.user))
+
+
+def _require(body: Mapping[str, Json], *names: str) -> None:
+    """An empty text is as good as none to the form's `Required`."""
+    for name in names:
+        if not body.get(name):
+            raise Refused(422, f"[{name.title()}]: Required")

@@ -1,0 +1,194 @@
+"""What a Gitea server keeps: accounts, one repository, its issues, pull requests, reviews and commit statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from itertools import count
+from typing import Any
+
+WIP = ("WIP:", "[WIP]")
+"""WORK_IN_PROGRESS_PREFIXES as shipped."""
+OPINIONS = {"APPROVED", "REQUEST_CHANGES"}
+ZONE = timezone(timedelta(hours=1))
+"""Gitea writes times in the zone of its server."""
+
+
+@dataclass
+class Label:
+    id: int
+    name: str
+    color: str
+    description: str = ""
+
+
+@dataclass
+class Comment:
+    id: int
+    author: str
+    body: str
+    created: datetime
+
+
+@dataclass
+class Status:
+    id: int
+    context: str
+    state: str
+    description: str
+    target_url: str
+    author: str
+    created: datetime
+
+
+@dataclass
+class Remark:
+    """A comment on a line of the new file, or of the old one."""
+
+    id: int
+    path: str
+    body: str
+    line: int = 0
+    old_line: int = 0
+
+
+@dataclass
+class Review:
+    id: int
+    author: str
+    state: str
+    body: str
+    commit: str
+    created: datetime
+    dismissed: bool = False
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass
+class Pull:
+    """The part of a pull request that its issue does not have."""
+
+    head: str
+    base: str
+    sha: str
+    of_a_fork: bool = False
+    branch_is_there: bool = True
+    merged_by: str | None = None
+    merge_sha: str | None = None
+    still_checking: int = 0
+    """So many looks until the conflict check is through; until then it counts as not mergeable."""
+    conflicting: bool = False
+    reviews: list[Review] = field(default_factory=list)
+
+
+@dataclass
+class Issue:
+    number: int
+    title: str
+    body: str
+    author: str
+    created: datetime
+    updated: datetime
+    state: str = "open"
+    labels: list[int] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    pull: Pull | None = None
+    indexed: bool = False
+
+    @property
+    def draft(self) -> bool:
+        return self.title.upper().startswith(WIP)
+
+
+@dataclass
+class Account:
+    """`scopes` of its token; None: all of them."""
+
+    login: str
+    permission: str
+    scopes: frozenset[str] | None = None
+
+
+@dataclass
+class Contents:
+    """Everything of one server; a test changes it as a person or an administrator would."""
+
+    clock: Callable[[], datetime]
+    owner: str = "palms"
+    name: str = "iron"
+    former_name: str | None = None
+    archived: bool = False
+    has_issues: bool = True
+    version: str = "1.24.0"
+    max_page: int = 50
+    """MAX_RESPONSE_ITEMS as shipped; `limit` above it is cut without a word."""
+    lag: int = 0
+    """So many of the newest issues are not in lists yet, as behind a read replica."""
+    tokens: dict[str, str] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    labels: list[Label] = field(default_factory=list)
+    branches: dict[str, str] = field(default_factory=lambda: {"main": "0" * 40})
+    statuses: dict[str, list[Status]] = field(default_factory=dict)
+    ids: Any = field(default_factory=lambda: count(101))
+
+    def account(self, login: str, permission: str, *, scopes: frozenset[str] | None = None) -> str:
+        """Give an account its permission here, and return a token of it."""
+        self.accounts[login] = Account(login, permission, scopes)
+        self.tokens[f"token-of-{login}"] = login
+        return f"token-of-{login}"
+
+    def now(self) -> datetime:
+        return self.clock().astimezone(ZONE)
+
+    def new_issue(self, author: str, title: str, body: str = "", labels: tuple[int, ...] = ()) -> Issue:
+        number = len(self.issues) + 1
+        self.issues[number] = Issue(
+            number, title, body, author, self.now(), self.now(), labels=[*dict.fromkeys(labels)]
+        )
+        return self.issues[number]
+
+    def new_pull(self, author: str, title: str, body: str, head: str, base: str = "main") -> Issue:
+        issue = self.new_issue(author, title, body)
+        issue.pull = Pull(head, base, self.branches.get(head, "f" * 40))
+        return issue
+
+    def new_comment(self, issue: Issue, author: str, body: str) -> Comment:
+        issue.updated = self.now()
+        issue.comments.append(Comment(next(self.ids), author, body, self.now()))
+        return issue.comments[-1]
+
+    def new_label(self, name: str, color: str, description: str = "") -> Label:
+        """Names are not unique: the second of a name is another label."""
+        self.labels.append(Label(next(self.ids), name, color.removeprefix("#").lower(), description))
+        return self.labels[-1]
+
+    def push(self, branch: str, sha: str) -> None:
+        self.branches[branch] = sha
+        for issue in self.issues.values():
+            if issue.pull and issue.pull.head == branch and issue.state == "open":
+                issue.pull.sha = sha
+
+    def merge(self, number: int, by: str, sha: str, *, delete_branch: bool = False) -> None:
+        issue = self.issues[number]
+        assert issue.pull
+        issue.state, issue.pull.merged_by, issue.pull.merge_sha = "closed", by, sha
+        issue.pull.branch_is_there = not delete_branch
+
+    def review(self, number: int, author: str, state: str, body: str = "", remarks: tuple[Remark, ...] = ()) -> Review:
+        """A new opinion dismisses the earlier ones of the same person, as Gitea does it."""
+        pull = self.issues[number].pull
+        assert pull
+        if state in OPINIONS:
+            for earlier in pull.reviews:
+                earlier.dismissed |= earlier.author == author and earlier.state in OPINIONS
+        pull.reviews.append(Review(next(self.ids), author, state, body, pull.sha, self.now(), remarks=remarks))
+        return pull.reviews[-1]
+
+    def new_status(
+        self, sha: str, author: str, context: str, state: str, description: str = "", url: str = ""
+    ) -> Status:
+        status = Status(next(self.ids), context or "default", state, description, url, author, self.now())
+        self.statuses.setdefault(sha, []).append(status)
+        return status
