@@ -89,7 +89,10 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    command=("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
+    command=(
+        *("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
+        *("--include-directories", "{answers}"),
+    ),
     model=("--model", "{model}"),
     read=read,
     tell=tell,
