@@ -49,6 +49,10 @@ class Bench:
     def workspace(self) -> Path:
         return self.folder / "workspace"
 
+    @property
+    def transcript(self) -> Path:
+        return self.folder / "transcript"
+
     def attempt(self, name: str, url: str, *, cancel=NEVER, **limits: int) -> AgentResult:
         """Let the program have one attempt; its service is at *url*."""
         self.workspace.mkdir()
@@ -56,7 +60,7 @@ class Bench:
         (self.folder / "home").mkdir()
         spec, environment = spec_of(name, self.folder / "home", url, **(LIMITS | limits))
         prompt = f"Write the file {MADE} in the current folder."
-        task = AgentTask(7, "greeting", 1, prompt, self.workspace, self.folder / "transcript")
+        task = AgentTask(7, "greeting", 1, prompt, self.workspace, self.transcript)
         return open_agent(spec, children(), environment).attempt(task, cancel=cancel, progress=Heard())
 
     @property
@@ -82,6 +86,17 @@ def test_work_that_is_done_is_claimed_as_done_and_nothing_else_is_left_behind(be
     assert (result.ended, result.failure, bench.then(result)) == ("exited", None, "verify")
     assert result.claim is not None
     assert result.claim.ok is not False
+
+
+@each
+def test_an_answer_that_a_prompt_asks_for_can_be_left_beside_the_workspace(bench, name):
+    """A planner's draft, a reviewer's verdict: in the folder of the attempt."""
+    if name == "aider":
+        pytest.skip("aider writes to its repository alone: it can neither plan nor review")
+    with model_api("edit", bench.transcript) as api:
+        bench.attempt(name, api.url)
+    assert (bench.transcript / MADE).read_text() == CONTENT
+    assert bench.files == set()
 
 
 @each

@@ -122,7 +122,10 @@ def _part(part: object) -> str:
 
 PRESET: Final = Preset(
     name="claude",
-    command=("-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"),
+    command=(
+        *("-p", "--add-dir", "{answers}", "--output-format", "stream-json", "--verbose"),
+        *("--permission-mode", "acceptEdits"),
+    ),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),

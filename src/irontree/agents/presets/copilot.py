@@ -86,7 +86,10 @@ def tell(record: Record) -> str | None:
 
 PRESET: Final = Preset(
     name="copilot",
-    command=("--output-format", "json", "--allow-tool", "write", "--no-ask-user", "--no-auto-update"),
+    command=(
+        *("--output-format", "json", "--allow-tool", "write", "--add-dir", "{answers}"),
+        *("--no-ask-user", "--no-auto-update"),
+    ),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),

@@ -86,7 +86,10 @@ def tell(record: Record) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    command=("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
+    command=(
+        *("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
+        *("--include-directories", "{answers}"),
+    ),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),
