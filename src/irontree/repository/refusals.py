@@ -65,7 +65,8 @@ _REFUSALS = (
 )
 # The remote is there, and somebody was faster or a wire broke: the same again may work.
 _TRANSIENT = re.compile(
-    r"cannot lock ref(?!.*exists; cannot create)|failed to (update|lock) ref|could not resolve host|connection (timed out|refused|reset|closed)"
+    r"cannot lock ref(?!.*exists; cannot create)|failed to (update|lock) ref|could not resolve host"
+    r"|connection (timed out|refused|reset|closed)"
     r"|requested url returned error: (429|5\d\d)|early eof|operation timed out|network is unreachable|hung up",
     re.IGNORECASE,
 )
