@@ -311,12 +311,13 @@ def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
 
 @route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")
 def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
+    """In no order: Gitea keeps them in a map."""
     issue = api.pull(found[1])
     assert issue.pull
     review = next((review for review in issue.pull.reviews if review.id == int(found[2])), None)
     if review is None:
         raise Refused(404, "not found")
-    return Response(200, [api.shapes.remark(issue, review, remark) for remark in review.remarks])
+    return Response(200, [api.shapes.remark(issue, review, remark) for remark in reversed(review.remarks)])
 
 
 # --- commits, people, the repository ----------------------------------------------------------------------------
