@@ -53,6 +53,8 @@ class Preferences:
     """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
     loop_budget: int | None = None
     """None: max(50, 10 * tasks) (ruling R17)."""
+    tracker: str = ""
+    """The address of the repository whose issues are written; empty where they are files."""
     api_url: str | None = None
     """The Prefect server that the configuration names."""
 

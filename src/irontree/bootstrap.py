@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from irontree.agents import open_agent
+from irontree.agents import as_called, open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
@@ -94,7 +94,7 @@ def open_app(
         clock=clock,
         renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
-        preferences=lambda: _preferences(config()),
+        preferences=lambda: _preferences(config(), repository),
         origin=origin,
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),
@@ -130,7 +130,9 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
             f"{repository.root} is on no branch, so there is none to publish to",
             remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
         )
-    return config.policy(remote, branch)
+    policy = config.policy(remote, branch)
+    reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
+    return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
@@ -234,8 +236,10 @@ class _Branches:
         return Merge(*found) if found else None
 
 
-def _preferences(config: Config) -> Preferences:
+def _preferences(config: Config, repository: GitRepository) -> Preferences:
+    location = _location(config, repository)
     return Preferences(
+        tracker=f"{location.url}/{location.repository}" if location else "",
         close_on_done=config.issue.close_on_done,
         composite_threshold=config.issue.composite_threshold,
         reply=config.comment.reply,

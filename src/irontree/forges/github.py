@@ -115,7 +115,8 @@ class GithubForge(GithubPullRequests):
 
     @property
     def _page(self) -> str:
-        return str(self._client.repository()["html_url"])
+        """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
+        return f"{self._client.url}/{self._client.configured_name}"
 
     def _listed(self, since: datetime | None) -> Iterator[Listed]:
         query = {"state": "all", "sort": "created", "direction": "asc"}

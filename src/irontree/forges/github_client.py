@@ -48,6 +48,11 @@ class GithubClient:
         """The forge's address for people."""
         return self._location.url
 
+    @property
+    def configured_name(self) -> str:
+        """`owner/name` as the configuration or the remote has it."""
+        return self._location.repository
+
     def repository(self, *, fresh: bool = False) -> dict[str, Any]:
         """The repository as it is now, or was less than a minute ago.
 
@@ -55,7 +60,7 @@ class GithubClient:
         """
         now = self._now()
         if fresh or self._resolved is None or now - self._resolved[0] > _BELIEVED:
-            owner, _, name = self._location.repository.partition("/")
+            owner, _, name = self.configured_name.partition("/")
             found = self.require(self.ask("GET", f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}")).data
             self._resolved = (now, found)
         return self._resolved[1]
@@ -115,7 +120,7 @@ class GithubClient:
         """The answer, if it is a good one; else the error that it means."""
         if answer.ok and not isinstance(answer.data, str):
             return answer
-        raise refusal(answer, self._now(), f"{self.url}/{self._location.repository}")
+        raise refusal(answer, self._now(), f"{self.url}/{self.configured_name}")
 
     def ask(
         self,

@@ -24,13 +24,15 @@ class GithubPullRequests(GithubAccount):
     """Implements `PullRequests`, `Checks` and `About`."""
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open a request to merge branch *head*."""
+        """Open a request to merge branch *head*; no draft where the repository's plan has none."""
         text = fitting(title, body, "the pull request")
         try:
             data = self._client.write(
                 "POST", self._client.path("pulls"), {**text, "head": head, "base": base, "draft": draft}
             )
         except RemoteFailed as error:
+            if draft and _has_no_drafts(error):
+                return self.create_pull_request(head=head, base=base, title=title, body=body, draft=False)
             if type(error) is not RemoteFailed:
                 raise
             raise RemoteFailed(f"no pull request of {head} into {base}: {error.message}") from error
@@ -61,11 +63,11 @@ class GithubPullRequests(GithubAccount):
         state: Literal["open", "closed"] | None = None,
         draft: bool | None = None,
     ) -> PullRequest:
-        """Change what is given, leave the rest."""
+        """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""
         path = self._client.path("pulls", number)
         before = self._present(self._client.read(path), f"pull request #{number}")
         if draft is not None and draft != before["draft"]:
-            self._client.query(_DRAFT[draft], id=before["node_id"])
+            self._set_draft(before["node_id"], draft=draft)
         changes = fitting(title, body, f"#{number}") | ({"state": state} if state else {})
         after = self._client.write("PATCH", path, changes) if changes else self._client.read(path)
         return values.pull_request(self._present(after, f"pull request #{number}"))
@@ -113,6 +115,14 @@ class GithubPullRequests(GithubAccount):
             has_issues=data["has_issues"],
         )
 
+    def _set_draft(self, node: str, *, draft: bool) -> None:
+        """REST has no word for it."""
+        try:
+            self._client.query(_DRAFT[draft], id=node)
+        except RemoteFailed as error:
+            if not (draft and _has_no_drafts(error)):
+                raise
+
     def _run_check(self, data: values.Json) -> CommitCheck:
         """With an excerpt, if it failed: annotations, and the log where GitHub Actions ran it."""
         if values.run_state(data) != "failure":
@@ -129,6 +139,10 @@ def fitting(title: str | None, body: str | None, what: str) -> dict[str, Any]:
     require_fits(given["title"] or "", TITLE, f"the title of {what}")
     require_fits(given["body"] or "", BODY, f"the text of {what}")
     return {key: value for key, value in given.items() if value is not None}
+
+
+def _has_no_drafts(error: RemoteFailed) -> bool:
+    return "draft pull requests are not supported" in error.message.lower()
 
 
 def _is_foreign(data: values.Json) -> bool:

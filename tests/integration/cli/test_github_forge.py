@@ -68,6 +68,7 @@ def test_the_doctor_says_who_we_are_and_what_is_in_the_way(on_github, server: Gi
 def test_a_document_becomes_issues_there_and_the_token_nowhere(on_github, server: GithubServer):
     done = publish(on_github)
     assert done.code == 0, done.err
+    assert f"are written to `{server.url}/ada/engine`" in done.out, "the approval names the place"
     (issue,) = server.hub.issues.values()
     assert (issue["title"], issue["state"], issue["author"]) == ("First text", "open", "irontree")
     assert issue["labels"] == {"enhancement", "stage:task"}

@@ -352,6 +352,18 @@ def test_a_review_that_is_still_being_written_is_nobodys_word(stage: GithubStage
     assert stage.ours.reviews(1) == ()
 
 
-def test_pages_for_people_are_those_of_the_repository(stage: GithubStage):
+def test_where_there_are_no_drafts_a_pull_request_is_open_to_all_at_once(stage: GithubStage):
+    """A private repository of a free account: work must not stop for it."""
+    stage.hub.drafts = False
+    stage.push("it", HEAD_SHA)
+    pull = stage.ours.create_pull_request(head="it", base="main", title="It", body="", draft=True)
+    assert pull.draft is False
+    assert stage.ours.edit_pull_request(pull.number, draft=True, title="Other").title == "Other"
+    assert len(stage.hub.issues) == 1
+
+
+def test_pages_for_people_are_known_without_asking(stage: GithubStage):
+    """Texts are written during an outage too."""
+    stage.go_down()
     assert stage.ours.commit_url(HEAD_SHA) == f"{stage.server.url}/ada/engine/commit/{HEAD_SHA}"
     assert stage.ours.file_url("main", "docs/SPEC.md") == f"{stage.server.url}/ada/engine/blob/main/docs/SPEC.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.github.routes import Refusal, Routes, route
+from tests.support.github.routes import NO_DRAFTS, Refusal, Routes, route
 from tests.support.github.state import Record, Reply, Request
 
 
@@ -38,6 +38,8 @@ def _create_pull(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
         said = f"A pull request already exists for {hub.owner}:{head}."
         raise Refusal(422, "Validation Failed", {"resource": "PullRequest", "code": "custom", "message": said})
     draft = bool(request.body.get("draft"))
+    if draft and not hub.drafts:
+        raise Refusal(422, NO_DRAFTS)
     record = routes.new_issue(request, head=head, base=base, head_sha=hub.branches[head], draft=draft)
     return Reply(201, routes.shapes.pull(record))
 

@@ -13,6 +13,7 @@ from tests.support.github.state import Hub, Record, Reply, Request
 
 _DOCS: Final = "https://docs.github.com/rest"
 BODY_LIMIT: Final = 65_536
+NO_DRAFTS: Final = "Draft pull requests are not supported in this repository."
 
 
 class Refusal(Exception):
@@ -216,6 +217,8 @@ def _graphql(routes: Routes, request: Request, _: re.Match[str]) -> Reply:
     record = next((r for r in routes.hub.issues.values() if f"N_{r['number']}" == node and "head" in r), None)
     if record is None or not routes.hub.may_write(request.account):
         return Reply(200, {"data": {name: None}, "errors": [{"type": "FORBIDDEN", "message": "not allowed"}]})
+    if name == "convertPullRequestToDraft" and not routes.hub.drafts:
+        return Reply(200, {"data": {name: None}, "errors": [{"type": "UNPROCESSABLE", "message": NO_DRAFTS}]})
     record["draft"] = name == "convertPullRequestToDraft"
     return Reply(200, {"data": {name: {"clientMutationId": None}}})
 

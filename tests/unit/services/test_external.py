@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.decide import Run
+from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.external import CLOSED, DELETED, REOPENED
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
@@ -146,6 +146,33 @@ def test_issues_of_a_forge_that_is_lost_are_given_up_one_by_one_and_that_ends(sc
     assert (found.unseen, found.undelivered, found.problems, found.open_questions) == ((), (), (), ())
     assert perform(scene.app, Run(GREETING)).last_event == "run_completed"
     assert reconcile(scene.app).undelivered == ()
+
+
+def test_a_finished_issue_that_is_gone_is_told_nothing_more_and_that_is_said_once(scene):
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    scene.tracker.issues.clear()
+    for step in (Verify, Finalize):
+        perform(scene.app, step(GREETING))
+    assert scene.deliveries.load(1).failures
+    found = reconcile(scene.app)
+    assert [(change.what, change.then) for change in found.outside] == [
+        (DELETED.reason, "it is done: nothing more is told there")
+    ]
+    assert (found.undelivered, told(scene), scene.state().done) == ((), [], True)
+
+
+def test_finished_issues_of_a_lost_forge_are_believed_gone_where_they_are_named(scene):
+    scene.drive(scene.start(ONE_TASK + "\n## Close\n\n- [ ] closed `$ has close.txt`\n"))
+    kept = dict(scene.tracker.issues)
+    scene.tracker.issues.clear()
+    assert reconcile(scene.app).unseen == (), "all was told"
+    for number in kept:
+        cursor = scene.deliveries.load(number)
+        scene.deliveries.save(number, replace(cursor, failures=("comment_post_failed: 503",)))
+    assert reconcile(scene.app).unseen == tuple(kept)
+    assert [change.issue_number for number in kept for change in reconcile(scene.app, number).outside] == list(kept)
+    assert (reconcile(scene.app).unseen, reconcile(scene.app).undelivered) == ((), ())
 
 
 def test_nothing_is_recorded_while_the_forge_is_away(scene):

@@ -13,7 +13,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
-from irontree.domain.external import CLOSED, ExternalEvent, Seen, detect
+from irontree.domain.external import CLOSED, DELETED, ExternalEvent, Seen, detect
 from irontree.domain.ids import adopted_revision
 from irontree.domain.labels import MANAGED, labels_for
 from irontree.domain.legal import LEGAL
@@ -66,7 +66,7 @@ def look_outside(app: App, world: World, named: int | None = None) -> Outside:
     believed, unseen = read, tuple[int, ...]()
     if len(read) > 1 and not any(issue for _, issue in read):
         believed = [(state, issue) for state, issue in read if state.issue_number == named]
-        unseen = tuple(s.issue_number for s, _ in read if s.issue_number != named and _found(app, s, "gone"))
+        unseen = tuple(s.issue_number for s, _ in read if s.issue_number != named and _is_missed(app, s))
     changes = tuple(change for state, issue in believed for change in _compare(app, world, state, issue))
     return Outside(changes, unseen)
 
@@ -113,6 +113,9 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
     if found and cursor.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
         _record(app, state, found)
         yield Change(state.issue_number, found.reason, found.remedy)
+    elif seen == "gone" and _waits_for_forge(state, cursor):
+        app.deliveries.save(state.issue_number, replace(cursor, sequence=state.sequence, failures=()))
+        yield Change(state.issue_number, DELETED.reason, "it is done: nothing more is told there")
     elif state.done and seen == "closed" and not cursor.closed:
         app.deliveries.save(state.issue_number, replace(cursor, closed=True))
 
@@ -121,6 +124,16 @@ def _is_merged(app: App, state: TaskState) -> bool:
     """Whether our own request closed it: that is no close from outside (ruling R15)."""
     request = app.forge().read_pull_request(state.request) if state.request else None
     return request is not None and request.merged
+
+
+def _is_missed(app: App, state: TaskState) -> bool:
+    """Whether something follows from it, if the issue is gone."""
+    return bool(_found(app, state, "gone")) or _waits_for_forge(state, app.deliveries.load(state.issue_number))
+
+
+def _waits_for_forge(state: TaskState, cursor: DeliveryCursor) -> bool:
+    """Whether all that is left to do for a finished issue is to tell it."""
+    return state.done and (bool(cursor.failures) or cursor.sequence < state.sequence)
 
 
 def _found(app: App, state: TaskState, seen: Seen) -> ExternalEvent | None:

@@ -42,6 +42,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
         budget=proposal.budget,
         loop_mode=loop_mode,
         answer=answer,
+        tracker=app.preferences().tracker,
         estimate=_estimate((node, policy) for node in todo),
         trivial=_trivial((node, policy) for node in nodes),
         warnings=(*found, *_unknown_checks((node, policy) for node in nodes)),
@@ -69,6 +70,7 @@ def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: 
         budget=resolved.budget,
         loop_mode=loop_mode,
         answer=answer,
+        tracker=app.preferences().tracker,
         estimate=_estimate((node, policy) for node, policy in pairs if node.task_key not in resolved.skipped),
         trivial=_trivial(pairs),
         warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
@@ -96,6 +98,7 @@ def adopted_view(app: App, plan: Plan) -> ApprovalView:
         budget=plan.budget_max_transitions,
         loop_mode=False,
         answer="",
+        tracker=app.preferences().tracker,
         estimate=_estimate([(node, policy)]),
         trivial=_trivial([(node, policy)]),
         warnings=(*_environment(app, policy), *_unknown_checks([(node, policy)])),
@@ -209,7 +212,7 @@ def _differs(member: Member, shown: ExecutionPolicy) -> Iterable[str]:
     where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
     yield f"#{member.number} goes on as it was approved with {member.plan.spec_path}: its code goes to {where}"
     if own.agent != shown.agent:
-        yield f"#{member.number} is worked on by another agent: {' '.join(own.agent.command) or own.agent.adapter}"
+        yield f"#{member.number} is worked on by another agent: {own.agent.line}"
 
 
 def _changes(world: World, member: Member) -> tuple[str, ...]:
@@ -235,9 +238,9 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     """An agent that cannot be started here: every attempt would end before it began."""
-    if not agent.command:
-        return ("no agent is configured: agent.command in .mino/config.yml",) if agent.adapter == "command" else ()
-    program = agent.command[0]
+    program = agent.program
+    if program is None:
+        return ("no agent is configured: agent.command in .mino/config.yml",)
     beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
     if beside_the_code or app.which(program):
         return ()
