@@ -6,12 +6,16 @@ STAMP          := $(VENV)/.setup-done
 # One more than the two cores of a small machine: flows mostly wait.
 PYTEST_WORKERS ?= 3
 PYTEST_ARGS    ?=
+# Their command lines and records change from version to version: these were tried.
+NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
+                  opencode-ai@1.18.33 @github/copilot@1.0.102
+PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check descriptions format demo soak bench lock clean
+.PHONY: help setup test test-agents check descriptions format demo soak bench lock clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## a .venv with the locked versions and this project in it
 
@@ -38,6 +42,15 @@ descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to com
 
 test: check descriptions ## everything CI runs
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
+	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
+
+build/agents/.installed: Makefile
+	npm install --silent --no-audit --no-fund --prefix build/agents $(NODE_AGENTS)
+	$(PYTHON) -m venv build/agents/python
+	build/agents/python/bin/python -m pip install --quiet $(PYTHON_AGENTS)
+	@touch $@
 
 format: $(STAMP) ## put the formatting right
 	$(BIN)/ruff check --fix .

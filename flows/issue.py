@@ -12,6 +12,7 @@ from prefect.states import Completed
 
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
+from irontree.domain.waiting import TIMER, is_due
 from irontree.errors import AnswerRefused
 from irontree.flows.gate.asking import Record, ask_until_taken, refuse_late_answers, take_late_answer
 from irontree.flows.lifecycle.ending import waits_if_refused
@@ -49,7 +50,8 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
         while not await asyncio.to_thread(_superseded, app, number):
             found = await asyncio.to_thread(next_step, app, number, loop_id)
             if isinstance(found, Question):
-                await ask_until_taken(app, found, _recorder(app, number, found))
+                if not await _time_answers(app, number, found):
+                    await ask_until_taken(app, found, _recorder(app, number, found))
             elif isinstance(found, Idle):
                 if ended := await _rest(app, number, found, loop_id):
                     return ended
@@ -110,13 +112,23 @@ async def _take(app: App, number: int, step: Step, loop_id: str | None) -> str |
     return taken.message if taken.name == REFUSED else None
 
 
-def _recorder(app: App, number: int, question: Question) -> Record:
-    """What records a person's decision as a step of this run; raises AnswerRefused."""
+async def _time_answers(app: App, number: int, question: Question) -> bool:
+    """Go on if only time had to pass, and it has; False if the question is to be asked. A person may be faster."""
+    if not is_due(question.not_before, app.clock.now()):
+        return False
+    late = await take_late_answer(question, _recorder(app, number, question))
+    if late is None or not late.taken:
+        await _recorder(app, number, question, channel=TIMER)(Answer("go-on", by=TIMER, question=question.key))
+    return True
+
+
+def _recorder(app: App, number: int, question: Question, *, channel: str = "form") -> Record:
+    """What records a decision as a step of this run; raises AnswerRefused."""
 
     async def record(answer: Answer) -> None:
         choice = validate(question, answer)
         stage = answer_stage.with_options(task_run_name=f"checkup: {choice.name}")
-        taken = await stage(str(app.repository.root), number, answer, question.loop_id)
+        taken = await stage(str(app.repository.root), number, answer, question.loop_id, channel)
         if taken.name == REFUSED:
             raise AnswerRefused(taken.message or "")
 

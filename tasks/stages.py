@@ -64,11 +64,13 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Sta
 
 
 @task(name="answer", cache_policy=NO_CACHE, persist_result=False)
-async def answer_stage(repository: str, number: int, answer: Answer, loop_id: str | None) -> State[None]:
-    """What a person decided in the form, validated against the log and recorded; or named REFUSED, with the reason."""
+async def answer_stage(
+    repository: str, number: int, answer: Answer, loop_id: str | None, channel: str = "form"
+) -> State[None]:
+    """What a person or the timer decided, validated against the log and recorded; or named REFUSED, with the reason."""
 
     def record(cancel: Cancellation) -> State[None]:
-        app = open_here(repository, cancel, channel="form", actor=answer.by)
+        app = open_here(repository, cancel, channel=channel, actor=answer.by)
         try:
             with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
                 before = read_world(app).state(number).sequence

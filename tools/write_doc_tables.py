@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from irontree.cli.agent_programs import PROGRAMS
+from irontree.agents.presets import PRESETS
 from irontree.cli.hints import OpenQuestion
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
 from irontree.domain.evolve import _PHASE_AFTER
@@ -205,8 +205,12 @@ _BESIDE = {
 
 def agents() -> str:
     """Coding agents that `init` knows."""
-    rows = ((code([agent.program]), code([shlex.join(agent.command)]), code(agent.variables)) for agent in PROGRAMS)
-    return table(("Program", "`agent.command`", "`agent.environment`, as far as set"), rows)
+    rows = (
+        (code([name]), code([shlex.join(preset.words((), None, ()))]), code(preset.variables), preset.log_in)
+        for name, preset in PRESETS.items()
+    )
+    heading = ("`agent.adapter`", "What is called", "`agent.environment`, as far as set", "To get access")
+    return table(heading, rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -9,6 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.state import TaskState
+from irontree.domain.waiting import is_due
 from irontree.errors import Busy, LogDamaged, Refused
 from irontree.flows.gate.questions import open_question
 from irontree.flows.lifecycle import runs
@@ -161,16 +162,18 @@ def _have_asked(app: App, run: Run, question: Question) -> Run:
     """Have this run ask the question, and no other: each would be answered for itself.
 
     One that is suspended with an earlier one starts again, and so does one that ended, or whose process died before
-    it had stored its form.
+    it had stored its form; and one whose question time has answered: it records that.
     """
     if run.final:
         with runs.connect() as client:
             return runs.reschedule(client, run.id)
     if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
         return run
+    due = is_due(question.not_before, app.clock.now())
     with runs.connect() as client:
         asked = open_question(client, run.id)
-        return run if asked and asked.key.startswith(question.key) else runs.reschedule(client, run.id)
+        stays = asked and asked.key.startswith(question.key) and not due
+        return run if stays else runs.reschedule(client, run.id)
 
 
 def _is_dead(app: App, run: Run, grace: timedelta) -> bool:

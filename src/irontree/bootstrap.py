@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from irontree.agents import open_agent
+from irontree.agents import as_called, open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
@@ -130,7 +130,9 @@ def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy
             f"{repository.root} is on no branch, so there is none to publish to",
             remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
         )
-    return config.policy(remote, branch)
+    policy = config.policy(remote, branch)
+    reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
+    return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:

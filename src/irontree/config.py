@@ -106,13 +106,19 @@ class Agent(Section):
     arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
     permissions: tuple[PermissionRule, ...] = Field(
         default=(),
-        description="`{tool, match, allow}` for agents that ask for leave; the first that fits counts, else no.",
+        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
+        "Without one, they may read and change files of their workspace, and nothing else.",
     )
     wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
     stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
     environment: tuple[VariableName, ...] = Field(
         default=(), description="Names of environment variables that it may see."
     )
+
+    @property
+    def program(self) -> str | None:
+        """The program that is started; None if none is configured."""
+        return AgentSpec(adapter=self.adapter, command=self.command).program
 
 
 class Reviewer(Agent):

@@ -8,7 +8,6 @@ shortens a text must not leave half of one.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Collection
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -64,7 +63,6 @@ class JinjaRenderer:
             "visible": visible,
         }
         self._environment.filters |= {name: self._hiding(filter_) for name, filter_ in filters.items()}
-        self._environment.filters["command_line"] = shlex.join
         self._environment.tests["web_address"] = is_web_address
 
     def render(self, template: str, **values: object) -> str:

@@ -33,6 +33,7 @@ from irontree.services.projections.views import (
     ManualAcceptanceView,
     NotesView,
     PlannedView,
+    PlanPromptView,
     PromptView,
     QuoteView,
     ReplyView,
@@ -205,6 +206,10 @@ def request(text: str) -> RequestView:
     return RequestView(7, node(text), "#3", (Coverage(Criterion(text=text or "x"), text),))
 
 
+def plan_prompt(text: str) -> PlanPromptView:
+    return PlanPromptView(text, text, ("tests",), "/tmp/plans/1", (text,))
+
+
 def review_prompt(text: str) -> ReviewPromptView:
     return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (QuoteView(text, text),))
 
@@ -313,6 +318,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         ReportView: lambda: report(text),
         NotesView: lambda: notes(text),
         PromptView: lambda: prompt(text),
+        PlanPromptView: lambda: plan_prompt(text),
         RequestView: lambda: request(text),
         ReviewPromptView: lambda: review_prompt(text),
         CommentView: lambda: comment(text),

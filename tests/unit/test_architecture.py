@@ -40,6 +40,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")
 MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
+    "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",
     "irontree.processes.running": "the children themselves, behind their gate",
     "irontree.flows.local.background": "our own server and runner, which outlive the command",
     "irontree.flows.local.local_server": "names the type of what background starts",

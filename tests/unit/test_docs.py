@@ -159,7 +159,7 @@ def test_every_command_line_of_ours_can_be_typed(page: Path):
     for line in "\n".join(blocks).splitlines():
         words = shlex.split(line.removeprefix("$ ").partition(" | ")[0].partition(" > ")[0], comments=True)
         if words[:1] == ["irontree"] and "…" not in line:
-            verb_parser(words[1]).parse_intermixed_args(words[2:])
+            verb_parser(words[1]).parse(words[2:])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -231,7 +231,7 @@ def meta_keys(path: Path) -> Iterator[str]:
                 | ast.AnnAssign(target=ast.Name(id="meta"), value=value)
             ):
                 yield from dict_keys(value)
-            case ast.FunctionDef(name="meta" | "_observed" | "_renewed_from" | "_note"):
+            case ast.FunctionDef(name="meta" | "_observed" | "_beside" | "_renewed_from" | "_note"):
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Return) and inner.value:
                         yield from dict_keys(inner.value)
@@ -310,7 +310,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Call(func=ast.Name(id="ExternalEvent"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check
-        case ast.Call(func=ast.Name(id="_Refusal"), args=[_, ast.Constant(value=str(check)), *_]):
+        case ast.Call(func=ast.Name(id="_Refusal" | "Outcome"), args=[_, ast.Constant(value=str(check)), *_]):
             yield check
         case ast.keyword(arg="reason", value=ast.Constant(value=str(check))) if re.fullmatch(
             r"[a-z]+(-[a-z]+)+", check

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TypeVar
 
-from irontree.domain.plan import AgentSpec
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import CodingAgent
 from irontree.processes import Children
+
+Spec = TypeVar("Spec", bound=AgentSpec)
 
 # Imported when asked for: a command that runs no agent does not pay for any.
 _KNOWN = "irontree.agents.known:KnownAgent"
 _ADAPTERS = {
     "acp": "irontree.agents.acp:AcpAgent",
     "command": "irontree.agents.command:CommandAgent",
-    **dict.fromkeys(("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"), _KNOWN),
+    **dict.fromkeys(KNOWN_AGENTS, _KNOWN),
 }
+
+
+def as_called(spec: Spec) -> Spec:
+    """The same, with the words by which a known agent is called now: they are what a person approves (ruling R6)."""
+    if spec.adapter not in KNOWN_AGENTS:
+        return spec
+    from irontree.agents.presets import PRESETS  # noqa: PLC0415  (see above)
+
+    words = PRESETS[spec.adapter].words(spec.command, spec.model, spec.arguments)
+    return spec.model_copy(update={"called": words})
 
 
 def open_agent(spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> CodingAgent:

@@ -6,6 +6,7 @@ turn is its terminal record: how the program ends after that says nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from irontree.agents import acp_messages as acp
@@ -19,6 +20,7 @@ from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import Children, Completed, Limits
 
+_TROUBLE = re.compile(r"^(?:API )?Error: .*", re.MULTILINE | re.DOTALL)
 _BY_STOP_REASON: Mapping[str, FailureClass] = {
     "refusal": "refused",
     "max_tokens": "limit_reached",
@@ -88,16 +90,24 @@ def _line(text: str) -> bytes:
 def _read(session: Session, done: Completed) -> tuple[Claim | None, FailureClass | None]:
     """What the end of the session says; a program that goes before its turn has ended has failed, whatever its code."""
     match session.ended:
+        case Ended(stop_reason="end_turn") if trouble := _told_trouble(session):
+            return Claim(False, "end_turn", trouble), failure_in(trouble)
         case Ended(stop_reason=reason) if reason:
             return Claim(reason == "end_turn", reason, session.words), _BY_STOP_REASON.get(reason)
         case Ended(code=code, words=words):
             return Claim(False, "error" if code is None else f"error {code}", words), _failure(code, words)
         case None if done.ended == "exited":
             return Claim(
-                False, "gone", f"its program ended with exit code {done.exit_code} before it had answered"
+                False, "no answer", f"its program ended with exit code {done.exit_code} before it had answered"
             ), None
         case _:
             return None, None
+
+
+def _told_trouble(session: Session) -> str:
+    """What an agent told in its words that should have been an error: some end their turn well on a refused log-in."""
+    found = _TROUBLE.search(session.words)
+    return found[0] if found and not session.has_worked else ""
 
 
 def _failure(code: int | None, words: str) -> FailureClass | None:

@@ -224,8 +224,18 @@ def read_end(result: Any) -> tuple[str, Usage]:
     found = _as(schema.PromptResponse, result)
     if found is None:
         return "", Usage()
-    spent = found.usage
-    return found.stop_reason, Usage(spent.input_tokens, spent.output_tokens) if spent else Usage()
+    return found.stop_reason, _usage(found)
+
+
+def _usage(end: schema.PromptResponse) -> Usage:
+    """The tokens of the turn; Gemini CLI says them in an extension of its own."""
+    match (end.usage, end.field_meta):
+        case (schema.Usage(input_tokens=taken, output_tokens=made), _):
+            return Usage(taken, made)
+        case (None, {"quota": {"token_count": {"input_tokens": int(taken), "output_tokens": int(made)}}}):
+            return Usage(taken, made)
+        case _:
+            return Usage()
 
 
 def read_update(params: Any, session: str) -> Update | None:

@@ -8,6 +8,7 @@ offer (files, terminals, forms) as an unknown method.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from irontree.domain.plan import PermissionRule
 
 _INITIALIZE, _NEW_SESSION, _PROMPT = range(3)
 WORDS_CHARACTERS = 500
+# Programs put remarks of their own among the model's words, as whole pieces and without line ends.
+_REMARK = re.compile(r"(?:API )?(?:Error|Warning|Info): ")
 LINE_CHARACTERS = 500
 SAID_CHARACTERS = 64 * 1024
 
@@ -56,6 +59,11 @@ class Session:
     def over(self) -> bool:
         """Whether the prompt is answered, or never will be."""
         return self.ended is not None
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether it used any tool."""
+        return bool(self._calls)
 
     @property
     def words(self) -> str:
@@ -126,8 +134,10 @@ class Session:
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
         """The option to choose: yes for this once, or no; None where neither can be said."""
         call = self._known(asked.call)
-        denied = denials(self._rules, _tool_request(call, self._workspace))
+        wanted = _tool_request(call, self._workspace)
+        denied = denials(self._rules, wanted)
         if not denied and asked.yes is not None:
+            self._show(f"allowed: {wanted.tool} {', '.join(wanted.subjects)}")
             return asked.yes
         for words in denied or (f"it can only be allowed for ever: {call.tool or 'other'} {call.title or ''}".strip(),):
             self._show(f"denied: {words}")
@@ -148,7 +158,8 @@ class Session:
             case None:
                 pass
 
-    def _hear_words(self, text: str) -> None:
+    def _hear_words(self, piece: str) -> None:
+        text = f"\n{piece}" if self._unshown and _REMARK.match(piece) else piece
         self._said = (self._said + text)[-SAID_CHARACTERS:]
         *lines, self._unshown = (self._unshown + text).split("\n")
         for line in lines:

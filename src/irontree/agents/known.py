@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
 from irontree.agents.program import ProgramAgent, Way
 from irontree.domain.plan import AgentSpec
@@ -14,7 +15,7 @@ class KnownAgent(ProgramAgent):
     """The port `CodingAgent` for the preset that `spec.adapter` names."""
 
     def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
-        """Call it as the preset says; `spec.command` replaces the program, *environment* is the caller's."""
+        """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
         preset = PRESETS[spec.adapter]
-        words = preset.words(spec.command, spec.model, spec.arguments)
+        words = spec.called or as_called(spec).called
         super().__init__(spec, children, environment, Way(words, preset.read, preset.tell, preset.settings))

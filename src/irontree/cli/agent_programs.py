@@ -1,87 +1,82 @@
-"""Coding agents that can be driven without a person, and the command line of each; the prompt comes on stdin.
-
-Every one is given the narrowest permission with which it can edit files unattended; who wants it to run commands
-as well says so in `agent.command`.
-"""
+"""Coding agents on this machine: which of those that are known here are installed, and whether one can be started."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from irontree.errors import ConfigRefused
+from irontree.agents.presets import PRESETS, Preset
+from irontree.domain.plan import AgentSpec
+from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.processes import capture, scrubbed_environment
+
+VERSION_SECONDS: Final = 20
+_VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentProgram:
-    """One program: its command line, and the variables by which people give it a key or an address."""
+class Program:
+    """One known agent on this machine. *path* and *version* None: it is not there, or does not say."""
 
-    program: str
-    command: tuple[str, ...]
-    variables: tuple[str, ...]
-
-
-PROGRAMS: Final = (
-    AgentProgram(
-        "claude",
-        ("claude", "-p", "--permission-mode", "acceptEdits"),
-        ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
-    ),
-    AgentProgram(
-        "codex",
-        ("codex", "exec", "--sandbox", "workspace-write", "-"),
-        ("OPENAI_API_KEY", "CODEX_HOME"),
-    ),
-    AgentProgram(
-        "gemini",
-        ("gemini", "--approval-mode", "auto_edit", "--skip-trust"),
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
-    ),
-    AgentProgram(
-        "opencode",
-        ("opencode", "run", "--auto"),
-        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG"),
-    ),
-    AgentProgram(
-        "copilot",
-        ("copilot", "--allow-all-tools", "--no-ask-user", "--silent", "--no-auto-update"),
-        ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
-    ),
-    AgentProgram(
-        "aider",
-        (
-            *("aider", "--yes-always", "--no-auto-commits", "--no-dirty-commits", "--no-check-update"),
-            *("--no-analytics", "--message-file", "{prompt_file}"),
-        ),
-        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE"),
-    ),
-    AgentProgram(
-        "mini",
-        ("sh", "-c", 'exec mini --yolo --exit-immediately --task "$(cat)"'),
-        ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "MSWEA_MODEL_NAME"),
-    ),
-)
+    preset: Preset
+    path: str | None
+    version: str | None
+    access: bool | None
+    """Whether it has a key or a log-in, as far as can be told without calling anybody; None if it cannot."""
 
 
-def installed(programs: Collection[str]) -> tuple[AgentProgram, ...]:
+def look_for_all(environment: Mapping[str, str]) -> tuple[Program, ...]:
+    """Every agent that is known here, in the table's order; those that are there are asked for their version."""
+    with ThreadPoolExecutor() as pool:  # each takes a second to start
+        return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
+
+
+def has_access(preset: Preset, environment: Mapping[str, str], names: Collection[str]) -> bool | None:
+    """Whether it has a key under one of the *names* that it may see, or a log-in; None if that cannot be told."""
+    if any(environment.get(name) for name in preset.variables if name in names):
+        return True
+    home = Path(environment.get("HOME", "~")).expanduser()
+    return any((home / place).exists() for place in preset.signed_in) if preset.signed_in else None
+
+
+def _look_for(preset: Preset, environment: Mapping[str, str]) -> Program:
+    path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
+    version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
+    return Program(preset, path, version, has_access(preset, environment, preset.variables))
+
+
+def _version(path: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        said = capture([path, "--version"], cwd=Path("/"), environment=environment, seconds=VERSION_SECONDS).stdout
+    except EnvironmentRefused:
+        return None
+    found = _VERSION.search(said.decode("utf-8", "replace"))
+    return found[0] if found else None
+
+
+def installed(programs: Collection[str]) -> tuple[Preset, ...]:
     """Those of *programs* (names on PATH) that are known here, in the table's order."""
-    return tuple(agent for agent in PROGRAMS if agent.program in programs)
+    return tuple(preset for preset in PRESETS.values() if preset.program in programs)
 
 
-def require_agent(command: Sequence[str]) -> None:
+def require_agent(spec: AgentSpec) -> None:
     """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
 
     One that is named with a folder may be relative to the workspace, so only its first attempt can tell.
     """
-    if not command:
+    if spec.program is None:
         raise ConfigRefused(
             "agent.command is empty: nobody would do the work",
             remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
         )
-    if "/" not in command[0] and shutil.which(command[0]) is None:
+    if "/" not in spec.program and shutil.which(spec.program) is None:
         raise ConfigRefused(
-            f"{command[0]}, the program of the agent's command, is not on PATH",
+            f"{spec.program}, the program of the agent, is not on PATH",
             remedy="install it, or name another under agent.command in .mino/config.yml",
         )

@@ -18,6 +18,7 @@ from irontree.cli.driving import Drive, local_server
 from irontree.cli.parser import UsageError
 from irontree.demo import sample
 from irontree.demo.layout import DemoPlace, lay_out
+from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.overview import SERVING
@@ -47,7 +48,7 @@ def run(context: Context) -> int:
     prepared = prepare(options.answer)
     _refuse_wrong_words(options.approve, prepared)
     if options.agent is not None:
-        require_agent(_words(options.agent))
+        require_agent(AgentSpec(command=tuple(_words(options.agent))))
     folder = context.folder / options.place
     _refuse_running(context, folder)
     place = lay_out(folder, agent=_words(options.agent or ""))

@@ -16,13 +16,15 @@ import platformdirs
 from packaging.requirements import Requirement
 
 from irontree import __version__
+from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agent_programs import PROGRAMS, require_agent
+from irontree.cli.agent_programs import has_access, require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
 from irontree.cli.forge_facts import access_line, obstacles
 from irontree.cli.parser import add_json
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.world import read_world
@@ -109,10 +111,10 @@ def _git(environment: Mapping[str, str]) -> Examined:
 
 def _agents(environment: Mapping[str, str]) -> Examined:
     path = environment.get("PATH", os.defpath)
-    there = [agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)]
+    there = [name for name, program in KNOWN_AGENTS.items() if shutil.which(program, path=path)]
     if there:
         return Examined("good", "agents", ", ".join(there))
-    known = ", ".join(agent.program for agent in PROGRAMS)
+    known = ", ".join(KNOWN_AGENTS.values())
     return Examined("note", "agents", f"none of {known} is on PATH", "any program will do: agent.command")
 
 
@@ -179,10 +181,11 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
         return
     yield Examined("good", "configuration", str(app.repository.root / ".mino" / "config.yml"))
     try:
-        require_agent(policy.agent.command)
-        yield Examined("good", "agent.command", " ".join(policy.agent.command))
+        require_agent(policy.agent)
+        yield Examined("good", "agent", policy.agent.line)
+        yield from _access(policy.agent, environment)
     except IrontreeError as error:
-        yield _bad("agent.command", error)
+        yield _bad("agent", error)
     unset = [name for name in policy.agent.environment if name not in environment]
     if unset:
         yield Examined("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
@@ -210,6 +213,15 @@ def _forge(app: App) -> Iterator[Examined]:
         return
     yield from (Examined("bad", "forge", what, remedy) for what, remedy in obstacles(facts))
     yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
+
+
+def _access(agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
+    """A known agent that seems to have no access: neither a key that it may see nor a log-in of its own."""
+    preset = PRESETS.get(agent.adapter)
+    if preset is None:
+        return
+    if has_access(preset, environment, agent.environment) is False:
+        yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
 
 
 def _log(app: App) -> Examined:

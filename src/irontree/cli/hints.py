@@ -52,6 +52,8 @@ class OpenQuestion:
     damaged: bool = False
     look: str = ""
     """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
+    not_before: str | None = None
+    """When a timer answers it (ISO 8601), unless a person is faster."""
     newer: bool = False
     """A newer version wrote what stands in the way: no command helps, and none is named."""
 
@@ -78,6 +80,7 @@ class OpenQuestion:
             "reason": self.reason,
             "question": self.what,
             "detail": self.detail,
+            "not_before": self.not_before,
             "said": self.said or None,
             "look": self.look or None,
             "answers": [

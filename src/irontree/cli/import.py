@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -147,8 +146,8 @@ def _commands(app: App, arrival: Arrival) -> Iterator[str]:
 
 def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
     """Of the agent, of a fresh workspace and of the checks; of detection what this version would not run itself."""
-    if policy.agent.command:
-        yield shlex.join(policy.agent.command)
+    if policy.agent.program:
+        yield policy.agent.line
     yield from policy.workspace.setup
     yield from (check.run for check in policy.checks)
     yield from (check.run for row in policy.detection if row not in DETECTION for check in row.commands)

@@ -17,7 +17,6 @@ from typing import Any, Final
 import platformdirs
 
 from irontree.bootstrap import ask_program, require_log, require_settled
-from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.forge_facts import access_line, obstacles
@@ -26,7 +25,7 @@ from irontree.cli.proposals import GITHUB, LEFT_BEHIND, Facts, Setting, open_poi
 from irontree.cli.restoring import Restored, bring_back, bring_config_back, require_backup
 from irontree.config import Config, load_config, write_config
 from irontree.domain.labels import COLORS
-from irontree.domain.plan import default_remote
+from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.forges import Location
 from irontree.forges.gitea_credentials import token_variable
@@ -130,7 +129,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         is_new,
         changes,
         left,
-        has_agent=bool(config.agent.command),
+        has_agent=config.agent.program is not None,
         has_remote=bool(facts.remotes),
         restored=restored,
         forge=access_line(about) if about else "",
@@ -153,8 +152,8 @@ def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> 
         remotes=remotes,
         current_branch=git.current_branch(),
         default_branch=git.default_target(default_remote(remotes)),
-        programs=frozenset(agent.program for agent in PROGRAMS if shutil.which(agent.program, path=path)),
-        agent_found=not config.agent.command or shutil.which(config.agent.command[0], path=path) is not None,
+        programs=frozenset(program for program in KNOWN_AGENTS.values() if shutil.which(program, path=path)),
+        agent_found=not config.agent.program or shutil.which(config.agent.program, path=path) is not None,
         variables=frozenset(environment),
         test_style=style,
         test_folder=folder,

@@ -60,7 +60,7 @@ def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prep
     if options.stepwise:
         return _stepwise(context, app, resolved)
     if not options.detach:
-        require_agent(resolved.policy.agent.command)
+        require_agent(resolved.policy.agent)
     with local_server(app, detach=options.detach) as server:
         ask_for_approval(context, app, resolved, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):

@@ -30,6 +30,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "demo": "the main job on a sample repository, offline",
             "init": "set this repository up: .mino/config.yml from what is found, labels",
             "example": "print a requirement document to start from",
+            "plan": "have the agent turn a free-form text into a requirement document",
             "task": "approve a requirement document, publish its issues, work through them",
         },
         "one step at a time": {
@@ -51,6 +52,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "move": {
             "export": "pack the home of this repository for another machine or path, and give it up here",
             "import": "make this clone the home of what was exported",
+        },
+        "agents": {
+            "agents": "coding agents on this machine; record what one does, and replay it without a model",
         },
         "shell": {
             "completion": "print a script that completes verbs and options",
@@ -173,7 +177,7 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
     verb, *rest = given.words
     if verb not in VERBS:
         raise _unknown(verb)
-    options = verb_parser(verb).parse_intermixed_args(rest)
+    options = verb_parser(verb).parse(rest)
     folder = Path(given.folder or ".") / (options.folder or ".")
     return _load(verb).run(Context(options, console, folder))
 

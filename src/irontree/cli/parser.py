@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import NoReturn
+
+COMMAND = "command"
 
 
 class UsageError(Exception):
@@ -24,6 +27,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of printing and leaving."""
         raise UsageError(message, self.format_usage())
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""
+        if self.get_default(COMMAND) is None or "--" not in words:
+            return self.parse_intermixed_args(words)
+        cut = list(words).index("--")
+        options = self.parse_intermixed_args(words[:cut])
+        setattr(options, COMMAND, tuple(words[cut + 1 :]))
+        return options
+
+
+def add_command(parser: argparse.ArgumentParser) -> None:
+    """Take the command line of another program behind `--`: its options are not ours."""
+    parser.set_defaults(**{COMMAND: ()})
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from irontree.cli.agent_programs import PROGRAMS, installed
+from irontree.cli.agent_programs import installed
 from irontree.config import Config
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import CheckCommand, default_remote
+from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
 from irontree.forges import Location
 
 CHECK: Final = "tests"
@@ -24,7 +23,7 @@ _VENV_PYTHON: Final = ".venv/bin/python"
 _MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
 _NO_TEST: Final = "no test specified"
 _ANY_AGENT: Final = "any program that reads a prompt on its standard input"
-_EXAMPLE_AGENT: Final = shlex.join(PROGRAMS[0].command)
+_EXAMPLE_AGENT: Final = "claude -p --permission-mode acceptEdits"
 # What a set-up command leaves in a checkout: an attempt commits all that git does not ignore.
 _LEAVES: Final = (
     (re.compile(r"^(npm|pnpm|yarn) "), "node_modules/"),
@@ -98,19 +97,19 @@ def settings_for(facts: Facts) -> tuple[Setting, ...]:
 
 def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
     """What can be filled in by now: an agent. All else may be missing on purpose."""
-    return () if config.agent.command else tuple(_agent(facts))
+    return () if config.agent.program else tuple(_agent(facts))
 
 
 def open_points(facts: Facts, config: Config) -> Iterator[str]:
     """What a person has to see to, with *config* as it is now."""
-    if not config.agent.command:
-        known = ", ".join(agent.program for agent in PROGRAMS)
+    if not config.agent.program:
+        known = ", ".join(KNOWN_AGENTS.values())
         yield (
             f"No coding agent was found on PATH (known: {known}). Install one and type `irontree init` again, or name "
             f"{_ANY_AGENT} under agent.command in .mino/config.yml, such as: {_EXAMPLE_AGENT}"
         )
     elif not facts.agent_found:
-        yield f"{config.agent.command[0]}, the program of agent.command, is not on PATH: install it, or name another"
+        yield f"{config.agent.program}, the program of the agent, is not on PATH: install it, or name another"
     if not config.verify.commands:
         yield (
             "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
@@ -146,7 +145,7 @@ def _agent(facts: Facts) -> Iterator[Setting]:
     agent = found[0]
     others = f"; also there: {', '.join(other.program for other in found[1:])}" if found[1:] else ""
     why = f"{agent.program} is on PATH{others}; it may edit files unasked"
-    yield Setting("agent.command", list(agent.command), why)
+    yield Setting("agent.adapter", agent.name, why)
     variables = [name for name in agent.variables if name in facts.variables]
     if variables:
         yield Setting("agent.environment", variables, "set here, and the agent may need them (names, never values)")

@@ -53,12 +53,19 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         title=title_of(world, state.task_key),
         loop_id=loop_of(loops, state.task_key),
         revision=revision,
-        detail=state.problem or state.blocking_check or unreadable or _left_open(world, state),
+        detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
+        not_before=state.not_before,
         said=_said(app, state),
         look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
     )
+
+
+def _blocking(state: TaskState) -> str | None:
+    """The check, and when time lifts the block."""
+    later = f", tried again after {state.not_before}" if state.not_before else ""
+    return f"{state.blocking_check}{later}" if state.blocking_check else None
 
 
 def question_block(asked: OpenQuestion) -> Block:

@@ -24,10 +24,11 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
 from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.overview import title_of, waits_for
+from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.projections.report import criteria_of, newest_results, warnings_of
-from irontree.services.projections.views import FailureView
+from irontree.services.projections.views import DeniedView, FailureView
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
 
@@ -48,6 +49,7 @@ class Shown:
     covered: tuple[Coverage, ...]
     report: CheckReport | None
     failure: FailureView | None
+    denied: DeniedView | None
     records: tuple[Record[IssueEvent], ...]
     asked: OpenQuestion | None
     next: str
@@ -90,6 +92,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         covered=criteria_of(app, state, plan, node) if node and plan else (),
         report=newest_results(app, state),
         failure=failure_of(app, stream, state),
+        denied=denied_of(stream),
         records=stream.records,
         asked=asked_about(app, world, loops, state),
         next=next_command(app, world, state),
@@ -126,6 +129,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "criteria": [{"text": item.criterion.text, "covered_by": item.by} for item in shown.covered],
         "checks": [_check_json(result) for result in shown.report.results] if shown.report else [],
         "failure": _failure_json(shown.failure) if shown.failure else None,
+        "denied": {"asked": list(shown.denied.words), "rules": list(shown.denied.rules)} if shown.denied else None,
         "events": [event_json(record) for record in shown.records],
         "question": shown.asked.as_json() if shown.asked else None,
         "next": shown.next or None,
@@ -149,12 +153,7 @@ def blocks(shown: Shown) -> Iterator[Block]:
     yield Table(("TIME", "WHAT"), history, title="History")
     if shown.failure and not shown.state.done and shown.failure.output:
         yield Verbatim(shown.failure.output, title=f"What failed last: {shown.failure.failed_check}")
-    if shown.undelivered:
-        yield Lines(
-            tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
-        )
-    if shown.warnings:
-        yield Lines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
+    yield from _pointed_out(shown)
     if shown.diff is not None:
         yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
     if shown.files:
@@ -163,6 +162,29 @@ def blocks(shown: Shown) -> Iterator[Block]:
         yield question_block(shown.asked)
     elif shown.next and not shown.state.done:
         yield Lines((Cell(shown.next, "command"),), title="Next")
+
+
+def _pointed_out(shown: Shown) -> Iterator[Block]:
+    """What a person may want to see to."""
+    if shown.denied and not shown.state.done:
+        yield from _denied(shown.denied)
+    if shown.undelivered:
+        yield Lines(
+            tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
+        )
+    if shown.warnings:
+        yield Lines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
+
+
+def _denied(denied: DeniedView) -> Iterator[Block]:
+    yield Lines(tuple(Cell(line, "bad") for line in denied.words), title="What the agent was not allowed to do")
+    if denied.rules:
+        rules = "".join(f"    {rule}\n" for rule in denied.rules)
+        yield Verbatim(
+            f"agent:\n  permissions:\n{rules}",
+            title="To allow it, add this to .mino/config.yml before you answer; the change is shown for approval",
+            language="yaml",
+        )
 
 
 def _facts(shown: Shown) -> Iterator[Cell | str]:

@@ -102,7 +102,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
         ask_for_approval(context, app, proposal, loop_mode=False)
         return _publish_only(context, app, proposal)
     if not context.options.detach:
-        require_agent(proposal.policy.agent.command)
+        require_agent(proposal.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached"]
 Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
@@ -29,3 +29,82 @@ class Usage:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of an attempt that has ended, before anybody looked at its work."""
+
+    ended: Ended
+    exit_code: int | None = None
+    claim: Claim | None = None
+    failure: FailureClass | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of an attempt.
+
+    `verify`: the checks judge it, and it counts. `give_back`: it counts for nothing and is tried again. `ask`: the
+    same, once a person has put something right. `wait`: the same, once the service answers again. `check` and `reason`
+    are for the event.
+    """
+
+    then: Literal["verify", "give_back", "ask", "wait"]
+    check: str = ""
+    reason: str = ""
+
+
+_VERIFY: Final = Outcome("verify")
+_SERVICE: Final[dict[FailureClass, Outcome]] = {
+    "rate_limited": Outcome("wait", "rate-limited", "the agent's service has a limit, and it is reached"),
+    "unreachable": Outcome("wait", "agent-unreachable", "the agent could not reach its service"),
+    "not_authenticated": Outcome("ask", "agent-not-authenticated", "the agent has no access to its service"),
+}
+
+
+def outcome_of(seen: Seen, *, changed: bool) -> Outcome:
+    """Decide what becomes of an attempt that *changed* the tree or not; what it claims alone decides nothing.
+
+    The first row that fits: stopped, not started, its service in the way (nothing is consumed that was not spent, its
+    work is put aside), something to verify, a refusal or a limit of its own (which repeating would not lift, so it
+    counts), an end that was none.
+    """
+    if stopped := stopped_by(seen):
+        return stopped
+    if changed or seen.failure in ("refused", "limit_reached") or not _failed(seen):
+        return _VERIFY
+    return Outcome("give_back", reason=how_it_ended(seen))
+
+
+def stopped_by(seen: Seen) -> Outcome | None:
+    """The outcome where the tree does not matter; None if it does."""
+    match seen.ended:
+        case "cancelled":
+            return Outcome("give_back", reason="stopped by a person")
+        case "not_started":
+            return Outcome("ask", "agent-not-started", "the agent could not be started")
+        case _:
+            return _SERVICE.get(seen.failure) if seen.failure else None
+
+
+def how_it_ended(seen: Seen) -> str:
+    """Its end in words: the fact first, then what it said itself."""
+    if seen.ended != "exited":
+        return _ENDS[seen.ended]
+    if seen.exit_code:
+        return f"ended with exit code {seen.exit_code}"
+    return f"ended with {seen.claim.kind}" if seen.claim and seen.claim.ok is False else "ended"
+
+
+_ENDS: Final[dict[Ended, str]] = {
+    "timeout": "ran out of time",
+    "stalled": "went silent",
+    "cancelled": "was stopped",
+    "not_started": "was not started",
+}
+
+
+def _failed(seen: Seen) -> bool:
+    claims_failure = seen.claim is not None and seen.claim.ok is False
+    return seen.ended != "exited" or seen.exit_code != 0 or claims_failure

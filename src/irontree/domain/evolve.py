@@ -152,6 +152,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
         **_news(event),
         **_run_facts(state, record),
         **_streak(state, event),
+        **_wait(state, record),
         sequence=event.sequence,
         last_event=event.event,
         phase=phase,
@@ -177,6 +178,7 @@ def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
         max_retry_count=event.max_retry_count,
         sequence=event.sequence,
         last_event=event.event,
+        waits=state.waits,
         **{"free_event": state.free_event, "free_streak": state.free_streak} | _streak(state, event),
     )
 
@@ -242,6 +244,15 @@ def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:
     if event.event in _ENDS_STREAK:
         return {"free_event": None, "free_streak": 0}
     return {}
+
+
+def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
+    """Until when it waits, if it does, and how often it has waited since work went on; a timer's answer is no work."""
+    event = record.event
+    if event.event == "checkup_preflight_blocked" and (not_before := record.meta.get("not_before")):
+        return {"not_before": str(not_before), "waits": state.waits + 1}
+    goes_on = event.event in _ENDS_STREAK and event.event != "checkup_unblocked"
+    return {"not_before": None, "waits": 0 if goes_on else state.waits}
 
 
 def _before(state: TaskState, phase: Phase) -> TaskState | None:

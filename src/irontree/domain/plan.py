@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal
+import shlex
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -74,16 +76,30 @@ class DetectionRow(Value):
     commands: tuple[CheckCommand, ...]
 
 
-class PermissionRule(Value):
-    """What an agent that asks for leave gets; the first rule that fits counts, and without one it is denied.
+Tool = Literal["read", "search", "edit", "move", "delete", "execute", "fetch", "think", "switch_mode", "other", "*"]
 
-    `tool` is a kind of action (`edit`, `execute`, `read`, `fetch`, ...; `*` any), `match` a glob on its title, command
-    or path.
+
+class PermissionRule(Value):
+    """What an agent gets that asks for leave to use a kind of tool (`*` any); see `domain/permissions`.
+
+    `match` is a glob on the command, address or path that is asked for, or on the agent's own title of it.
     """
 
-    tool: str = Field(default="*", min_length=1)
+    tool: Tool = "*"
     match: str = Field(default="*", min_length=1)
     allow: bool
+
+
+KNOWN_AGENTS: Final[Mapping[str, str]] = {
+    "claude": "claude",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "copilot": "copilot",
+    "aider": "aider",
+    "mini-swe-agent": "mini",
+}
+"""Agents whose command line and output are known, and their programs; in the order in which `init` prefers them."""
 
 
 class AgentSpec(Value):
@@ -98,10 +114,22 @@ class AgentSpec(Value):
     model: str | None = None
     arguments: tuple[str, ...] = ()
     permissions: tuple[PermissionRule, ...] = ()
+    called: tuple[str, ...] = ()
+    """All words with which a known agent is called, as they were shown at the approval (ruling R6)."""
     wall_seconds: int = Field(default=3600, gt=0)
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
     """Names of variables of ours that the agent may see (an allow-list)."""
+
+    @property
+    def program(self) -> str | None:
+        """The program that is started, by name or path; None if none is configured."""
+        return self.command[0] if self.command else KNOWN_AGENTS.get(self.adapter)
+
+    @property
+    def line(self) -> str:
+        """Its whole command line, as a shell would take it."""
+        return shlex.join(self.called or self.command) or self.adapter
 
 
 class ReviewerSpec(AgentSpec):

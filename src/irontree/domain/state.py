@@ -76,6 +76,10 @@ class TaskState:
     free_streak: int = 0
     """How many transitions in a row cost nothing (ruling R12), and which."""
     blocking_check: str | None = None
+    not_before: str | None = None
+    """When a block is tried again unless a person is faster (ISO 8601); None for one that only a person lifts."""
+    waits: int = 0
+    """How many such blocks there were since work went on."""
     failure_sequence: int | None = None
     """The event whose context the next attempt gets."""
     report_path: str | None = None

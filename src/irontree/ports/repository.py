@@ -28,6 +28,8 @@ class Committed:
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
     """Paths that hooks or the agent left and that are not in the commit."""
+    joined: tuple[str, ...] = ()
+    """Commits that the agent made itself, oldest first (`abc1234 subject`): their changes are in this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
+COMMITS_LISTED = 20
 STATE_FOLDER = ".mino"
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
@@ -73,6 +74,7 @@ class GitWorkspace:
         """
         self._require_contents()
         self._restore()
+        joined = self._commits_on(base)
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         try:
             if not self._stage():
@@ -84,7 +86,12 @@ class GitWorkspace:
             return None  # what looked like a change is none: line ends, filters
         if refused and self._stage():  # hooks reformatted something
             refused = self._try_commit(message)
-        return refused or self._committed()
+        return refused or replace(self._committed(), joined=joined)
+
+    def _commits_on(self, base: str) -> tuple[str, ...]:
+        """The commits that somebody made on *base*, oldest first; none where git cannot tell."""
+        found = self.git.find("log", "--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
+        return tuple(map(shown, (found or "").splitlines()[:COMMITS_LISTED]))
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Make one commit on *base* that changes that file alone, hooks included; None if git sees no change.

@@ -18,6 +18,7 @@ from irontree.services.world import World, read_world
 
 Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]
 _EVENTS_TOLD: Final = 5
+_A_PERSON: Final = "a person decides"
 _DOING: Final[dict[type[Step], str]] = {
     Recover: "the attempt that was cut off is looked at: its commit is kept, or its work put aside",
     Run: "an attempt",
@@ -78,8 +79,9 @@ def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standi
     if rule := world.halt_of(state):
         detail = state.problem or _in_words(state)
         words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None))
+        who = f"it is tried again after {state.not_before}, or a person decides" if state.not_before else _A_PERSON
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
-        return "blocked", because, f"a person decides; the choices are: {words}"
+        return "blocked", because, f"{who}; the choices are: {words}"
     return _among_others(world, state, loop)
 
 

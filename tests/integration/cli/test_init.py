@@ -39,7 +39,7 @@ def test_everything_that_is_found_is_written_with_its_reason(bare_shell, agents,
     assert done.code == 0
     assert done.data.keys() == {"root", "id", "config", "created", "changes", "settings", "open", "forge"}
     config = load_config(bare_shell.root / ".mino/config.yml")
-    assert config.agent.command == ("codex", "exec", "--sandbox", "workspace-write", "-")
+    assert (config.agent.adapter, config.agent.command) == ("codex", ())
     assert config.agent.environment == ("OPENAI_API_KEY",)
     assert [(check.name, check.run) for check in config.verify.commands] == [("tests", "make test")]
     assert (config.publish.remote, config.publish.target_branch) == ("origin", "main")
@@ -81,7 +81,7 @@ def test_without_an_agent_it_says_what_to_type_and_takes_the_one_that_comes_late
     assert "such as: claude -p --permission-mode acceptEdits\n  command: ''" in config_of(bare_shell)
     program(agents, "claude")
     second = bare_shell("init", "--json")
-    assert second.data["settings"][0]["key"] == "agent.command"
+    assert second.data["settings"][0]["key"] == "agent.adapter"
     assert not [point for point in second.data["open"] if "agent" in point]
 
 

@@ -405,8 +405,8 @@ def test_doctor_names_everything_that_is_in_the_way_with_what_to_do(shell):
     typed = shell("doctor", "--json")
     assert typed.code == 1
     bad = {item["what"]: item for item in typed.data["findings"] if item["verdict"] == "bad"}
-    assert set(bad) == {"agent.command"}
-    assert bad["agent.command"]["remedy"]
+    assert set(bad) == {"agent"}
+    assert bad["agent"]["remedy"]
     noted = {item["what"]: item["remedy"] for item in typed.data["findings"] if item["verdict"] == "note"}
     assert noted["dirty-working-tree"], "it may be the document that is to be approved"
 

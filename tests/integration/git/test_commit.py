@@ -78,6 +78,19 @@ def test_one_commit_on_the_base_holds_all_whatever_history_the_agent_made(attemp
     )
 
 
+def test_commits_that_the_agent_made_are_named_oldest_first(attempt):
+    attempt.shell("echo a > a.txt && git add -A && git -c user.name=A -c user.email=a@b.c commit -m 'First step'")
+    attempt.shell("echo b > b.txt && git add -A && git -c user.name=A -c user.email=a@b.c commit -m 'Second step'")
+    made = attempt.commit()
+    assert [line.partition(" ")[2] for line in made.joined] == ["First step", "Second step"]
+    assert set(made.files) == {"a.txt", "b.txt"}
+
+
+def test_where_the_agent_made_no_commit_none_is_named(attempt):
+    attempt.shell("echo a > a.txt")
+    assert attempt.commit().joined == ()
+
+
 def test_a_merge_that_the_agent_left_half_done_does_not_make_ours_a_merge(project, attempt):
     ours, theirs = project.work(one="1\n"), project.work(**{"app.py": "theirs\n"})
     attempt.workspace.prepare(attempt.base)

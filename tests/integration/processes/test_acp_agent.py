@@ -76,12 +76,17 @@ def test_what_is_not_offered_is_refused_at_once(task, way):
         (("fails=429",), "error 429", "rate_limited"),
         (("fails=500",), "error 500", "unreachable"),
         (("speaks-version-2",), "error", None),
-        (("dies=0",), "gone", None),
+        (("says=Retrying...\nError: no access (HTTP 401)",), "end_turn", "not_authenticated"),
+        (("dies=0",), "no answer", None),
     ],
 )
 def test_an_end_that_is_none_of_work_is_no_success_and_says_why(task, ways, kind, failure):
     result = attempt(task, *ways)
     assert (result.ended, result.claim.ok, result.claim.kind, result.failure) == ("exited", False, kind, failure)
+
+
+def test_an_error_that_it_tells_of_after_work_is_its_own_affair(task):
+    assert attempt(task, "writes=made.txt", "says=Error: 401 was in the log, and is mended").claim.ok
 
 
 def test_one_that_is_not_logged_in_says_by_what_it_can_be(task):

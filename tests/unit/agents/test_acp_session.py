@@ -89,6 +89,12 @@ def test_the_turn_ends_with_its_stop_reason_and_what_it_took(talk):
     assert (session.usage.input_tokens, session.usage.output_tokens) == (5, 4)
 
 
+def test_tokens_in_the_extension_of_gemini_count(talk):
+    count = {"input_tokens": 5, "output_tokens": 4}
+    talk.answers(2, stopReason="end_turn", _meta={"quota": {"token_count": count}})
+    assert (talk.session.usage.input_tokens, talk.session.usage.output_tokens) == (5, 4)
+
+
 def test_a_stop_reason_that_nobody_knows_is_no_end_of_work(talk):
     talk.answers(2, stopReason="enlightenment")
     assert (talk.session.ended.stop_reason, talk.session.over) == ("", True)
@@ -106,6 +112,13 @@ def test_words_come_in_lines_however_they_are_cut(talk):
     assert talk.shown == ["I look", "I make"]
     talk.answers(2, stopReason="end_turn")
     assert talk.shown == ["I look", "I make", "Done"]
+
+
+def test_a_remark_of_the_program_is_a_line_of_its_own(talk):
+    for piece in ("Info: Trying again...", "Error: no access"):
+        talk.says(piece)
+    talk.answers(2, stopReason="end_turn")
+    assert talk.shown == ["Info: Trying again...", "Error: no access"]
 
 
 def test_the_last_words_are_those_after_the_last_piece_of_work(talk):
@@ -156,7 +169,7 @@ def test_a_question_that_cannot_be_read_is_refused_at_once(talk):
 def test_leave_is_given_for_this_once_only(talk):
     path = str(talk.workspace / "app.py")
     assert talk.asks(kind="edit", locations=[{"path": path}]) == {"outcome": "selected", "optionId": "allow_once"}
-    assert talk.session.denied == []
+    assert (talk.session.denied, talk.shown) == ([], ["allowed: edit app.py"])
 
 
 def test_where_leave_can_only_be_given_for_ever_it_is_denied(talk):

@@ -10,6 +10,7 @@ import pytest
 
 from irontree.agents.presets import PRESETS
 from irontree.agents.reading import NO_RECORD, failure_in, retry_time
+from irontree.domain.plan import KNOWN_AGENTS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DATA = Path(__file__).parents[2] / "data" / "agents"
@@ -30,6 +31,7 @@ TRANSCRIPTS = {
     "gemini-401": (False, "not_authenticated", (0, 0)),
     "gemini-429": (False, "rate_limited", (None, None)),
     "gemini-500": (False, "unreachable", (None, None)),
+    "gemini-unreachable": (False, "unreachable", (None, None)),
     "gemini-refusal": (True, None, (20, 6)),
     "opencode-edit": (True, None, (20, 6)),
     "opencode-401": (False, "not_authenticated", (None, None)),
@@ -185,11 +187,15 @@ def test_errors_in_words_have_their_class(words, failure):
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)
 def test_a_command_line_has_program_model_and_what_the_user_adds(preset):
-    words = preset.words(("/usr/bin/agent",), "big-one", ("--effort", "high"))
-    assert "/usr/bin/agent" in words
+    words = preset.words(("/usr/local/bin/agent",), "big-one", ("--effort", "high"))
+    assert "/usr/local/bin/agent" in words
     assert preset.program not in words[len(preset.first) :]
     assert "big-one" in words
     assert words[-len(preset.last) - 2 :][:2] == ("--effort", "high")
+
+
+def test_the_agents_that_can_be_chosen_are_those_that_are_known():
+    assert list(PRESETS) == list(KNOWN_AGENTS)
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS)

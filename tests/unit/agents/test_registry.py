@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from irontree import agents
-from irontree.agents import open_agent
+from irontree.agents import as_called, open_agent
 from irontree.agents.command import CommandAgent
-from irontree.domain.plan import AgentSpec
+from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
 from tests.support.processes import children
@@ -35,6 +36,20 @@ def test_a_command_without_words_is_refused():
 def test_no_adapter_is_imported_before_it_is_asked_for():
     script = "import sys, irontree.agents; sys.exit('irontree.agents.command' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", KNOWN_AGENTS)
+def test_what_is_approved_of_a_known_agent_is_its_whole_command_line(name):
+    """R6: a later version that calls it in another way asks for approval again."""
+    spec = as_called(AgentSpec(adapter=name, model="big-one", arguments=("--more",)))
+    assert {KNOWN_AGENTS[name], "big-one", "--more"} <= set(spec.called)
+    assert spec.line == shlex.join(spec.called)
+
+
+def test_any_other_agent_is_called_as_the_configuration_says():
+    spec = AgentSpec(command=("my-agent", "--go now"))
+    assert as_called(spec) == spec
+    assert spec.line == "my-agent '--go now'"
 
 
 def test_the_settings_may_name_every_adapter_that_is_here_and_no_other():

@@ -31,7 +31,7 @@ def understood(command: str) -> argparse.Namespace:
     program, *words = shlex.split(command)
     assert program == "irontree"
     verb, *rest = top_parser().parse_args(words).words
-    options = verb_parser(verb).parse_intermixed_args(rest)
+    options = verb_parser(verb).parse(rest)
     if verb == "checkup":
         _require_fit(options, MODES[options.mode])
     return options

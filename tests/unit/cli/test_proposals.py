@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.agent_programs import PROGRAMS
 from irontree.cli.proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
 from irontree.config import Agent, Config, Publish, Verify, Workspace
 from irontree.domain.detection import DETECTION
-from irontree.domain.plan import CheckCommand, default_remote
+from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
 from irontree.forges import Location
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
@@ -42,23 +41,22 @@ def test_every_proposal_says_where_it_comes_from():
     )
     proposals = settings_for(facts)
     assert {proposal.key for proposal in proposals} == {
-        *("agent.command", "agent.environment", "verify.commands", "workspace.setup"),
+        *("agent.adapter", "agent.environment", "verify.commands", "workspace.setup"),
         *("publish.remote", "publish.target_branch"),
     }
     assert all(proposal.why for proposal in proposals)
 
 
 def test_the_first_known_agent_is_proposed_and_the_others_are_named():
-    [command] = agents(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
-    assert command.value == ["claude", "-p", "--permission-mode", "acceptEdits"]
-    assert "also there: aider" in command.why
+    [adapter] = agents(Facts(files={}, programs=frozenset({"aider", "claude", "vim"})))
+    assert adapter.value == "claude"
+    assert "also there: aider" in adapter.why
 
 
-@pytest.mark.parametrize("agent", PROGRAMS, ids=lambda agent: agent.program)
-def test_every_agent_is_found_by_the_program_it_needs(agent):
-    [command] = agents(Facts(files={}, programs=frozenset({agent.program})))
-    assert tuple(command.value) == agent.command
-    assert agent.program in " ".join(agent.command)
+@pytest.mark.parametrize(("name", "program"), KNOWN_AGENTS.items())
+def test_every_agent_is_found_by_the_program_it_needs(name, program):
+    [adapter] = agents(Facts(files={}, programs=frozenset({program})))
+    assert (adapter.key, adapter.value) == ("agent.adapter", name)
 
 
 def test_variables_are_proposed_by_name_and_only_if_they_are_set():
@@ -217,7 +215,7 @@ def test_a_remote_that_was_added_later_is_noticed():
 
 def test_an_agent_that_is_not_there_is_noticed():
     config = Config(agent=Agent(command=("my-agent", "--go")))
-    assert "my-agent, the program of agent.command, is not on PATH" in "\n".join(
+    assert "my-agent, the program of the agent, is not on PATH" in "\n".join(
         open_points(Facts(files={}, agent_found=False), config)
     )
 

@@ -139,7 +139,19 @@ def test_the_keys_of_the_json_form_are_documented():
         *("issues", "questions", "loops", "busy", "active_loop", "serving", "next", "problems"),
     }
     assert data["questions"][0].keys() == {
-        *("issue", "task_key", "title", "loop_id", "reason", "question", "detail", "said", "look", "answers"),
+        *(
+            "issue",
+            "task_key",
+            "title",
+            "loop_id",
+            "reason",
+            "question",
+            "detail",
+            "not_before",
+            "said",
+            "look",
+            "answers",
+        ),
     }
     assert data["questions"][0]["answers"][0] == {
         "choice": "go-on",

@@ -6,6 +6,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from irontree.domain.permissions import ToolRequest, denials, missing_rule
 from irontree.domain.plan import PermissionRule
@@ -60,8 +61,8 @@ def test_a_rule_can_forbid_what_is_allowed_without_one():
 
 
 def test_each_path_needs_leave():
-    rules = (rule("edit", "docs/*", allow=False),)
-    assert denials(rules, edit("src/app.py", "docs/app.md")) == ("a rule forbids: edit docs/app.md",)
+    rules = (rule("edit", "guide/*", allow=False),)
+    assert denials(rules, edit("src/app.py", "guide/app.md")) == ("a rule forbids: edit guide/app.md",)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,11 @@ def test_a_glob_lets_no_second_command_through(joined):
 
 def test_a_glob_that_forbids_is_not_escaped_by_joining():
     assert denials((rule("execute", "*rm *", allow=False), rule("execute")), execute("ls; rm -rf ."))
+
+
+def test_a_kind_of_tool_that_does_not_exist_is_no_rule():
+    with pytest.raises(ValidationError, match="'execute'"):
+        rule("exec")
 
 
 def test_the_words_of_the_agent_stand_for_a_command_only_where_it_names_none():

@@ -7,8 +7,9 @@ from dataclasses import replace
 from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.questions import asked_about
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, CheckCommand, WorkspacePolicy
+from irontree.domain.plan import AgentSpec, CheckCommand, PermissionRule, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
+from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import question_about
@@ -44,6 +45,23 @@ def test_what_the_agent_sees_and_what_is_copied_is_shown(scene):
     text = shown(with_policy(scene, agent=agent, workspace=WorkspacePolicy(copy_files=(".env",))))
     assert "The agent sees these variables of yours: `API_KEY`" in text
     assert "Copied from your checkout into the workspaces: `.env`" in text
+
+
+def test_the_leave_that_an_agent_gets_is_shown_in_the_order_that_counts(scene):
+    rules = (
+        PermissionRule(tool="execute", match="npm test*", allow=True),
+        PermissionRule(tool="edit", match="*.lock", allow=False),
+    )
+    text = shown(with_policy(scene, agent=AgentSpec(adapter="acp", command=("agent",), permissions=rules)))
+    assert (
+        "execute `npm test*` yes; edit `*.lock` no; read and change files of its workspace yes; anything else no"
+        in text
+    )
+
+
+def test_rules_about_leave_that_nobody_reads_are_pointed_out(scene):
+    rules = (PermissionRule(allow=True),)
+    assert "has no effect" in shown(with_policy(scene, agent=AgentSpec(command=("agent",), permissions=rules)))
 
 
 def test_the_approval_has_an_estimate(scene):
@@ -118,6 +136,28 @@ def test_who_decides_about_more_attempts_sees_the_change(scene):
     assert "failed, exit code 1" in text
 
 
+def test_who_decides_about_more_attempts_sees_what_was_denied_and_the_rule_to_add(scene):
+    with_policy(scene, max_retry_count=0)
+    scene.agent = ScriptedAgent(denied("no rule allows: execute npm test", "outside the workspace: edit /etc/passwd"))
+    scene.publish(ONE_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    text = asked(scene)
+    assert "- outside the workspace: edit /etc/passwd" in text
+    rule = '{tool: execute, match: "npm test", allow: true}'
+    assert f"```yaml\nagent:\n  permissions:\n    - {rule}\n```" in text
+
+
+def test_what_was_denied_in_an_earlier_attempt_is_not_asked_about_again(scene):
+    with_policy(scene, max_retry_count=1)
+    scene.agent = ScriptedAgent(denied("no rule allows: execute npm test"), does(greet_txt="good day"))
+    scene.publish(ONE_TASK)
+    for _ in range(2):
+        run(scene.app, 1)
+        verify(scene.app, 1)
+    assert "npm test" not in asked(scene)
+
+
 def test_checks_of_an_older_commit_are_not_shown_beside_a_newer_one(scene):
     scene.agent = ScriptedAgent(does(greet_txt="good day"), does(greet_txt="hello"))
     scene.publish(ONE_TASK)
@@ -128,6 +168,16 @@ def test_checks_of_an_older_commit_are_not_shown_beside_a_newer_one(scene):
     verify(scene.app, 1)
     view = issue_form(scene.app, question_about(scene.state(), RULE["reapproval_required"]))
     assert view.results == ()
+
+
+def denied(*words: str):
+    """An attempt that goes well, but for what was denied."""
+
+    def step(task) -> AgentResult:
+        does(greet_txt="good day")(task)
+        return AgentResult("exited", 0, 1.0, "", denied=words)
+
+    return step
 
 
 # --- what cannot be read ------------------------------------------------------------------------------------

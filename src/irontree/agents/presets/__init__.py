@@ -13,4 +13,4 @@ __all__ = ["PRESETS", "Preset"]
 PRESETS: Final[Mapping[str, Preset]] = {
     module.PRESET.name: module.PRESET for module in (claude, codex, gemini, opencode, copilot, aider, mini)
 }
-"""In the order in which `init` prefers them."""
+"""In the order of `KNOWN_AGENTS`."""

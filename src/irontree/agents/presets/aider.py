@@ -53,7 +53,6 @@ def _count(text: str) -> int:
 
 PRESET: Final = Preset(
     name="aider",
-    program="aider",
     command=(
         *("--yes-always", "--no-auto-commits", "--no-dirty-commits", "--no-check-update", "--no-analytics"),
         # What it would leave in the workspace is no work: .gitignore, its histories, the cache of its map.

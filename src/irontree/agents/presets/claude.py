@@ -126,7 +126,6 @@ def _part(part: object) -> str:
 
 PRESET: Final = Preset(
     name="claude",
-    program="claude",
     command=("-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"),
     model=("--model", "{model}"),
     read=read,

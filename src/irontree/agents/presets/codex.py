@@ -80,7 +80,6 @@ def _item(item: object, *, begins: bool) -> str | None:
 
 PRESET: Final = Preset(
     name="codex",
-    program="codex",
     command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
     model=("--model", "{model}"),
     read=read,

@@ -90,7 +90,6 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="copilot",
-    program="copilot",
     command=("--output-format", "json", "--allow-tool", "write", "--no-ask-user", "--no-auto-update"),
     model=("--model", "{model}"),
     read=read,

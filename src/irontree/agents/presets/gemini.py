@@ -21,7 +21,7 @@ from irontree.agents.reading import (
 )
 from irontree.domain.attempt import Claim, FailureClass, Usage
 
-_TRIES_AGAIN: Final = re.compile(r"^Attempt \d+ failed with status (\d{3})")
+_TRIES_AGAIN: Final = re.compile(r"^Attempt \d+ failed(?: with status (?P<status>\d{3}))?(?P<words>.*)")
 _ASKED: Final = re.compile(r"retry(?:Delay)?\W{1,4}(?:in )?([\d.]+)s", re.IGNORECASE)
 
 
@@ -51,7 +51,9 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
 
 def _trouble(line: str) -> FailureClass | None:
     found = _TRIES_AGAIN.match(line)
-    return failure_of_status(int(found[1])) if found else None
+    if found is None:
+        return None
+    return failure_of_status(int(found["status"])) if found["status"] else failure_in(found["words"])
 
 
 def _concluded(result: Record, words: str, session: str | None, now: datetime) -> Reading:
@@ -87,7 +89,6 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    program="gemini",
     command=("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
     model=("--model", "{model}"),
     read=read,

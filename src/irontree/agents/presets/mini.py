@@ -46,7 +46,6 @@ def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> Rea
 
 PRESET: Final = Preset(
     name="mini-swe-agent",
-    program="mini",
     first=("sh", "-c", 'prompt=$(cat); exec "$@" --task "$prompt"', "sh"),
     command=("--yolo", "--exit-immediately"),
     model=("--model", "{model}"),

@@ -108,7 +108,6 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="opencode",
-    program="opencode",
     command=("run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR"),
     model=("--model", "{model}"),
     read=read,

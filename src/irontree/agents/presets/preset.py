@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from irontree.agents.reading import Reading
+from irontree.domain.plan import KNOWN_AGENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,6 @@ class Preset:
     """
 
     name: str
-    program: str
     command: tuple[str, ...]
     """The words behind the program."""
     model: tuple[str, ...]
@@ -39,6 +39,11 @@ class Preset:
     """Words that have to stand behind all others."""
     log_in: str = ""
     """What a person does who has no access yet."""
+
+    @property
+    def program(self) -> str:
+        """The name under which it is on PATH."""
+        return KNOWN_AGENTS[self.name]
 
     def words(self, program: tuple[str, ...], model: str | None, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """The command line; *program* replaces the usual name."""

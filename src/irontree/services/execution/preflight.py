@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from irontree.app import App
 from irontree.domain.decide import may_start
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import NotEligible
+from irontree.domain.waiting import next_try
+from irontree.errors import (
+    ConfigRefused,
+    EnvironmentRefused,
+    NotEligible,
+    PublicationRefused,
+    RemoteFailed,
+    RemoteUnavailable,
+)
 from irontree.ports import Blocker
 from irontree.services.execution.record import record
 from irontree.services.overview import waits_for
@@ -70,14 +80,46 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
         return record(app, state, TaskReapprovalRequired, meta={"reason": changed})
     if state.free_streak >= FREE_TRANSITIONS and state.free_event:
         reason = f"{state.free_event.replace('_', ' ')} {state.free_streak} times in a row"
-        return block(app, state, _FREE_CHECKS[state.free_event], reason)
+        outage = state.free_event == "verify_publication_failed"
+        not_before = try_again_at(app, state) if outage else None
+        return block(app, state, _FREE_CHECKS[state.free_event], reason, not_before=not_before)
     return None
 
 
-def block(app: App, state: TaskState, check: str, reason: str, *, remedy: str = "") -> TaskState:
-    """Record that a person must put something right before this issue can go on."""
-    meta = {"reason": reason, "remedy": remedy} if remedy else {"reason": reason}
-    return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=meta)
+def block(
+    app: App, state: TaskState, check: str, reason: str, *, remedy: str = "", not_before: datetime | None = None
+) -> TaskState:
+    """Record that a person must put something right before this issue can go on, or only time must pass."""
+    later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
+    if later and not remedy:
+        remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
+    meta = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in meta.items() if text or key == "reason"}
+    return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
+
+
+def block_for(app: App, state: TaskState, error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> TaskState:
+    """Record what kept a step from being taken; an outage passes by itself."""
+    later = try_again_at(app, state, error.not_before) if isinstance(error, RemoteUnavailable) else None
+    return block(app, state, check_of(error), error.message, remedy=error.remedy or "", not_before=later)
+
+
+def try_again_at(app: App, state: TaskState, announced: datetime | None = None) -> datetime:
+    """When a timer lifts a block of this issue; *announced* is what the other side said."""
+    return next_try(app.clock.now(), state.waits, announced)
+
+
+def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
+    """The blocking check of what kept a step from being taken."""
+    match error:
+        case ConfigRefused():
+            return "configuration"
+        case PublicationRefused():
+            return error.reason
+        case RemoteFailed():
+            return "remote-unavailable"
+        case _:
+            return "workspace-not-ready"
 
 
 def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:

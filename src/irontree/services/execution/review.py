@@ -20,7 +20,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import Cancelled
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.execution.prompt import review_prompt
-from irontree.services.execution.transcripts import transcript_folder
+from irontree.services.execution.transcripts import how_it_ended, read_answer, transcript_folder
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = "verdict.json"
@@ -107,10 +107,12 @@ class _Reviewing:
         )
         if result.ended == "cancelled":
             raise Cancelled(f"the review of issue-{self.state.issue_number} was stopped")
-        said = _said(folder / VERDICT_FILE)
+        said = read_answer(folder / VERDICT_FILE, VERDICT_BYTES)
         if said is None:
-            return Unusable((f"no verdict was written to {VERDICT_FILE} ({_how_it_ended(result)})",)), result
-        return read_verdict(said, self.node, lambda path, quote: _holds(self.app, self.anchor, path, quote)), result
+            return Unusable((f"no verdict was written to {VERDICT_FILE} ({how_it_ended(result)})",)), result
+        return read_verdict(
+            said.decode("utf-8", "replace"), self.node, lambda path, quote: _holds(self.app, self.anchor, path, quote)
+        ), result
 
     def _folder(self, number: int) -> Path:
         return transcript_folder(self.app, self.state) / f"review-{self.reviewer.name}-{number}"
@@ -133,21 +135,7 @@ class _Reviewing:
         )
 
 
-def _said(path: Path) -> str | None:
-    """What is in the verdict file; None without a plain one of sensible size."""
-    try:
-        if not path.is_file() or path.is_symlink() or path.stat().st_size > VERDICT_BYTES:
-            return None
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-
-
 def _holds(app: App, sha: str, path: str, quote: str) -> bool:
     """Whether that file of the commit, not of the copy that the reviewer had, holds the text up to white space."""
     document = app.repository.document_at(sha, path)
     return document is not None and " ".join(quote.split()) in " ".join(document.text.split())
-
-
-def _how_it_ended(result: AgentResult) -> str:
-    return f"exit code {result.exit_code}" if result.ended == "exited" else result.ended.replace("_", " ")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from irontree.app import App
+from irontree.domain.attempt import Outcome, Seen, outcome_of, stopped_by
 from irontree.domain.events import RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
@@ -12,16 +14,21 @@ from irontree.domain.results import truncate
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import (
-    ConfigRefused,
     EnvironmentRefused,
     GitFailed,
     IrontreeError,
     NotEligible,
-    PublicationRefused,
     RemoteFailed,
 )
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
-from irontree.services.execution.preflight import block, require_runnable, require_sound, stop_before_run
+from irontree.services.execution.preflight import (
+    block,
+    block_for,
+    require_runnable,
+    require_sound,
+    stop_before_run,
+    try_again_at,
+)
 from irontree.services.execution.prompt import prompt_for
 from irontree.services.execution.publication import patiently
 from irontree.services.execution.record import record
@@ -86,7 +93,7 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
         workspace = app.repository.workspace("run", plan.policy.workspace)
         base = _base(app, plan, node, ready)
     except (EnvironmentRefused, RemoteFailed) as error:
-        return block(app, ready, check_of(error), error.message, remedy=error.remedy or "")
+        return block_for(app, ready, error)
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
@@ -119,19 +126,6 @@ def _base(app: App, plan: Plan, node: PlanNode, state: TaskState) -> str:
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
 
 
-def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
-    """The blocking check of what kept a step from being taken."""
-    match error:
-        case ConfigRefused():
-            return "configuration"
-        case PublicationRefused():
-            return error.reason
-        case RemoteFailed():
-            return "remote-unavailable"
-        case _:
-            return "workspace-not-ready"
-
-
 def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
     state, present = attempt.state, top_level(attempt.workspace.path)
     task = AgentTask(
@@ -146,32 +140,40 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
 
 
 def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
-    """Judge the attempt by what is in the workspace; the exit code alone decides nothing."""
-    if result.ended == "cancelled":
-        return _interrupted(app, attempt, "stopped by a person")
-    if result.ended == "not_started":
-        state = _interrupted(app, attempt, "the agent could not be started")
-        return block(app, state, "agent-not-started", result.output_tail or "the agent could not be started")
+    """Decide by what it says, how it ended and what is in the workspace; the checks judge what there is (R11)."""
+    seen = Seen(result.ended, result.exit_code, result.claim, result.failure)
+    if stopped := stopped_by(seen):
+        return _stopped(app, attempt, result, stopped)
     message = run_message(attempt.state, attempt.node.title)
     try:
         made = attempt.workspace.commit(message, base=attempt.base, replaces=attempt.state.commit)
     except EnvironmentRefused as error:
         return _could_not_work(app, attempt, error)
-    match made:
-        case Committed() if _failed(result) and not _adds(app, attempt, made):
-            return _interrupted(app, attempt, f"the agent changed nothing more and {_how_it_ended(result)}")
-        case Committed():
-            return _completed(app, attempt, made.sha, result=result, dropped=made.dropped)
-        case CommitRefused():
-            return _commit_refused(app, attempt, made)
-        case None if _failed(result):
-            return _interrupted(app, attempt, f"the agent changed nothing and {_how_it_ended(result)}")
-        case None:
-            return _completed(app, attempt, NOT_APPLICABLE, result=result)
+    if isinstance(made, CommitRefused):
+        return _commit_refused(app, attempt, made)
+    outcome = outcome_of(seen, changed=made is not None and _adds(app, attempt, made))
+    if outcome.then != "verify":
+        changed = "nothing more" if made else "nothing"
+        return _interrupted(app, attempt, f"the agent changed {changed} and {outcome.reason}", result)
+    return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, result=result, made=made)
 
 
-def _failed(result: AgentResult) -> bool:
-    return result.ended != "exited" or result.exit_code != 0
+def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome) -> TaskState:
+    """Give the attempt back, and have a person or a timer say when it is tried again (ruling R12)."""
+    state = _interrupted(app, attempt, outcome.reason, result)
+    if outcome.then == "give_back":
+        return state
+    said = (result.claim.words if result.claim else "") or result.output_tail.rpartition("\n")[2]
+    reason = f"{outcome.reason}: {said}" if said else outcome.reason
+    later = try_again_at(app, state, result.retry_at) if outcome.then == "wait" else None
+    return block(app, state, outcome.check, reason, remedy=_REMEDIES.get(outcome.check, ""), not_before=later)
+
+
+_REMEDIES: Final = {
+    "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
+    "agent-not-authenticated": "log in with the agent's own program, or name the variable with its key under "
+    "agent.environment in .mino/config.yml; then go on",
+}
 
 
 def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
@@ -183,7 +185,12 @@ def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
 
 
 def _completed(
-    app: App, attempt: _Attempt, code_ref: str, *, result: AgentResult | None = None, dropped: tuple[str, ...] = ()
+    app: App,
+    attempt: _Attempt,
+    code_ref: str,
+    *,
+    result: AgentResult | None = None,
+    made: Committed | None = None,
 ) -> TaskState:
     if code_ref != NOT_APPLICABLE:
         app.repository.keep(code_ref, commit_ref(attempt.state), source=attempt.workspace)
@@ -193,8 +200,14 @@ def _completed(
         RunCompleted,
         code_ref=code_ref,
         code_publication_state=NOT_APPLICABLE if code_ref == NOT_APPLICABLE else "local_only",
-        meta=_observed(result) | ({"dropped": list(dropped)} if dropped else {}),
+        meta=_observed(result) | _beside(made),
     )
+
+
+def _beside(made: Committed | None) -> dict[str, list[str]]:
+    """What is not in the commit as the agent left it: what hooks dropped, and commits of its own, which were joined."""
+    dropped, joined = (made.dropped, made.joined) if made else ((), ())
+    return ({"dropped": list(dropped)} if dropped else {}) | ({"joined": list(joined)} if joined else {})
 
 
 def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused) -> TaskState:
@@ -222,7 +235,7 @@ def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
     return earlier is not None and not app.repository.changed_files(earlier, kept)
 
 
-def _interrupted(app: App, attempt: _Attempt, reason: str) -> TaskState:
+def _interrupted(app: App, attempt: _Attempt, reason: str, result: AgentResult | None = None) -> TaskState:
     ref = salvage_ref(attempt.state)
     kept = attempt.workspace.salvage(attempt.base, ref)
     return record(
@@ -230,7 +243,7 @@ def _interrupted(app: App, attempt: _Attempt, reason: str) -> TaskState:
         attempt.state,
         RunInterrupted,
         attempt_count=attempt.state.attempt_count - 1,
-        meta={"reason": reason, **({"salvage_ref": ref} if kept else {})},
+        meta={"reason": reason} | ({"salvage_ref": ref} if kept else {}) | (_observed(result) if result else {}),
     )
 
 
@@ -268,16 +281,20 @@ def _respect_foreign_lock(app: App) -> None:
         )
 
 
-def _how_it_ended(result: AgentResult) -> str:
-    if result.ended == "exited":
-        return f"ended with exit code {result.exit_code}"
-    return {"timeout": "ran out of time", "stalled": "went silent"}.get(result.ended, result.ended)
-
-
 def _observed(result: AgentResult | None) -> dict[str, object]:
     if result is None:
         return {"recovered": True}
-    usage = {name: spent for name, spent in asdict(result.usage).items() if spent is not None}
-    agent = {"ended": result.ended, "exit_code": result.exit_code, **usage}
+    agent = {"ended": result.ended, "exit_code": result.exit_code, **_claimed(result), **asdict(result.usage)}
     words = result.claim.words if result.claim else ""
-    return {"seconds": round(result.seconds, 3), "agent": agent, **({"summary": words} if words else {})}
+    return {
+        "seconds": round(result.seconds, 3),
+        "agent": {key: value for key, value in agent.items() if value not in (None, (), [])},
+        **({"summary": words} if words else {}),
+    }
+
+
+def _claimed(result: AgentResult) -> dict[str, object]:
+    """What it says of itself: claims, for the report to set against what was observed."""
+    claim = result.claim
+    claimed: dict[str, object] = {"claims_success": claim.ok, "claims": claim.kind} if claim else {}
+    return claimed | {"failure": result.failure, "session": result.session, "denied": list(result.denied)}

@@ -12,7 +12,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution import checkup, run, verify
-from irontree.services.execution.preflight import block
+from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
 from irontree.services.overview import waits_for
@@ -31,6 +31,8 @@ class Question:
     sequence: int = 0
     loop_id: str | None = None
     detail: str = ""
+    not_before: str | None = None
+    """When a timer answers it, unless a person is faster (ISO 8601)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
         sequence=state.sequence,
         loop_id=loop_id,
         detail=state.problem or state.blocking_check or "",
+        not_before=state.not_before if rule.reason == "blocked" and not state.problem else None,
     )
 
 
@@ -161,7 +164,7 @@ def _blocked(app: App, issue_number: int, error: EnvironmentRefused | RemoteFail
         raise error
     state = read_world(app).state(issue_number)
     try:
-        return block(app, state, run.check_of(error), error.message, remedy=error.remedy or "")
+        return block_for(app, state, error)
     except IllegalTransition:  # in the middle of an attempt: its recovery asks first
         raise error from None
 

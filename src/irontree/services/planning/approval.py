@@ -212,7 +212,7 @@ def _differs(member: Member, shown: ExecutionPolicy) -> Iterable[str]:
     where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
     yield f"#{member.number} goes on as it was approved with {member.plan.spec_path}: its code goes to {where}"
     if own.agent != shown.agent:
-        yield f"#{member.number} is worked on by another agent: {' '.join(own.agent.command) or own.agent.adapter}"
+        yield f"#{member.number} is worked on by another agent: {own.agent.line}"
 
 
 def _changes(world: World, member: Member) -> tuple[str, ...]:
@@ -238,9 +238,9 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     """An agent that cannot be started here: every attempt would end before it began."""
-    if not agent.command:
-        return ("no agent is configured: agent.command in .mino/config.yml",) if agent.adapter == "command" else ()
-    program = agent.command[0]
+    program = agent.program
+    if program is None:
+        return ("no agent is configured: agent.command in .mino/config.yml",)
     beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
     if beside_the_code or app.which(program):
         return ()

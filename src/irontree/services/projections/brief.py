@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from irontree.app import App
@@ -152,8 +151,8 @@ def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> Execut
 
 def _agent_command(plan: Plan) -> tuple[str, ...]:
     """What was run to change the code; what the agent ran is in its transcript."""
-    command = plan.policy.agent.command
-    return (shlex.join(command),) if command else ()
+    agent = plan.policy.agent
+    return (agent.line,) if agent.program else ()
 
 
 def _said_by_agent(completed: Record[IssueEvent]) -> str:

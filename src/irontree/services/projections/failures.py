@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from irontree.app import App
@@ -37,7 +38,21 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         captured_at=time_of(record),
         output=check.output if check else str(record.meta.get("output", "")),
         note=note,
+        said=_said_by_who_gave_up(stream, event.sequence),
     )
+
+
+def claims_failure(completed: Record[IssueEvent]) -> bool:
+    """Whether the agent of a completed attempt says itself that it did not do what was asked."""
+    agent = completed.meta.get("agent")
+    return isinstance(agent, Mapping) and str(agent.get("claims_success")).lower() == "false"
+
+
+def _said_by_who_gave_up(stream: Stream, before: int) -> str:
+    """The last words of the agent whose attempt the event with the sequence *before* is about."""
+    earlier = (record for record in reversed(stream.records) if record.event.sequence < before)
+    completed = next((record for record in earlier if record.event.event == "run_completed"), None)
+    return str(completed.meta.get("summary", "")) if completed and claims_failure(completed) else ""
 
 
 def publication_failure_of(stream: Stream) -> FailureView | None:

@@ -16,6 +16,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
     if event.event == "verify_failed_retryable" and meta.get("note"):
         words = "sent back by {by}: “{note}”"
+    if meta.get("not_before"):
+        words += ", tried again after {not_before}"
     document = document_of(event)
     if document:
         words += ", with notes in {document}"
@@ -29,6 +31,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         note=meta.get("note", ""),
         check=getattr(event, "blocking_check", ""),
         document=document,
+        not_before=meta.get("not_before", ""),
     )
 
 

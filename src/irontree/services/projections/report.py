@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -13,6 +14,7 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import NOTHING_CITED, Coverage, coverage
 from irontree.ports import Stream
+from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
 
@@ -86,7 +88,9 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             environment=report.versions,
             results=report.results,
             coverage=coverage(node, plan.policy, report.cited),
-            findings=(*_said(record), *check_defining(app, state)),
+            findings=(*_said(record), *check_defining(app, state), *denied_lines(stream)),
+            claimed=claimed(last_of(stream, "run_completed")),
+            observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
             recipe=plan.policy.workspace.setup,
             promoted_doc=record.event.promoted_doc,
@@ -94,6 +98,33 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             note=str(record.meta.get("verifier_note", "")),
         )
         app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
+
+
+def claimed(completed: Record[IssueEvent] | None) -> str:
+    """What the agent said of its attempt, in one line: a claim (product claim 1)."""
+    meta = completed.meta if completed else {}
+    agent, words = meta.get("agent") or {}, str(meta.get("summary", ""))
+    ok = {"true": "done", "false": "not done"}.get(str(agent.get("claims_success")).lower(), "")
+    kind = str(agent.get("claims", "")) if ok else ""
+    return ": ".join(filter(None, (f"{ok} ({kind})" if kind else ok, words)))
+
+
+def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], report: CheckReport) -> str:
+    """What was seen of the same attempt: its end, what changed, and what the checks say."""
+    agent = (completed.meta.get("agent") if completed else None) or {}
+    code = agent.get("exit_code")
+    end = f"{agent.get('ended', 'cut off, its commit was found')}{f' with code {code}' if code is not None else ''}"
+    passed = sum(result.passed for result in report.results)
+    what = f"{len(files)} file{'' if len(files) == 1 else 's'} changed" if files else "nothing changed"
+    spent = _spent(agent)
+    return "; ".join((f"it {end}", what, f"{passed} of {len(report.results)} checks pass", *spent))
+
+
+def _spent(agent: Mapping[str, object]) -> tuple[str, ...]:
+    """Tokens and money, as far as the agent says what it took."""
+    tokens = [f"{agent[key]} {key.partition('_')[0]}" for key in ("input_tokens", "output_tokens") if key in agent]
+    cost = [f"{agent['cost_usd']} USD"] if "cost_usd" in agent else []
+    return tuple(filter(None, (f"{' and '.join(tokens)} tokens" if tokens else "", *cost)))
 
 
 def _said(record: Record[IssueEvent]) -> tuple[str, ...]:

@@ -55,6 +55,8 @@ class FailureView:
     output: str
     note: str = ""
     """What the person wrote who sent the work back (ruling R14)."""
+    said: str = ""
+    """The last words of an agent that says itself that it did not do it."""
 
 
 # --- issues/body.md -----------------------------------------------------------------------------------------
@@ -177,6 +179,10 @@ class ReportView:
     results: tuple[CheckResult, ...] = ()
     coverage: tuple[Coverage, ...] = ()
     findings: tuple[str, ...] = ()
+    claimed: str = ""
+    """What the agent says of its attempt; empty where nobody asked one, or it says nothing."""
+    observed: str = ""
+    """What was seen of the same attempt."""
     warnings: tuple[str, ...] = ()
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
@@ -288,6 +294,14 @@ class PromptView:
 
 
 @dataclass(frozen=True, slots=True)
+class DeniedView:
+    """What an agent asked leave for in vain, in words, and the entries of `agent.permissions` that would allow it."""
+
+    words: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewPromptView:
     """What a reviewer is told; *problems* are those of its last answer."""
 
@@ -298,6 +312,17 @@ class ReviewPromptView:
     verdict_file: str
     problems: tuple[str, ...] = ()
     quotes: tuple[QuoteView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPromptView:
+    """What a planner is told: the text, the format by example, names of checks, where to write, what was wrong."""
+
+    text: str
+    example: str
+    checks: tuple[str, ...]
+    folder: str
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +345,7 @@ class FormView:
     files_changed: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
+    denied: DeniedView | None = None
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
@@ -425,6 +451,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "reports/report.md": ("report", ReportView),
     "reports/notes.md": ("notes", NotesView),
     "prompts/run.md": ("prompt", PromptView),
+    "prompts/plan.md": ("plan", PlanPromptView),
     "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),

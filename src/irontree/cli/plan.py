@@ -1,0 +1,75 @@
+"""`irontree plan NOTES.md`: have the agent turn a free-form text into a requirement document."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from irontree.cli.blocks import Block, Lines
+from irontree.cli.context import Context
+from irontree.cli.example import example_text
+from irontree.cli.exit_codes import OK
+from irontree.cli.parser import add_json, add_wait
+from irontree.domain.spec import MAX_BYTES
+from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
+from irontree.services.planning.planner import Draft, plan_document
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the text, and where the document goes."""
+    parser.add_argument("text", metavar="NOTES.md", help="what you want, in any words")
+    parser.add_argument("-o", "--output", metavar="SPEC.md", help="where the document goes (default: NOTES.plan.md)")
+    parser.add_argument("--force", action="store_true", help="overwrite it")
+    parser.epilog = "The agent works in a private copy; nothing is approved, committed or published."
+    add_wait(parser)
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Plan, and write the document."""
+    options = context.options
+    source = context.folder / options.text
+    target = context.folder / (options.output or f"{source.with_suffix('')}.plan.md")
+    text = _read(source, options.text)
+    if target.exists() and not options.force:
+        raise Refused(f"{target} is there already", remedy="name another file with --output, or overwrite with --force")
+    app = context.open()
+    with app.driver.hold(f"plan {options.text}", wait_seconds=options.wait):
+        draft = plan_document(app, text, target.name, example_text())
+    _write(target, draft.text)
+    shown = str(target.relative_to(context.folder)) if target.is_relative_to(context.folder) else str(target)
+    context.console.show(lambda: as_json(shown, draft), blocks(shown, draft))
+    return OK
+
+
+def as_json(target: str, draft: Draft) -> dict[str, Any]:
+    """`document`, the `rounds` it took, and its `tasks` in order."""
+    tasks = [{"task_key": node.task_key, "title": node.title} for node in draft.requirements.nodes]
+    return {"document": target, "rounds": draft.rounds, "tasks": tasks}
+
+
+def blocks(target: str, draft: Draft) -> Iterator[Block]:
+    """The same for people."""
+    tasks = tuple(f"- {node.title}" for node in draft.requirements.nodes)
+    yield Lines((f"{target}: {len(tasks)} tasks", *tasks))
+    yield Lines((f"Read it, change what you want otherwise, then: irontree task {shlex.quote(target)}",))
+
+
+def _read(path: Path, shown: str) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RequirementsRefused((f"{shown}: {error.strerror}",)) from error
+    if len(data) > MAX_BYTES:
+        raise RequirementsRefused((f"{shown} has more than {MAX_BYTES} bytes",), remedy="cut it into several texts")
+    return data.decode("utf-8", "replace")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="name another file with --output") from error

@@ -1,0 +1,28 @@
+"""Blocks that time alone lifts: when it is worth while to try again (design, section 6: `not_before`)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+FIRST_WAIT: Final = timedelta(minutes=5)
+LONGEST_WAIT: Final = timedelta(hours=4)
+TIMER: Final = "timer"
+"""Who answers when the time has come, and through which channel."""
+
+
+def next_try(now: datetime, waits: int, announced: datetime | None = None) -> datetime:
+    """The time to try again: the *announced* one, else twice as long with each of *waits* in a row before."""
+    if announced is not None and announced > now:
+        return announced
+    return now + min(LONGEST_WAIT, FIRST_WAIT * (1 << min(waits, 16)))
+
+
+def is_due(not_before: str | None, now: datetime) -> bool:
+    """Whether the time (ISO 8601, as an event has it) has come; False for what is no time."""
+    if not not_before:
+        return False
+    try:
+        return datetime.fromisoformat(not_before) <= now
+    except (ValueError, TypeError):  # written by hand, or without a zone
+        return False

@@ -1,0 +1,126 @@
+"""What keeps an agent from its work: what it costs, what is asked, and what time alone lifts (ruling R12)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.attempt import Claim, Usage
+from irontree.domain.state import Phase
+from irontree.domain.waiting import FIRST_WAIT
+from irontree.errors import RemoteUnavailable
+from irontree.ports import AgentResult
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step
+from irontree.services.execution.verify import verify
+from irontree.services.why import explain
+from tests.support.world import GREETING, ONE_TASK, Scene, does
+
+
+@pytest.fixture
+def ready(scene) -> Scene:
+    scene.publish(ONE_TASK)
+    return scene
+
+
+def fails(failure: str | None, words: str = "sorry", retry_at: datetime | None = None, **files: str):
+    """A step that writes these files and ends with this failure."""
+
+    def step(task):
+        does(**files)(task)
+        claim, usage = Claim(False, "error", words), Usage(120, 7, 0.25)
+        return AgentResult("exited", 1, 2.5, "", claim, failure, retry_at, usage, "s-1", ("Bash: rm",))  # type: ignore[arg-type]
+
+    return step
+
+
+def take(scene: Scene):
+    return run(scene.app, 1)
+
+
+@pytest.mark.parametrize(("failure", "check"), [("rate_limited", "rate-limited"), ("unreachable", "agent-unreachable")])
+def test_a_service_that_is_in_the_way_costs_no_attempt_and_is_waited_for(ready, failure, check):
+    ready.agent = ScriptedAgent(fails(failure))
+    state = take(ready)
+    assert ready.events()[1:] == ["run_started", "run_interrupted", "checkup_preflight_blocked"]
+    assert (state.phase, state.blocking_check, state.attempt_count) == (Phase.BLOCKED, check, 0)
+    assert state.not_before == ready.last().meta["not_before"]
+    assert "sorry" in ready.last().meta["reason"]
+    assert state.not_before in ready.last().meta["remedy"]
+
+
+def test_what_it_had_done_before_the_limit_is_put_aside(ready):
+    ready.agent = ScriptedAgent(fails("rate_limited", greet_txt="half"))
+    take(ready)
+    kept = ready.repository.refs["refs/irontree/salvage/issue-1/2"]
+    assert ready.repository.commits[kept].files["greet.txt"] == b"half"
+
+
+def test_what_the_attempt_took_is_recorded_though_it_does_not_count(ready):
+    ready.agent = ScriptedAgent(fails("rate_limited"))
+    take(ready)
+    agent = ready.records()[-2].meta["agent"]
+    assert [str(agent[key]) for key in ("input_tokens", "output_tokens", "cost_usd")] == ["120", "7", "0.25"]
+    assert (agent["failure"], agent["session"], agent["denied"]) == ("rate_limited", "s-1", ["Bash: rm"])
+
+
+def test_the_time_that_the_service_named_counts(ready):
+    later = datetime(2199, 1, 1, 5, tzinfo=UTC)
+    ready.agent = ScriptedAgent(fails("rate_limited", retry_at=later))
+    assert take(ready).not_before == "2199-01-01T05:00:00Z"
+
+
+def test_waits_in_a_row_grow_and_work_that_goes_on_ends_the_row(ready):
+    ready.agent = ScriptedAgent(
+        fails("unreachable"), fails("unreachable"), does(greet_txt="hello"), fails("unreachable")
+    )
+    waited = []
+    for _ in range(2):
+        state = take(ready)
+        waited.append(datetime.fromisoformat(state.not_before) - ready.clock.now())
+        answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    assert waited[1] - waited[0] == pytest.approx(FIRST_WAIT, abs=timedelta(minutes=2))
+    assert ready.state().waits == 2
+    take(ready)
+    assert (ready.state().waits, ready.state().attempt_count) == (0, 1)
+
+
+def test_however_often_time_lifts_the_block_no_attempt_is_used_up(ready):
+    ready.agent = ScriptedAgent(*[fails("rate_limited")] * 5, does(greet_txt="hello"))
+    for _ in range(5):
+        assert take(ready).blocking_check == "rate-limited"
+        answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    assert (take(ready).last_event, ready.state().attempt_count) == ("run_completed", 1)
+
+
+def test_an_agent_without_access_asks_a_person_and_no_timer(ready):
+    ready.agent = ScriptedAgent(fails("not_authenticated", "please run /login"))
+    state = take(ready)
+    assert (state.blocking_check, state.attempt_count, state.not_before) == ("agent-not-authenticated", 0, None)
+    assert "please run /login" in ready.last().meta["reason"]
+    assert "agent.environment" in ready.last().meta["remedy"]
+
+
+def test_a_refusal_counts_and_the_next_attempt_is_told_what_was_said(ready):
+    ready.agent = ScriptedAgent(fails("refused", "I will not do that"), does(greet_txt="hello"))
+    assert (take(ready).last_event, ready.state().attempt_count) == ("run_completed", 1)
+    verify(ready.app, 1)
+    take(ready)
+    assert "I will not do that" in ready.agent.tasks[1].prompt
+
+
+def test_the_question_says_until_when_and_so_does_why(ready):
+    ready.agent = ScriptedAgent(fails("rate_limited"))
+    state = take(ready)
+    question = next_step(ready.app, 1)
+    assert question.not_before == state.not_before
+    assert state.not_before in explain(ready.app, GREETING).rule
+
+
+def test_an_outage_of_the_remote_is_waited_for_too(ready):
+    later = datetime(2199, 1, 1, tzinfo=UTC)
+    ready.repository.failures += [RemoteUnavailable("no route", not_before=later)] * 3
+    assert take(ready).not_before == "2199-01-01T00:00:00Z"
