@@ -162,7 +162,7 @@ def test_a_repository_that_may_not_be_seen_is_not_taken_for_a_missing_issue(serv
 
 
 @pytest.mark.parametrize(
-    "call", [lambda f: f.read_issue(7), lambda f: f.find_issues(MARKER), lambda f: f.create_issue("Title", "")]
+    "call", [lambda f: f.read_issue(7), lambda f: f.find_issues(MARKER), lambda f: f.open_issues("wanted")]
 )
 def test_issues_that_are_switched_off_are_told_from_none(server, forge, call: Callable[[Forge], object]):
     server.contents.has_issues = False
@@ -170,6 +170,13 @@ def test_issues_that_are_switched_off_are_told_from_none(server, forge, call: Ca
         call(forge)
     assert refused.value.reason == "issues-disabled"
     assert not forge.about().has_issues
+
+
+def test_pull_requests_take_comments_and_labels_without_issues(server: GiteaServer, forge: GiteaForge, pull: int):
+    server.contents.has_issues = False
+    posted = forge.post_comment(pull, "x")
+    forge.set_labels(pull, add=["bug"])
+    assert forge.comments(pull) == (posted,)
 
 
 def test_an_archived_repository_can_be_read_and_says_why_not_written(server: GiteaServer, forge: GiteaForge):
