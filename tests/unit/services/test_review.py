@@ -13,9 +13,10 @@ from irontree.domain.plan import ReviewerSpec
 from irontree.errors import Cancelled, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.execution.steps import perform
+from irontree.services.execution.steps import Question, next_step, perform
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
+from irontree.services.projections.forms import question_text
 from tests.support.world import GREETING, Scene, accepts, does
 
 SPEC = """\
@@ -211,3 +212,12 @@ def test_the_approval_names_the_reviewers(scene: Scene):
     text = approval_text(scene.app, propose(scene.app, scene.write(SPEC)), loop_mode=True, answer="")
     assert "Reviewer `critic`, once the checks have passed: `critic`" in text
     assert "**a person judges this**, unless a reviewer cites evidence" in text
+
+
+def test_the_form_for_used_up_attempts_says_what_they_failed_at(scene: Scene):
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    reviewed_by(scene, critic=ScriptedAgent(says(OBJECTS)))
+    work(scene)
+    asked = next_step(scene.app, scene.number())
+    assert isinstance(asked, Question)
+    assert "**Why:** it failed at review by critic" in question_text(scene.app, asked)
