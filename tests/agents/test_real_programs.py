@@ -89,17 +89,6 @@ def test_work_that_is_done_is_claimed_as_done_and_nothing_else_is_left_behind(be
 
 
 @each
-def test_an_answer_that_a_prompt_asks_for_can_be_left_beside_the_workspace(bench, name):
-    """A planner's draft, a reviewer's verdict: in the folder of the attempt."""
-    if name == "aider":
-        pytest.skip("aider writes to its repository alone: it can neither plan nor review")
-    with model_api("edit", bench.transcript) as api:
-        bench.attempt(name, api.url)
-    assert (bench.transcript / MADE).read_text() == CONTENT
-    assert bench.files == set()
-
-
-@each
 def test_an_answer_without_a_change_changes_nothing(bench, name):
     with model_api("text", bench.workspace) as api:
         result = bench.attempt(name, api.url)

@@ -53,7 +53,6 @@ class AcpAgent:
             session = Session(
                 task.prompt,
                 task.workspace,
-                task.transcript,
                 self._spec.permissions,
                 lambda text: ear.hear(_line(text)),
             )

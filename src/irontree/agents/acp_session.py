@@ -36,22 +36,17 @@ class Ended:
 
 
 class Session:
-    """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see.
-
-    *answers* is a folder beside the workspace in which it may write too: a prompt may ask for a file there.
-    """
+    """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see."""
 
     def __init__(
         self,
         prompt: str,
         workspace: Path,
-        answers: Path,
         rules: Sequence[PermissionRule],
         note: Callable[[str], None],
     ) -> None:
         self._prompt = prompt
         self._workspace = workspace.resolve()
-        self._answers = answers.resolve()
         self._rules = rules
         self._note = note
         self._calls: dict[str, acp.ToolCall] = {}
@@ -143,7 +138,7 @@ class Session:
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
         """The option to choose: yes for this once, or no; None where neither can be said."""
         call = self._known(asked.call)
-        wanted = _tool_request(call, self._workspace, self._answers)
+        wanted = _tool_request(call, self._workspace)
         denied = denials(self._rules, wanted)
         if not denied and asked.yes is not None:
             self._show(f"allowed: {wanted.tool} {', '.join(wanted.subjects)}")
@@ -221,15 +216,15 @@ class Session:
             self._note(line.strip()[:LINE_CHARACTERS])
 
 
-def _tool_request(call: acp.ToolCall, workspace: Path, answers: Path) -> ToolRequest:
-    """The request in the words of the rules: paths of the workspace relative to it, those of *answers* in full."""
+def _tool_request(call: acp.ToolCall, workspace: Path) -> ToolRequest:
+    """The request in the words of the rules: paths of the workspace relative to it."""
     inside: list[str] = []
     outside: list[str] = []
     for path in (_located(named, workspace) for named in call.paths):
         if path.is_relative_to(workspace):
             inside.append(path.relative_to(workspace).as_posix())
         else:
-            (inside if path.is_relative_to(answers) else outside).append(str(path))
+            outside.append(str(path))
     return ToolRequest(
         call.tool or "other", call.title or "", call.command, call.address, tuple(inside), tuple(outside)
     )

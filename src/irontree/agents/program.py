@@ -5,7 +5,6 @@ What it gets, beside a scrubbed environment and the variables that the plan allo
 =========================  ==========================================================================
 ``IRONTREE_PROMPT_FILE``   the prompt as a file, outside the workspace; also ``{prompt_file}`` in the command
 ``IRONTREE_SUMMARY_FILE``  where it may leave its last words
-                           or a file that its prompt asks for: in the folder ``{answers}`` of the command
 ``IRONTREE_WORKSPACE``     the workspace, its current folder
 ``IRONTREE_TASK_KEY``      also ``{task_key}``
 ``IRONTREE_ISSUE``         also ``{issue}``

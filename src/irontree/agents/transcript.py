@@ -135,7 +135,6 @@ def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[s
     """The words with our placeholders filled in; other braces are the program's own."""
     values = {
         "{prompt_file}": str(prompt_file),
-        "{answers}": str(task.transcript),
         "{task_key}": task.task_key,
         "{issue}": str(task.issue_number),
         "{attempt}": str(task.attempt),

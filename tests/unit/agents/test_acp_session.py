@@ -20,8 +20,7 @@ class Talk:
     def __init__(self, workspace, *rules: PermissionRule, opened: bool = True) -> None:
         self.workspace = workspace
         self.shown: list[str] = []
-        self.answers_in = workspace.parent / f"{workspace.name}-answers"
-        self.session = Session("make it", workspace, self.answers_in, rules, self.shown.append)
+        self.session = Session("make it", workspace, rules, self.shown.append)
         self.greeting = json.loads(self.session.begin())
         if opened:
             self.answers(0, protocolVersion=1)
@@ -171,11 +170,6 @@ def test_leave_is_given_for_this_once_only(talk):
     path = str(talk.workspace / "app.py")
     assert talk.asks(kind="edit", locations=[{"path": path}]) == {"outcome": "selected", "optionId": "allow_once"}
     assert (talk.session.denied, talk.shown) == ([], ["allowed: edit app.py"])
-
-
-def test_where_a_prompt_asks_for_a_file_it_may_write(talk):
-    path = str(talk.answers_in / "verdict.json")
-    assert talk.asks(kind="edit", locations=[{"path": path}])["optionId"] == "allow_once"
 
 
 def test_where_leave_can_only_be_given_for_ever_it_is_denied(talk):

@@ -123,7 +123,7 @@ def _part(part: object) -> str:
 PRESET: Final = Preset(
     name="claude",
     command=(
-        *("-p", "--add-dir", "{answers}", "--output-format", "stream-json", "--verbose"),
+        *("-p", "--output-format", "stream-json", "--verbose"),
         *("--permission-mode", "acceptEdits"),
     ),
     model=("--model", "{model}"),

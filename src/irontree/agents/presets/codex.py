@@ -77,7 +77,7 @@ def _item(item: object, *, begins: bool) -> str | None:
 
 PRESET: Final = Preset(
     name="codex",
-    command=("exec", "--json", "--sandbox", "workspace-write", "--add-dir", "{answers}", "--skip-git-repo-check"),
+    command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),

@@ -87,7 +87,7 @@ def tell(record: Record) -> str | None:
 PRESET: Final = Preset(
     name="copilot",
     command=(
-        *("--output-format", "json", "--allow-tool", "write", "--add-dir", "{answers}"),
+        *("--output-format", "json", "--allow-tool", "write"),
         *("--no-ask-user", "--no-auto-update"),
     ),
     model=("--model", "{model}"),

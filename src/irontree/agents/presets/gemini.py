@@ -86,10 +86,7 @@ def tell(record: Record) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    command=(
-        *("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
-        *("--include-directories", "{answers}"),
-    ),
+    command=(*("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),),
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell),
