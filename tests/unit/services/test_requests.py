@@ -61,8 +61,8 @@ def test_the_evidence_that_a_reviewer_cited_is_shown(scene: Scene):
     met = {"criterion": 1, "met": True, "evidence": [{"file": "greet.txt", "line": 1, "quote": "hello"}]}
 
     def reviews(task: AgentTask) -> None:
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        (task.transcript / "verdict.json").write_text(json.dumps({"verdict": "approve", "criteria": [met]}))
+        answer = {"verdict": "approve", "criteria": [met]}
+        (task.workspace / ".irontree-verdict.json").write_text(json.dumps(answer))
 
     scene.reviewers = {"critic": ScriptedAgent(reviews)}
     scene.policy = scene.policy.model_copy(update={"reviewers": (ReviewerSpec(name="critic", command=("critic",)),)})
