@@ -94,7 +94,7 @@ def open_app(
         clock=clock,
         renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
-        preferences=lambda: _preferences(config(), repository),
+        preferences=cache(lambda: _preferences(config(), repository)),
         origin=origin,
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),

@@ -128,6 +128,12 @@ class Reviewer(Agent):
         pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
     )
 
+    @model_validator(mode="after")
+    def _has_a_program(self) -> Reviewer:
+        if self.adapter in ("command", "acp") and not self.command:
+            raise ValueError(f"the reviewer {self.name} has no command")
+        return self
+
 
 Named = CheckCommand | Reviewer
 

@@ -49,6 +49,10 @@ class Bench:
     def workspace(self) -> Path:
         return self.folder / "workspace"
 
+    @property
+    def transcript(self) -> Path:
+        return self.folder / "transcript"
+
     def attempt(self, name: str, url: str, *, cancel=NEVER, **limits: int) -> AgentResult:
         """Let the program have one attempt; its service is at *url*."""
         self.workspace.mkdir()
@@ -56,7 +60,7 @@ class Bench:
         (self.folder / "home").mkdir()
         spec, environment = spec_of(name, self.folder / "home", url, **(LIMITS | limits))
         prompt = f"Write the file {MADE} in the current folder."
-        task = AgentTask(7, "greeting", 1, prompt, self.workspace, self.folder / "transcript")
+        task = AgentTask(7, "greeting", 1, prompt, self.workspace, self.transcript)
         return open_agent(spec, children(), environment).attempt(task, cancel=cancel, progress=Heard())
 
     @property

@@ -163,6 +163,12 @@ def test_what_cannot_be_done_yet_cannot_be_approved():
         read_config("workspace: {kind: none}", NAME).policy("origin", "main")
 
 
+def test_a_reviewer_needs_a_program():
+    assert "the reviewer critic has no command" in refusal("verify: {reviewers: [{name: critic}]}")
+    known = read_config("verify: {reviewers: [{name: critic, adapter: claude}]}", NAME)
+    assert known.verify.reviewers[0].adapter == "claude"
+
+
 def test_proposing_needs_a_remote_to_push_to():
     proposing = read_config("publish: {mode: pull_request}", NAME)
     assert proposing.policy("origin", "main").publish.mode == "pull_request"

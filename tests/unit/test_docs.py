@@ -298,7 +298,7 @@ def blocking_checks() -> set[str]:
 
 def named_checks(node: ast.AST) -> Iterator[str]:
     match node:
-        case ast.Call(func=ast.Name(id="Blocker" | "Never"), args=[ast.Constant(value=str(check)), *_]):
+        case ast.Call(func=ast.Name(id="Blocker" | "Never" | "NoVerdict"), args=[ast.Constant(value=str(check)), *_]):
             yield check
         case ast.Call(func=ast.Name(id="block"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check

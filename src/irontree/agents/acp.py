@@ -50,7 +50,12 @@ class AcpAgent:
         transcript = Transcript(task)
         with transcript.open_output() as log:
             ear = Ear(log, progress, str.rstrip, self._surroundings)
-            session = Session(task.prompt, task.workspace, self._spec.permissions, lambda text: ear.hear(_line(text)))
+            session = Session(
+                task.prompt,
+                task.workspace,
+                self._spec.permissions,
+                lambda text: ear.hear(_line(text)),
+            )
             done = self._children.run(
                 filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,

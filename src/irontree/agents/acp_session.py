@@ -39,7 +39,11 @@ class Session:
     """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see."""
 
     def __init__(
-        self, prompt: str, workspace: Path, rules: Sequence[PermissionRule], note: Callable[[str], None]
+        self,
+        prompt: str,
+        workspace: Path,
+        rules: Sequence[PermissionRule],
+        note: Callable[[str], None],
     ) -> None:
         self._prompt = prompt
         self._workspace = workspace.resolve()
@@ -213,10 +217,10 @@ class Session:
 
 
 def _tool_request(call: acp.ToolCall, workspace: Path) -> ToolRequest:
+    """The request in the words of the rules: paths of the workspace relative to it."""
     inside: list[str] = []
     outside: list[str] = []
-    for named in call.paths:
-        path = _located(named, workspace)
+    for path in (_located(named, workspace) for named in call.paths):
         if path.is_relative_to(workspace):
             inside.append(path.relative_to(workspace).as_posix())
         else:

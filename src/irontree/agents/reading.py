@@ -65,7 +65,7 @@ _WAIT: Final = re.compile(
 )
 _SPAN: Final = re.compile(r"([\d.]+)\s*(d|h|ms|m|s)", re.IGNORECASE)
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-LONGEST_WAIT: Final = timedelta(days=8)
+LONGEST_BELIEVED: Final = timedelta(days=8)
 """A service that names a later time than a weekly limit would is not believed."""
 
 
@@ -147,4 +147,4 @@ def from_epoch(seconds: object, now: datetime) -> datetime | None:
 
 def believed(time: datetime, now: datetime) -> datetime | None:
     """The time, if it is ahead and not absurdly far."""
-    return time if now < time <= now + LONGEST_WAIT else None
+    return time if now < time <= now + LONGEST_BELIEVED else None

@@ -97,11 +97,18 @@ def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
 
 
 def _said(app: App, state: TaskState) -> str:
-    """What was recorded of a block: the name of a check alone says little to whoever has to put it right."""
-    if state.phase is not Phase.BLOCKED or state.problem:
+    """What was recorded of a block: the name of a check alone says little to whoever has to put it right.
+
+    Of work that is proposed, where its request is.
+    """
+    if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
         return ""
     records = app.log.read(state.issue_number).records
     meta = next((record.meta for record in records if record.event.sequence == state.sequence), {})
+    if "request_url" in meta:
+        return f"merge the request {meta['request_url']}: that accepts the work"
+    if state.phase is Phase.PENDING:
+        return ""
     return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
 
 

@@ -156,7 +156,7 @@ def default_remote(remotes: tuple[str, ...]) -> str | None:
 
 
 class WorkspacePolicy(Value):
-    """How the two private workspaces are prepared (ruling R4)."""
+    """How the private workspaces are prepared (ruling R4)."""
 
     setup: tuple[str, ...] = ()
     copy_files: tuple[str, ...] = ()

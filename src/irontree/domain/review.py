@@ -6,25 +6,28 @@ file at that commit holds what is quoted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
 from irontree.domain.plan import PlanNode
 from irontree.domain.values import Value
 
-HoldsQuote = Callable[[str, str], bool]
-"""Whether the file of that path, at the commit, holds that quotation."""
+LineOf = Callable[[str, str], int | None]
+"""The line of that file, at the commit, where that quotation begins; None if it does not stand there."""
+_SAYS_SOMETHING: Final = re.compile(r"\w{3}")
 
 
 class Citation(Value):
     """A place in the code, and what stands there to the letter."""
 
     file: str = Field(min_length=1)
-    quote: str = Field(min_length=1)
+    quote: str
     line: int | None = None
+    """Where it says that this is; what counts is where it is found."""
 
 
 class Judged(Value):
@@ -43,7 +46,7 @@ class Finding(Value):
     line: int | None = None
 
 
-class ReviewVerdict(Value):
+class Assessment(Value):
     """The whole answer."""
 
     verdict: Literal["approve", "request_changes"]
@@ -64,45 +67,57 @@ class Unusable:
     problems: tuple[str, ...]
 
 
-def read_verdict(text: str, node: PlanNode, holds_quote: HoldsQuote) -> ReviewVerdict | Unusable:
+def read_assessment(text: str, node: PlanNode, line_of: LineOf) -> Assessment | Unusable:
     """Read a reviewer's JSON, and look its citations up."""
     try:
-        verdict = ReviewVerdict.model_validate_json(text)
+        verdict = Assessment.model_validate_json(text)
     except ValidationError as error:
         return Unusable(tuple(_problem(dict(item)) for item in error.errors(include_url=False)))
-    problems = tuple(_problems(verdict, node, holds_quote))
+    problems = tuple(_problems(verdict, node, line_of))
     return Unusable(problems) if problems else verdict
 
 
-def cited(verdict: ReviewVerdict, node: PlanNode) -> Mapping[str, str]:
+def cited(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Mapping[str, str]:
     """The evidence by criterion, as far as it covers any: `(manual)` ones are a person's whatever is cited."""
     return {
-        node.criteria[judged.criterion - 1].text: ", ".join(map(_place, judged.evidence))
+        node.criteria[judged.criterion - 1].text: ", ".join(
+            f"{place.file}:{line_of(place.file, place.quote)}" for place in judged.evidence
+        )
         for judged in verdict.criteria
         if judged.met and judged.evidence and not node.criteria[judged.criterion - 1].manual
     }
 
 
-def in_words(verdict: ReviewVerdict, node: PlanNode) -> str:
+def in_words(verdict: Assessment, node: PlanNode) -> str:
     """What the next attempt and a person read: the summary, and what is to be changed."""
     missed = (node.criteria[judged.criterion - 1].text for judged in verdict.criteria if not judged.met)
     findings = (f"- {_where(finding)}{finding.text}" for finding in verdict.findings)
     return "\n".join(filter(None, (verdict.summary, *(f"- not met: {text}" for text in missed), *findings)))
 
 
-def _problems(verdict: ReviewVerdict, node: PlanNode, holds_quote: HoldsQuote) -> Iterator[str]:
+def _problems(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Iterator[str]:
     if verdict.verdict == "request_changes" and not (verdict.summary or verdict.findings):
         yield "`request_changes` needs a finding that says what to change"
     for judged in verdict.criteria:
         if judged.criterion > len(node.criteria):
             yield f"there is no criterion {judged.criterion}: this task has {len(node.criteria)}"
     for citation in (citation for judged in verdict.criteria for citation in judged.evidence):
-        if not holds_quote(citation.file, citation.quote):
+        if not _SAYS_SOMETHING.search(citation.quote):
+            yield f"{citation.quote!r} is too little to quote from {citation.file}"
+        elif line_of(citation.file, citation.quote) is None:
             yield f"{citation.file} does not hold the quoted text {citation.quote!r}"
 
 
-def _place(citation: Citation) -> str:
-    return f"{citation.file}:{citation.line}" if citation.line else citation.file
+def line_of_quote(text: str, quote: str) -> int | None:
+    """The line of *text* where *quote* begins, whatever the white space in both; None if it does not stand there."""
+    words = [(number, word) for number, line in enumerate(text.splitlines(), start=1) for word in line.split()]
+    joined = " ".join(word for _, word in words)
+    begins = joined.find(" ".join(quote.split()))
+    return None if begins < 0 or not words else words[joined.count(" ", 0, begins)][0]
+
+
+def _place(citation: Citation, line_of: LineOf) -> str:
+    return f"{citation.file}:{line_of(citation.file, citation.quote)}"
 
 
 def _where(finding: Finding) -> str:

@@ -67,9 +67,7 @@ def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] =
     *cited* is the evidence that reviewers found, by the criterion's text. A container is not verified: it is done
     when its parts are, and so are its criteria.
     """
-    return tuple(
-        Coverage(criterion, _cover(criterion, node, policy) or cited.get(criterion.text)) for criterion in node.criteria
-    )
+    return tuple(Coverage(criterion, _cover(criterion, node, policy, cited)) for criterion in node.criteria)
 
 
 def is_trivial(command: str) -> bool:
@@ -91,7 +89,7 @@ def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, m
     return Pending(tuple(reasons)) if reasons else Passed()
 
 
-def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy) -> str | None:
+def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str]) -> str | None:
     if node.executability == "container":
         return ITS_PARTS
     if criterion.manual:
@@ -99,8 +97,10 @@ def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy) -> str
     if criterion.command:
         return criterion.command
     if criterion.check:
-        return next((check.run for check in policy.checks if check.name == criterion.check), None)
-    return "; ".join(node.verification) or None
+        found = next((check.run for check in policy.checks if check.name == criterion.check), None)
+    else:
+        found = "; ".join(node.verification)
+    return found or cited.get(criterion.text)
 
 
 def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[CheckCommand]:

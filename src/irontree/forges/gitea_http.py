@@ -12,8 +12,8 @@ from irontree import __version__
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_credentials import token_variable
-from irontree.forges.gitea_refusals import no_answer, no_api, no_issues, no_repository, no_token, refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, patiently
+from irontree.forges.gitea_refusals import no_api, no_issues, no_repository, no_token, refusal
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, no_answer, patiently
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
 Query = Mapping[str, str | int]

@@ -118,7 +118,8 @@ class GiteaPullRequests(GiteaAccess):
         if not review["comments_count"]:
             return ()
         shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
-        return tuple(remark_of(one, trusted=self._wrote_trusted(one)) for one in shown)
+        in_order = sorted(shown, key=lambda one: int(one["id"]))
+        return tuple(remark_of(one, trusted=self._wrote_trusted(one)) for one in in_order)
 
     def _wrote_trusted(self, shown: Shown) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
-from irontree.forges.http_answers import Answer, NoAnswer, limited_until, retry_after
+from irontree.forges.http_answers import Answer, limited_until, retry_after
 
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
@@ -17,19 +17,6 @@ _TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the 
 def no_token(where: str) -> ConfigRefused:
     """Nobody gave us a token."""
     return ConfigRefused(f"there is no token for {where}", remedy=_TOKEN_REMEDY)
-
-
-def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
-    """The connection failed; a certificate that we do not trust is no outage."""
-    if "CERTIFICATE_VERIFY_FAILED" in outcome.message:
-        return RemoteFailed(
-            f"the certificate of {where} is not one that is trusted here",
-            remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
-        )
-    return RemoteUnavailable(
-        f"no answer from {where}: {outcome.message}",
-        remedy="check the network, and forge.url in .mino/config.yml; try again",
-    )
 
 
 def no_repository(where: str) -> AccessRefused:

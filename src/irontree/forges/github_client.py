@@ -20,11 +20,11 @@ import jwt
 from github.Requester import Requester
 
 from irontree import __version__
-from irontree.errors import ConfigRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges.github_credentials import AppKey, Credential, require_credential
 from irontree.forges.github_refusals import refusal
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, patiently
+from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, no_answer, patiently
 
 PER_PAGE: Final = 100
 _API_VERSION: Final = "2022-11-28"
@@ -139,17 +139,9 @@ class GithubClient:
             self._now,
             self._settings.sleep,
         )
-        return self._answered(outcome)
-
-    def _answered(self, outcome: Outcome) -> Answer:
-        if isinstance(outcome, Answer):
-            return outcome
-        if "CERTIFICATE_VERIFY_FAILED" in outcome.message:
-            raise RemoteFailed(
-                f"the certificate of {self.url} is not one that is trusted here",
-                remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
-            )
-        raise RemoteUnavailable(f"no answer from {self.url}: {outcome.message}", remedy="check the network; try again")
+        if isinstance(outcome, NoAnswer):
+            raise no_answer(self.url, outcome)
+        return outcome
 
     def _once(
         self,

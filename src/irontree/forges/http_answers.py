@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from irontree.errors import RemoteFailed, RemoteUnavailable
+
 TRIES: Final = 3
 PATIENCE: Final = 60.0
 """Seconds that one call may wait in all; a longer wait is somebody else's (`not_before`)."""
@@ -44,6 +46,11 @@ class NoAnswer:
 
     message: str
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether it failed at a certificate, which no waiting mends."""
+        return "CERTIFICATE_VERIFY_FAILED" in self.message
+
 
 Outcome = Answer | NoAnswer
 
@@ -57,7 +64,7 @@ def pause_before_next(outcome: Outcome, verb: str, tries: int, waited: float, no
         return None
     if isinstance(outcome, Answer) and (moment := limited_until(outcome, now)):
         pause = (moment - now).total_seconds()
-    elif verb == "GET" and (isinstance(outcome, NoAnswer) or outcome.status >= 500):  # noqa: PLR2004
+    elif verb == "GET" and _may_pass(outcome):
         pause = float(2 ** (tries - 1))
     else:
         return None
@@ -100,6 +107,23 @@ def retry_after(answer: Answer, now: datetime) -> datetime | None:
     except ValueError:
         return None
     return max(moment if moment.tzinfo else moment.replace(tzinfo=UTC), now)
+
+
+def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
+    """The error for a connection that failed; a certificate that is not trusted is no outage."""
+    if outcome.untrusted:
+        return RemoteFailed(
+            f"the certificate of {where} is not one that is trusted here",
+            remedy="name the file of your own authority: forge.ca_file in .mino/config.yml",
+        )
+    return RemoteUnavailable(
+        f"no answer from {where}: {outcome.message}",
+        remedy="check the network, and forge.url in .mino/config.yml; try again",
+    )
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    return not outcome.untrusted if isinstance(outcome, NoAnswer) else outcome.status >= 500  # noqa: PLR2004
 
 
 def _finding(item: object) -> str:

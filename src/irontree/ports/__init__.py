@@ -67,6 +67,7 @@ from irontree.ports.repository import (
     Published,
     Repository,
     Workspace,
+    WorkspaceName,
 )
 from irontree.ports.work import (
     AgentResult,
@@ -130,4 +131,5 @@ __all__ = [
     "Stream",
     "Upkeep",
     "Workspace",
+    "WorkspaceName",
 ]

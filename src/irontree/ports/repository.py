@@ -62,8 +62,12 @@ class Document:
     text: str
 
 
+WorkspaceName = Literal["run", "verify", "review"]
+"""Where agents change code, where checks run, and where agents only look: none sees what another left (ruling R4)."""
+
+
 class Workspace(Protocol):
-    """One of the two private workspaces, `run` or `verify` (ruling R4)."""
+    """One of the private workspaces (ruling R4)."""
 
     @property
     def path(self) -> Path:
@@ -124,7 +128,7 @@ class Repository(Protocol):
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
         ...
 
-    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> Workspace:
+    def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""
         ...
 

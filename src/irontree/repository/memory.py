@@ -1,6 +1,6 @@
 """A repository without git: commits are values, branches are names. The shipped double for tests and trial runs.
 
-Only the user's folder and the two workspaces are real folders, because agents and checks work on files.
+Only the user's folder and the workspaces are real folders, because agents and checks work on files.
 """
 
 from __future__ import annotations
@@ -10,11 +10,25 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+<<<<<<< HEAD
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Document, Moved, Published, Workspace
+=======
+from irontree.errors import ConfigRefused, GitFailed, IrontreeError, PublicationRefused
+from irontree.ports import (
+    Blocker,
+    Cancellation,
+    CommitRefused,
+    Committed,
+    Document,
+    Moved,
+    Published,
+    Workspace,
+    WorkspaceName,
+)
+>>>>>>> c9b3d9c753ad1f41c1b1b08b203f36037aafe3b6
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.repository.workspace import STATE_FOLDER
 
@@ -128,7 +142,7 @@ class MemoryRepository:
         self._talk(policy)
         return self._tip(policy)
 
-    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> MemoryWorkspace:
+    def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         """The workspace of that name; nothing is set up in it."""
         del policy
         return self._workspaces.setdefault(name, MemoryWorkspace(self, self.cache / name))

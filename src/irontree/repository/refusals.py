@@ -46,6 +46,11 @@ _REFUSALS = (
         "read what the remote's hook said, and satisfy it",
     ),
     _Refusal(
+        r"'refs/heads/\S+' exists; cannot create",
+        "branch-name-taken",
+        "rename or delete the branch of the remote that stands in the way: git keeps no branch below another one",
+    ),
+    _Refusal(
         r"does not appear to be a git repository|repository .*(not found|does not exist)|no such remote"
         r"|requested url returned error: 404",
         "remote-not-found",
@@ -60,7 +65,8 @@ _REFUSALS = (
 )
 # The remote is there, and somebody was faster or a wire broke: the same again may work.
 _TRANSIENT = re.compile(
-    r"cannot lock ref|failed to (update|lock) ref|could not resolve host|connection (timed out|refused|reset|closed)"
+    r"cannot lock ref(?!.*exists; cannot create)|failed to (update|lock) ref|could not resolve host"
+    r"|connection (timed out|refused|reset|closed)"
     r"|requested url returned error: (429|5\d\d)|early eof|operation timed out|network is unreachable|hung up",
     re.IGNORECASE,
 )

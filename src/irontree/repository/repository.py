@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, Moved, Published, Workspace
+from irontree.ports import Blocker, Document, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, bundle, history, preflight, publication
 from irontree.repository.clone import PrivateClone
@@ -175,7 +174,7 @@ class GitRepository:
         """
         return publication.tip(self.git, policy)
 
-    def workspace(self, name: Literal["run", "verify"], policy: WorkspacePolicy) -> GitWorkspace:
+    def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
         clone = PrivateClone(folder, self.git, self._common_dir)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.results import truncate
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
-from irontree.ports import Cancellation, CommitRefused, Committed, Document
+from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
 from irontree.repository.git import DURABLY, Git, said
@@ -31,7 +31,7 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 class GitWorkspace:
     """The port `Workspace`. Its caller holds the driver lock, so that nobody else is in it."""
 
-    name: Literal["run", "verify"]
+    name: WorkspaceName
     git: Git
     clone: PrivateClone
     policy: WorkspacePolicy

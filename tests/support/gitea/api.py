@@ -79,8 +79,6 @@ class Api:
             raise Refused(403, f"token does not have at least one of required scope(s), required=[{needed}]")
         if account.permission == "none":
             raise Refused(404, "not found")
-        if scope == "issue" and not self.contents.has_issues and not request.path.startswith("labels"):
-            raise Refused(404, "not found")
         if writes and self.contents.archived:
             raise Refused(423, f"{self.contents.owner}/{self.contents.name} is archived")
 
@@ -88,15 +86,17 @@ class Api:
         return RANK[self.contents.accounts[user].permission] >= RANK["write"]
 
     def issue(self, number: str) -> Issue:
-        if int(number) not in self.contents.issues:
+        """With issues switched off, pull requests are still there under the same addresses."""
+        issue = self.contents.issues.get(int(number))
+        if issue is None or not (issue.pull or self.contents.has_issues):
             raise Refused(404, "not found")
-        return self.contents.issues[int(number)]
+        return issue
 
     def commented(self, number: str) -> Issue:
         """The comment routes take a missing issue for an error of the server, and say nothing more in production."""
         if int(number) not in self.contents.issues:
             raise Refused(500)
-        return self.contents.issues[int(number)]
+        return self.issue(number)
 
     def pull(self, number: str) -> Issue:
         if self.issue(number).pull is None:
@@ -124,6 +124,8 @@ def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
 
     Without `q` the database is asked, which never lags; with it the index, which does.
     """
+    if not api.contents.has_issues:
+        raise Refused(404, "not found")
     wanted = set(request.query.get("labels", "").split(","))
     ids = {label.id for label in api.contents.labels if label.name in wanted}
     state, kind, words = request.query.get("state", "open"), request.query.get("type"), request.query.get("q")
@@ -142,7 +144,7 @@ def list_issues(api: Api, request: Request, _: re.Match[str]) -> Response:
 
 @route("POST", "issues", "issue")
 def create_issue(api: Api, request: Request, _: re.Match[str]) -> Response:
-    """Anybody may; labels of somebody who may not write are dropped without a word, as are unknown ids."""
+    """Anybody may, even with issues switched off; labels that are unknown or not his to give are silently dropped."""
     _require(request.body, "title")
     known = {label.id for label in api.contents.labels}
     labels = [number for number in request.body.get("labels") or [] if number in known]
@@ -311,12 +313,13 @@ def list_reviews(api: Api, request: Request, found: re.Match[str]) -> Response:
 
 @route("GET", r"pulls/(\d+)/reviews/(\d+)/comments", "repository")
 def list_remarks(api: Api, _: Request, found: re.Match[str]) -> Response:
+    """In no order: Gitea keeps them in a map."""
     issue = api.pull(found[1])
     assert issue.pull
     review = next((review for review in issue.pull.reviews if review.id == int(found[2])), None)
     if review is None:
         raise Refused(404, "not found")
-    return Response(200, [api.shapes.remark(issue, review, remark) for remark in review.remarks])
+    return Response(200, [api.shapes.remark(issue, review, remark) for remark in reversed(review.remarks)])
 
 
 # --- commits, people, the repository ----------------------------------------------------------------------------

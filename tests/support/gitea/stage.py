@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
@@ -17,7 +18,21 @@ from tests.support.gitea.contents import Remark
 from tests.support.gitea.server import Fault, GiteaServer, gitea_server
 
 ALWAYS = 10**6
+MARKER = "<!-- irontree:task-key auth-login -->"
 STATES = {"approved": "APPROVED", "changes_requested": "REQUEST_CHANGES", "commented": "COMMENT"}
+
+
+class MovingClock:
+    """Says noon until a test moves it."""
+
+    def __init__(self) -> None:
+        self.moment = Noon().now()
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def pass_by(self, **amount: int) -> None:
+        self.moment += timedelta(**amount)
 
 
 class Waits(list[float]):
@@ -36,6 +51,12 @@ def settings(server: GiteaServer, token: str, *, sleep: Waits | None = None) -> 
 def settings_at(location: Location) -> ForgeSettings:
     """Without a token."""
     return ForgeSettings(Path(), "nobody", Noon(), read_mapping, write_mapping, location=location, sleep=Waits())
+
+
+def forge_at(url: str, ca_file: Path | None = None, **environment: str) -> GiteaForge:
+    """A forge at an address of one's own choice, as `irontree`."""
+    tokens = {"GITEA_TOKEN": "token-of-irontree", **environment}
+    return GiteaForge(replace(settings_at(Location(url, "palms/iron", ca_file)), environment=tokens))
 
 
 class GiteaStage:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.review import ReviewVerdict, Unusable, cited, in_words, read_verdict
+from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
 
 NODE = PlanNode(
     task_key="greeting",
@@ -17,17 +17,17 @@ NODE = PlanNode(
 EVIDENCE = [{"file": "greet.txt", "line": 1, "quote": "hello"}]
 
 
-def holds(path: str, quote: str) -> bool:
-    return (path, quote) == ("greet.txt", "hello")
+def line_of(path: str, quote: str) -> int | None:
+    return 7 if (path, quote) == ("greet.txt", "hello") else None
 
 
-def read(**answer: object) -> ReviewVerdict | Unusable:
-    return read_verdict(json.dumps(answer), NODE, holds)
+def read(**answer: object) -> Assessment | Unusable:
+    return read_assessment(json.dumps(answer), NODE, line_of)
 
 
-def usable(**answer: object) -> ReviewVerdict:
+def usable(**answer: object) -> Assessment:
     verdict = read(**answer)
-    assert isinstance(verdict, ReviewVerdict)
+    assert isinstance(verdict, Assessment)
     return verdict
 
 
@@ -65,21 +65,21 @@ def test_an_answer_that_cannot_be_used_says_why(answer: dict[str, object], probl
 
 @pytest.mark.parametrize("text", ["", "Looks good to me!", "[]", "```json\n{}\n```"])
 def test_prose_is_no_verdict(text: str):
-    assert isinstance(read_verdict(text, NODE, holds), Unusable)
+    assert isinstance(read_assessment(text, NODE, line_of), Unusable)
 
 
 def test_evidence_covers_the_criterion_that_it_is_cited_for():
     verdict = usable(verdict="approve", criteria=[{"criterion": 1, "met": True, "evidence": EVIDENCE}])
-    assert cited(verdict, NODE) == {"it says hello": "greet.txt:1"}
+    assert cited(verdict, NODE, line_of) == {"it says hello": "greet.txt:7"}
 
 
 def test_what_is_called_met_without_evidence_is_not_covered():
-    assert cited(usable(verdict="approve", criteria=[{"criterion": 1, "met": True}]), NODE) == {}
+    assert cited(usable(verdict="approve", criteria=[{"criterion": 1, "met": True}]), NODE, line_of) == {}
 
 
 def test_a_manual_criterion_stays_a_persons_whatever_is_cited():
     verdict = usable(verdict="approve", criteria=[{"criterion": 2, "met": True, "evidence": EVIDENCE}])
-    assert cited(verdict, NODE) == {}
+    assert cited(verdict, NODE, line_of) == {}
 
 
 def test_the_words_name_what_is_not_met_and_where_something_is_to_be_changed():
@@ -90,3 +90,24 @@ def test_the_words_name_what_is_not_met_and_where_something_is_to_be_changed():
         criteria=[{"criterion": 1, "met": False}],
     )
     assert in_words(verdict, NODE) == ("Not yet.\n- not met: it says hello\n- greet.txt:3: greets nobody\n- too long")
+
+
+def test_the_line_that_is_shown_is_where_the_text_stands_and_not_what_was_said():
+    evidence = [{"file": "greet.txt", "line": -3, "quote": "hello"}]
+    verdict = usable(verdict="approve", criteria=[{"criterion": 1, "met": True, "evidence": evidence}])
+    assert cited(verdict, NODE, line_of) == {"it says hello": "greet.txt:7"}
+
+
+@pytest.mark.parametrize("quote", ["", " \n", "}", "a b"])
+def test_nothing_is_no_evidence(quote: str):
+    judged = {"criterion": 1, "met": True, "evidence": [{"file": "greet.txt", "quote": quote}]}
+    found = read(verdict="approve", criteria=[judged])
+    assert found == Unusable((f"{quote!r} is too little to quote from greet.txt",))
+
+
+@pytest.mark.parametrize(
+    ("quote", "line"),
+    [("one", 1), ("two  three", 2), ("three\n  four", 2), ("thr", 2), ("five", None), ("four five", None)],
+)
+def test_a_quotation_is_found_whatever_the_white_space(quote: str, line: int | None):
+    assert line_of_quote("one\n\ttwo three\nfour\n", quote) == line

@@ -199,3 +199,10 @@ def test_outcome_d_without_any_command_a_person_must_judge():
     assert judge(report(), [Coverage(PLAIN, None)], attempt=1, max_retry=3) == Pending(
         (nothing, "only a person can judge: It works")
     )
+
+
+def test_cited_evidence_never_covers_what_a_person_judges():
+    """Though another criterion, which it was cited for, has the same text."""
+    twice = node(Criterion(text="it is friendly"), Criterion(text="it is friendly", manual=True))
+    covered = coverage(twice, policy(), {"it is friendly": "greet.txt:1 (critic)"})
+    assert [item.by for item in covered] == ["greet.txt:1 (critic)", None]

@@ -51,6 +51,10 @@ def test_nobody_waits_longer_than_a_minute_in_all():
     assert again(PRIMARY) is None
 
 
+def test_a_certificate_that_is_not_trusted_is_told_at_once():
+    assert again(NoAnswer("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")) is None
+
+
 @pytest.mark.parametrize("status", [200, 201, 304, 400, 401, 403, 404, 409, 410, 422])
 def test_an_answer_is_an_answer(status):
     assert again(answer(status)) is None

@@ -64,3 +64,13 @@ def test_passwords_in_addresses_are_not_repeated():
     failure = remote_failure("cannot push", "fatal: unable to access 'https://ada:s3cret@example.com/a.git/'")
     assert "s3cret" not in failure.message
     assert "https://***@example.com" in failure.message
+
+
+def test_a_branch_in_the_way_of_another_is_no_outage():
+    said = (
+        "!\tabc:refs/heads/feature/1-x\t[remote rejected] (cannot lock ref 'refs/heads/feature/1-x': "
+        "'refs/heads/feature' exists; cannot create 'refs/heads/feature/1-x')"
+    )
+    failure = remote_failure("cannot push", said)
+    assert isinstance(failure, PublicationRefused)
+    assert failure.reason == "branch-name-taken"

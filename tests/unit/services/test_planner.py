@@ -17,8 +17,7 @@ def writes(text: str) -> Step:
     """A step that leaves that document."""
 
     def step(task: AgentTask) -> None:
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        (task.transcript / "draft.md").write_text(text)
+        (task.workspace / ".irontree-draft.md").write_text(text)
 
     return step
 
@@ -68,8 +67,7 @@ def test_a_draft_that_is_a_link_is_not_read(scene: Scene, tmp_path):
     (tmp_path / "secret.md").write_text(SPEC)
 
     def links(task: AgentTask) -> None:
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        (task.transcript / "draft.md").symlink_to(tmp_path / "secret.md")
+        (task.workspace / ".irontree-draft.md").symlink_to(tmp_path / "secret.md")
 
     with pytest.raises(RequirementsRefused):
         plan(scene, links)

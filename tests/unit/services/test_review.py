@@ -7,14 +7,16 @@ import json
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.domain.attempt import Claim
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import Cancelled, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.execution.steps import perform
+from irontree.services.execution.steps import Question, next_step, perform
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
+from irontree.services.projections.forms import question_text
 from tests.support.world import GREETING, Scene, accepts, does
 
 SPEC = """\
@@ -38,8 +40,7 @@ def says(answer: object) -> Step:
     text = answer if isinstance(answer, str) else json.dumps(answer)
 
     def step(task: AgentTask) -> None:
-        task.transcript.mkdir(parents=True, exist_ok=True)
-        (task.transcript / "verdict.json").write_text(text)
+        (task.workspace / ".irontree-verdict.json").write_text(text)
 
     return step
 
@@ -126,6 +127,37 @@ def test_three_answers_that_cannot_be_used_are_a_persons_question_and_cost_no_at
     assert scene.events()[-1] == "verify_passed"
 
 
+def test_a_folder_in_the_place_of_the_verdict_stops_nobody_the_next_time(scene: Scene):
+    def leaves_a_folder(task: AgentTask) -> None:
+        (task.workspace / ".irontree-verdict.json").mkdir()
+
+    reviewed_by(scene, critic=ScriptedAgent(leaves_a_folder, says(APPROVES)))
+    work(scene)
+    assert scene.events()[-1] == "verify_passed"
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "", ".", "missing.txt"])
+def test_a_citation_from_nowhere_is_no_evidence(scene: Scene, path: str):
+    cites = {**CITES, "criteria": [{"criterion": 1, "met": True, "evidence": [{"file": path, "quote": "hello"}]}]}
+    critic = ScriptedAgent(says(cites), says(APPROVES))
+    reviewed_by(scene, critic=critic)
+    work(scene)
+    assert len(critic.tasks) == 2
+    assert scene.events()[-1] == "verify_passed"
+
+
+def test_a_reviewer_whose_service_has_a_limit_is_waited_for(scene: Scene):
+    def limited(_: AgentTask) -> AgentResult:
+        return AgentResult("exited", 1, 1.0, "429", claim=Claim(False, "error"), failure="rate_limited")
+
+    critic = ScriptedAgent(limited)
+    reviewed_by(scene, critic=critic)
+    work(scene)
+    assert len(critic.tasks) == 1
+    assert scene.state().blocking_check == "rate-limited"
+    assert scene.last().meta["not_before"]
+
+
 def test_who_writes_nothing_has_said_nothing(scene: Scene):
     reviewed_by(scene, critic=ScriptedAgent(lambda _: None))
     work(scene)
@@ -180,3 +212,12 @@ def test_the_approval_names_the_reviewers(scene: Scene):
     text = approval_text(scene.app, propose(scene.app, scene.write(SPEC)), loop_mode=True, answer="")
     assert "Reviewer `critic`, once the checks have passed: `critic`" in text
     assert "**a person judges this**, unless a reviewer cites evidence" in text
+
+
+def test_the_form_for_used_up_attempts_says_what_they_failed_at(scene: Scene):
+    scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
+    reviewed_by(scene, critic=ScriptedAgent(says(OBJECTS)))
+    work(scene)
+    asked = next_step(scene.app, scene.number())
+    assert isinstance(asked, Question)
+    assert "**Why:** it failed at review by critic" in question_text(scene.app, asked)

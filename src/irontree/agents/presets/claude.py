@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -18,7 +18,6 @@ from irontree.agents.reading import (
     from_epoch,
     money,
     number_at,
-    record_in,
     records,
     retry_time,
     text_at,
@@ -104,11 +103,8 @@ def _denial(denial: object) -> str:
     return ": ".join(filter(None, (text_at(denial, "tool_name"), about)))
 
 
-def tell(line: str) -> str | None:
+def tell(record: Record) -> str | None:
     """Tell what it says and which tools it uses."""
-    record = record_in(line)
-    if record is None:
-        return plain(line)
     match record.get("type"):
         case "assistant":
             return "; ".join(filter(None, map(_part, at(record, "message", "content") or ()))) or None
@@ -126,10 +122,13 @@ def _part(part: object) -> str:
 
 PRESET: Final = Preset(
     name="claude",
-    command=("-p", "--output-format", "stream-json", "--verbose", "--permission-mode", "acceptEdits"),
+    command=(
+        *("-p", "--output-format", "stream-json", "--verbose"),
+        *("--permission-mode", "acceptEdits"),
+    ),
     model=("--model", "{model}"),
     read=read,
-    tell=tell,
+    tell=telling(tell),
     variables=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
     settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
     signed_in=(".claude/.credentials.json",),

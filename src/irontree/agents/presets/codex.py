@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
+    Record,
     at,
     failure_in,
     number_at,
-    record_in,
     records,
     retry_time,
     text_at,
@@ -51,11 +51,8 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
     )
 
 
-def tell(line: str) -> str | None:
+def tell(record: Record) -> str | None:
     """Tell what it says, which commands it runs and which files it changes."""
-    record = record_in(line)
-    if record is None:
-        return plain(line)
     match record.get("type"):
         case "item.started" | "item.completed":
             return _item(at(record, "item"), begins=record["type"] == "item.started")
@@ -83,7 +80,7 @@ PRESET: Final = Preset(
     command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
     model=("--model", "{model}"),
     read=read,
-    tell=tell,
+    tell=telling(tell),
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"),
     signed_in=(".codex/auth.json",),
     last=("-",),

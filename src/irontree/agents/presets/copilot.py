@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -14,7 +14,6 @@ from irontree.agents.reading import (
     at,
     failure_in,
     failure_of_status,
-    record_in,
     records,
     retry_time,
     text_at,
@@ -70,11 +69,8 @@ def _failure(error: Record, said: str) -> FailureClass | None:
     return known or failure_of_status(at(error, "data", "statusCode")) or failure_in(said)
 
 
-def tell(line: str) -> str | None:
+def tell(record: Record) -> str | None:
     """Tell what it says and which tools it uses."""
-    record = record_in(line)
-    if record is None:
-        return plain(line)
     match record.get("type"):
         case "assistant.message":
             return text_at(record, "data", "content").strip() or None
@@ -90,10 +86,13 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="copilot",
-    command=("--output-format", "json", "--allow-tool", "write", "--no-ask-user", "--no-auto-update"),
+    command=(
+        *("--output-format", "json", "--allow-tool", "write"),
+        *("--no-ask-user", "--no-auto-update"),
+    ),
     model=("--model", "{model}"),
     read=read,
-    tell=tell,
+    tell=telling(tell),
     variables=("COPILOT_GITHUB_TOKEN", "COPILOT_MODEL", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BASE_URL"),
     log_in="`copilot`, then /login",
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -70,11 +70,8 @@ def _concluded(result: Record, words: str, session: str | None, now: datetime) -
     )
 
 
-def tell(line: str) -> str | None:
+def tell(record: Record) -> str | None:
     """Tell what it says and which tools it uses."""
-    record = record_in(line)
-    if record is None:
-        return plain(line)
     match record.get("type"):
         case "message" if record.get("role") == "assistant":
             return text_at(record, "content").strip() or None
@@ -89,10 +86,10 @@ def tell(line: str) -> str | None:
 
 PRESET: Final = Preset(
     name="gemini",
-    command=("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),
+    command=(*("--output-format", "stream-json", "--approval-mode", "auto_edit", "--skip-trust"),),
     model=("--model", "{model}"),
     read=read,
-    tell=tell,
+    tell=telling(tell),
     variables=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT"),
     signed_in=(".gemini/oauth_creds.json",),
     log_in="`gemini`, and choose how to sign in",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import Preset, plain, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -88,12 +88,14 @@ def _concluded(end: Record | None, words: str, now: datetime, seen: Reading) -> 
     return Reading(claim, failure, later, seen.usage, seen.session, seen.denied)
 
 
-def tell(line: str) -> str | None:
+def log_line(line: str) -> str | None:
+    """Tell of its log what fails."""
+    failed = _FAILS.search(line.strip())
+    return f"the model's service fails: {failed['what']}" if failed else plain(line)
+
+
+def tell(record: Record) -> str | None:
     """Tell what it says and which tools it uses."""
-    record = record_in(line)
-    if record is None:
-        failed = _FAILS.search(line.strip())
-        return f"the model's service fails: {failed['what']}" if failed else plain(line)
     match record.get("type"):
         case "text":
             return text_at(record, "part", "text").strip() or None
@@ -111,7 +113,7 @@ PRESET: Final = Preset(
     command=("run", "--format", "json", "--auto", "--print-logs", "--log-level", "ERROR"),
     model=("--model", "{model}"),
     read=read,
-    tell=tell,
+    tell=telling(tell, otherwise=log_line),
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG"),
     settings={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     signed_in=(".local/share/opencode/auth.json",),

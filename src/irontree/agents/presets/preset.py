@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from irontree.agents.reading import Reading
+from irontree.agents.reading import Reading, Record, record_in
 from irontree.domain.plan import KNOWN_AGENTS
 
 
@@ -55,3 +55,15 @@ class Preset:
 def plain(line: str) -> str | None:
     """Tell the line as it is."""
     return line.strip() or None
+
+
+def telling(
+    tell: Callable[[Record], str | None], otherwise: Callable[[str], str | None] = plain
+) -> Callable[[str], str | None]:
+    """What tells a line: *tell* if it is a record, *otherwise* if it is for people already."""
+
+    def told(line: str) -> str | None:
+        record = record_in(line)
+        return otherwise(line) if record is None else tell(record)
+
+    return told

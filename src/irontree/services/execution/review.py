@@ -1,38 +1,44 @@
 """Reviewers: agents that look at a commit once its checks have passed (ruling R18).
 
 What a reviewer says becomes one more result of the report: stored, shown, and context of the next attempt. Evidence
-that it cites covers criteria which nothing else covers. It works on a copy that nobody uses afterwards.
+that it cites covers criteria which nothing else covers.
 """
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.attempt import Outcome
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
 from irontree.domain.results import CheckReport, CheckResult, truncate
-from irontree.domain.review import ReviewVerdict, Unusable, cited, in_words, read_verdict
+from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
 from irontree.domain.state import TaskState
-from irontree.errors import Cancelled
-from irontree.ports import AgentResult, AgentTask
+from irontree.errors import EnvironmentRefused
+from irontree.ports import AgentResult
+from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.prompt import review_prompt
-from irontree.services.execution.transcripts import how_it_ended, read_answer, transcript_folder
+from irontree.services.execution.transcripts import transcript_folder
 
 ROUNDS: Final = 3
-VERDICT_FILE: Final = "verdict.json"
+VERDICT_FILE: Final = ".irontree-verdict.json"
 VERDICT_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class NoVerdict:
-    """A reviewer said nothing usable: a person has to look at it, and the attempt is not to blame."""
+    """A reviewer said nothing usable, or nothing at all: the attempt is not to blame."""
 
+    check: str
     reason: str
-    remedy: str
+    remedy: str = ""
+    waits: bool = False
+    """Only time helps: its service has a limit, or cannot be reached."""
+    retry_at: datetime | None = None
 
 
 def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> CheckReport | NoVerdict:
@@ -76,52 +82,61 @@ class _Reviewing:
         seconds = 0.0
         for number in range(1, ROUNDS + 1):
             self.app.progress.note(f"review by {self.reviewer.name}")
-            verdict, result = self._once(number, problems)
-            seconds += result.seconds
-            if isinstance(verdict, ReviewVerdict):
-                return self._result(verdict, seconds), dict(self._evidence(verdict))
-            problems = verdict.problems
+            answer = send(self.app, self._errand(number, problems))
+            if answer.stopped:
+                return self._stopped(answer.stopped, answer.result)
+            seconds += answer.result.seconds
+            found = self._found(answer)
+            if isinstance(found, Assessment):
+                return self._result(found, seconds), self._evidence(found)
+            problems = found.problems
         return NoVerdict(
+            "no-review",
             f"the reviewer {self.reviewer.name} gave no usable verdict: {'; '.join(problems)}",
             f"look at {self._folder(ROUNDS)}, then go on: it is asked again",
         )
 
-    def _once(self, number: int, problems: tuple[str, ...]) -> tuple[ReviewVerdict | Unusable, AgentResult]:
-        workspace = self.app.repository.workspace("verify", self.plan.policy.workspace)
-        workspace.prepare(self.anchor, cancel=self.app.cancel)
-        folder = self._folder(number)
-        with suppress(FileNotFoundError):  # what it said when it was asked before, about the same commit
-            (folder / VERDICT_FILE).unlink()
-        result = self.app.agent(self.reviewer).attempt(
-            AgentTask(
-                issue_number=self.state.issue_number,
-                task_key=self.state.task_key,
-                attempt=self.state.attempt_count,
-                prompt=review_prompt(self.app, self.node, self.state, folder / VERDICT_FILE, problems),
-                workspace=workspace.path,
-                transcript=folder,
-                variables={"IRONTREE_VERDICT_FILE": str(folder / VERDICT_FILE)},
-            ),
-            cancel=self.app.cancel,
-            progress=self.app.progress,
+    def _errand(self, number: int, problems: tuple[str, ...]) -> Errand:
+        return Errand(
+            name=f"the review of issue-{self.state.issue_number}",
+            agent=self.reviewer,
+            workspace=self.plan.policy.workspace,
+            sha=self.anchor,
+            prompt=lambda path: review_prompt(self.app, self.node, self.state, path, problems),
+            answer_file=VERDICT_FILE,
+            variable="IRONTREE_VERDICT_FILE",
+            transcript=self._folder(number),
+            limit=VERDICT_BYTES,
+            task_key=self.state.task_key,
+            issue_number=self.state.issue_number,
+            attempt=self.state.attempt_count,
         )
-        if result.ended == "cancelled":
-            raise Cancelled(f"the review of issue-{self.state.issue_number} was stopped")
-        said = read_answer(folder / VERDICT_FILE, VERDICT_BYTES)
-        if said is None:
-            return Unusable((f"no verdict was written to {VERDICT_FILE} ({how_it_ended(result)})",)), result
-        return read_verdict(
-            said.decode("utf-8", "replace"), self.node, lambda path, quote: _holds(self.app, self.anchor, path, quote)
-        ), result
+
+    def _found(self, answer: Answer) -> Assessment | Unusable:
+        if answer.content is None:
+            return Unusable((f"no verdict was written to {VERDICT_FILE}: the reviewer {answer.ended}",))
+        return read_assessment(answer.content.decode("utf-8", "replace"), self.node, self._line_of)
+
+    def _stopped(self, outcome: Outcome, result: AgentResult) -> NoVerdict:
+        reason = f"the reviewer {self.reviewer.name} could not work: {outcome.reason}"
+        return NoVerdict(outcome.check, reason, waits=outcome.then == "wait", retry_at=result.retry_at)
+
+    def _line_of(self, path: str, quote: str) -> int | None:
+        """Looked up in the commit, not in the copy that the reviewer had in its hands."""
+        try:
+            document = self.app.repository.document_at(self.anchor, path)
+        except EnvironmentRefused:  # no file of text, or none that git can name
+            return None
+        return line_of_quote(document.text, quote) if document else None
 
     def _folder(self, number: int) -> Path:
         return transcript_folder(self.app, self.state) / f"review-{self.reviewer.name}-{number}"
 
-    def _evidence(self, verdict: ReviewVerdict) -> dict[str, str]:
-        found = cited(verdict, self.node).items()
+    def _evidence(self, verdict: Assessment) -> dict[str, str]:
+        found = cited(verdict, self.node, self._line_of).items()
         return {text: f"{places} ({self.reviewer.name})" for text, places in found}
 
-    def _result(self, verdict: ReviewVerdict, seconds: float) -> CheckResult:
+    def _result(self, verdict: Assessment, seconds: float) -> CheckResult:
         words = in_words(verdict, self.node)
         return CheckResult(
             name=_name(self.reviewer),
@@ -133,9 +148,3 @@ class _Reviewing:
             output_digest=hashlib.sha256(words.encode()).hexdigest(),
             review=True,
         )
-
-
-def _holds(app: App, sha: str, path: str, quote: str) -> bool:
-    """Whether that file of the commit, not of the copy that the reviewer had, holds the text up to white space."""
-    document = app.repository.document_at(sha, path)
-    return document is not None and " ".join(quote.split()) in " ".join(document.text.split())

@@ -108,7 +108,7 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
 
 
 def _earlier_tree(state: TaskState, base: str) -> str | None:
-    """The commit of the attempt before, if *base* is where it stands: elsewhere its files would undo others' work."""
+    """The commit of the attempt before, if it stood on *base*: laid over any other, it would undo what others did."""
     return state.commit if state.has_code and base == state.base_sha else None
 
 

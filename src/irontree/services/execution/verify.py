@@ -21,7 +21,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
-from irontree.services.execution.preflight import block, require_sound, stop_before_verify
+from irontree.services.execution.preflight import block, require_sound, stop_before_verify, try_again_at
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.execution.record import record
@@ -64,10 +64,15 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
         report = check(app, subject, subject.anchor)
         reviewed = review(app, state, plan, node, report)
         if isinstance(reviewed, NoVerdict):
-            return block(app, state, "no-review", reviewed.reason, remedy=reviewed.remedy)
+            return _not_reviewed(app, state, reviewed)
         return _conclude(app, subject, reviewed)
     except EnvironmentRefused as error:
         return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
+
+
+def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
+    later = try_again_at(app, state, found.retry_at) if found.waits else None
+    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later)
 
 
 def check(app: App, subject: Subject, sha: str) -> CheckReport:

@@ -197,7 +197,7 @@ def approve_adopted(app: App, plan: Plan, revision: str, by: str) -> TaskState:
     if revision.lower() != approval_name(now):
         raise ApprovalRefused(
             f"{revision} was approved, but #{_number(plan)} as it is now is {approval_name(now)}",
-            remedy=f"look at it again and approve what it is now: --approve {approval_name(now)}",
+            remedy=f"look at it again: `irontree task '#{_number(plan)}' --plan`, then approve {approval_name(now)}",
         )
     settle_leftovers(app)
     put_in_force(app, approved(app, now, by, loop_mode=plan.loop_mode))

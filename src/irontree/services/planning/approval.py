@@ -150,7 +150,8 @@ def _estimate(pairs: Pairs) -> str:
     attempts = sum(1 + policy.max_retry_count for policy in policies)
     hours = sum((1 + policy.max_retry_count) * policy.agent.wall_seconds for policy in policies) / 3600
     most = f"at most {attempts} times ({hours:,.0f} h)"
-    return f"the agent is called {len(policies)} times if every first attempt passes, and {most}"
+    times = "once" if len(policies) == 1 else f"{len(policies)} times"
+    return f"the agent is called {times} if every first attempt passes, and {most}"
 
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:

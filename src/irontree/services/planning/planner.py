@@ -14,15 +14,14 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.plan import ExecutionPolicy
 from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
-from irontree.errors import Cancelled, RequirementsRefused
-from irontree.ports import AgentResult, AgentTask
+from irontree.errors import EnvironmentRefused, RequirementsRefused
+from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.transcripts import how_it_ended, read_answer
 from irontree.services.projections.views import PlanPromptView
 from irontree.services.world import read_world
 
 ROUNDS: Final = 3
-DRAFT_FILE: Final = "draft.md"
+DRAFT_FILE: Final = ".irontree-draft.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,11 @@ def plan_document(app: App, text: str, name: str, example: str) -> Draft:
     folder = app.repository.root / ".mino" / "reports" / "plans" / app.clock.now().strftime("%Y%m%dT%H%M%SZ")
     problems: tuple[str, ...] = ()
     for number in range(1, ROUNDS + 1):
-        place = folder / str(number)
-        result = _ask(app, policy, base, place, PlanPromptView(text, example, _checks(policy), str(place), problems))
-        found = _read(place / DRAFT_FILE, name, known, result)
+        app.progress.note("the agent plans")
+        answer = send(app, _errand(app, policy, base, folder / str(number), (text, example, problems)))
+        if answer.stopped:
+            raise EnvironmentRefused(f"the agent could not plan: {answer.stopped.reason}", remedy="plan again later")
+        found = _read(answer, name, known)
         if isinstance(found, Requirements):
             return Draft(found.source, found, number)
         problems = found
@@ -57,38 +58,32 @@ def plan_document(app: App, text: str, name: str, example: str) -> Draft:
     )
 
 
-def _ask(app: App, policy: ExecutionPolicy, base: str, place: Path, view: PlanPromptView) -> AgentResult:
-    app.progress.note("the agent plans")
-    workspace = app.repository.workspace("run", policy.workspace)
-    workspace.prepare(base, cancel=app.cancel)
-    result = app.agent(policy.agent).attempt(
-        AgentTask(
-            issue_number=0,
-            task_key="plan",
-            attempt=int(place.name),
-            prompt=app.renderer.render("prompts/plan.md", plan=view),
-            workspace=workspace.path,
-            transcript=place,
-            variables={"IRONTREE_DRAFT_FILE": str(place / DRAFT_FILE)},
+def _errand(
+    app: App, policy: ExecutionPolicy, base: str, transcript: Path, told: tuple[str, str, tuple[str, ...]]
+) -> Errand:
+    text, example, problems = told
+    checks = tuple(check.name for check in policy.checks)
+    return Errand(
+        name="planning",
+        agent=policy.agent,
+        workspace=policy.workspace,
+        sha=base,
+        prompt=lambda path: app.renderer.render(
+            "prompts/plan.md", plan=PlanPromptView(text, example, checks, str(path), problems)
         ),
-        cancel=app.cancel,
-        progress=app.progress,
+        answer_file=DRAFT_FILE,
+        variable="IRONTREE_DRAFT_FILE",
+        transcript=transcript,
+        limit=MAX_BYTES,
+        task_key="plan",
     )
-    if result.ended == "cancelled":
-        raise Cancelled("planning was stopped")
-    return result
 
 
-def _checks(policy: ExecutionPolicy) -> tuple[str, ...]:
-    return tuple(check.name for check in policy.checks)
-
-
-def _read(path: Path, name: str, known: Mapping[int, str], result: AgentResult) -> Requirements | tuple[str, ...]:
+def _read(answer: Answer, name: str, known: Mapping[int, str]) -> Requirements | tuple[str, ...]:
     """The document in the draft file, or why there is none."""
-    data = read_answer(path, MAX_BYTES)
-    if data is None:
-        return (f"no document was written to {DRAFT_FILE} ({how_it_ended(result)})",)
+    if answer.content is None:
+        return (f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",)
     try:
-        return read_requirements(data, name, known_issues=known)
+        return read_requirements(answer.content, name, known_issues=known)
     except RequirementsRefused as refused:
         return refused.problems

@@ -41,7 +41,7 @@ def issue_form(app: App, question: Question) -> FormView:
     state = world.state(question.issue_number or 0)
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
-    report = newest_results(app, state)
+    report, failure = newest_results(app, state), failure_of(app, stream, state)
     asks_approval = question.rule.reason == "reapproval_required"
     approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
     special = special_choices(app, question.rule.reason, question.task_key)
@@ -49,7 +49,7 @@ def issue_form(app: App, question: Question) -> FormView:
         number=state.issue_number,
         title=title_of(world, state.task_key),
         url=f"#{state.issue_number}",
-        reason=_reason(state, record),
+        reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         choices=choices(question.rule, in_loop=question.loop_id is not None, special=special),
         answer=_answer_command(question),
         remedy=str(record.meta.get("remedy", "")),
@@ -66,7 +66,7 @@ def issue_form(app: App, question: Question) -> FormView:
             *(report.warnings if report else ()),
             *_noticed(app, state),
         ),
-        failure=failure_of(app, stream, state),
+        failure=failure,
         denied=denied_of(stream),
         report_path=state.report_path,
         request=str(record.meta.get("request_url", "")),
@@ -88,7 +88,8 @@ def _answer_command(question: Question) -> str:
 
 def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
     reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
-    return state.problem or "; ".join(str(reason) for reason in reasons if reason) or state.blocking_check or ""
+    said = "; ".join(str(reason) for reason in reasons if reason)
+    return state.problem or said or str(record.meta.get("note", "")) or state.blocking_check or ""
 
 
 def _diff(app: App, state: TaskState) -> str:

@@ -321,7 +321,7 @@ class PlanPromptView:
     text: str
     example: str
     checks: tuple[str, ...]
-    folder: str
+    draft_file: str
     problems: tuple[str, ...] = ()
 
 

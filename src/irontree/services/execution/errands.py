@@ -1,0 +1,101 @@
+"""An agent is asked a question about a commit, and answers in a file: reviewers and planners.
+
+It works in a workspace where nothing else happens, so what it leaves there reaches no attempt and no check. The answer
+file is in that workspace too, because an agent may be kept from writing anywhere else.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.app import App
+from irontree.domain.attempt import Outcome, Seen, how_it_ended, stopped_by
+from irontree.domain.plan import AgentSpec, WorkspacePolicy
+from irontree.errors import Cancelled
+from irontree.ports import AgentResult, AgentTask
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is asked of which agent, at which commit. `prompt` is told where the answer goes; `limit` is in bytes."""
+
+    name: str
+    agent: AgentSpec
+    workspace: WorkspacePolicy
+    sha: str
+    prompt: Callable[[Path], str]
+    answer_file: str
+    variable: str
+    """Names the answer file in the agent's environment."""
+    transcript: Path
+    limit: int
+    task_key: str = ""
+    issue_number: int = 0
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: the file's content, or None and how the agent ended."""
+
+    content: bytes | None
+    result: AgentResult
+
+    @property
+    def stopped(self) -> Outcome | None:
+        """What kept the agent from answering at all; None if it could have."""
+        return stopped_by(self._seen)
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in words."""
+        return how_it_ended(self._seen)
+
+    @property
+    def _seen(self) -> Seen:
+        result = self.result
+        return Seen(result.ended, result.exit_code, result.claim, result.failure)
+
+
+def send(app: App, errand: Errand) -> Answer:
+    """Have the agent answer once. Raises Cancelled when asked to stop, EnvironmentRefused without a workspace."""
+    workspace = app.repository.workspace("review", errand.workspace)
+    workspace.prepare(errand.sha, cancel=app.cancel)
+    path = workspace.path / errand.answer_file
+    _remove(path)  # git may ignore it, and then it is still that of somebody before
+    result = app.agent(errand.agent).attempt(
+        AgentTask(
+            issue_number=errand.issue_number,
+            task_key=errand.task_key,
+            attempt=errand.attempt,
+            prompt=errand.prompt(path),
+            workspace=workspace.path,
+            transcript=errand.transcript,
+            variables={errand.variable: str(path)},
+        ),
+        cancel=app.cancel,
+        progress=app.progress,
+    )
+    if result.ended == "cancelled":
+        raise Cancelled(f"{errand.name} was stopped")
+    return Answer(_read(path, errand.limit), result)
+
+
+def _read(path: Path, limit: int) -> bytes | None:
+    """A plain file of at most *limit* bytes; None for a link, a pipe, or too much."""
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > limit:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
