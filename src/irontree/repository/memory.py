@@ -12,11 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-<<<<<<< HEAD
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
-from irontree.ports import Blocker, Cancellation, CommitRefused, Committed, Document, Moved, Published, Workspace
-=======
-from irontree.errors import ConfigRefused, GitFailed, IrontreeError, PublicationRefused
 from irontree.ports import (
     Blocker,
     Cancellation,
@@ -28,7 +24,6 @@ from irontree.ports import (
     Workspace,
     WorkspaceName,
 )
->>>>>>> c9b3d9c753ad1f41c1b1b08b203f36037aafe3b6
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.repository.workspace import STATE_FOLDER
 
