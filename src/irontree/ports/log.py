@@ -227,6 +227,8 @@ class DeliveryCursor:
     """The marker of the newest halt of a loop here that was told; empty: none was."""
     ready: str = ""
     """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
+    withdrawn: str = ""
+    """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
 
 
 class Upkeep(Protocol):

@@ -26,6 +26,7 @@ class _CursorFile(Value):
     noticed: tuple[str, ...] = ()
     halt_told: str = ""
     ready: str = ""
+    withdrawn: str = ""
 
 
 class FileDeliveries:

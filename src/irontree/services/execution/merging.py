@@ -24,6 +24,7 @@ from irontree.services.execution.record import record
 from irontree.services.execution.refs import merged_ref
 from irontree.services.execution.requests import STATUS_NAME, has_merged
 from irontree.services.execution.verify import Subject, check, failed
+from irontree.services.execution.withdrawing import withdraw_requests
 from irontree.services.world import World, read_world
 
 REQUEST_CLOSED: Final = "request-closed"
@@ -44,21 +45,22 @@ class Objection:
 
 
 def settle_requests(app: App) -> tuple[TaskState, ...]:
-    """Look at every open request, and record what became of it: the states after that.
+    """Look at every open request, record what became of it, and close those of work that was given up: the new states.
 
     What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
     """
     world, settled = read_world(app), []
     for state in world.states.values():
-        if state.task_key not in world.plans:
+        if state.task_key not in world.plans or state.task_key in world.cancelled:
             continue
         try:
             if is_proposed(state):
                 settled.append(settle_request(app, world, state))
-            elif _may_be_merged(app, world, state):
+            elif _may_be_merged(app, state):
                 settled.append(_ask_about_merge(app, state))
         except (RemoteFailed, EnvironmentRefused) as error:
             app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
+    withdraw_requests(app, world)
     return tuple(filter(None, settled))
 
 
@@ -82,14 +84,14 @@ def is_proposed(state: TaskState) -> bool:
     return state.phase is Phase.PENDING and state.request is not None and state.problem is None
 
 
-def _may_be_merged(app: App, world: World, state: TaskState) -> bool:
+def _may_be_merged(app: App, state: TaskState) -> bool:
     """Whether it has a request that nobody should merge now, and was not asked about a merge of it yet.
 
     What waits for its verification finds the merge itself.
     """
     holds_still = state.phase in (Phase.READY, Phase.TERMINAL, Phase.BLOCKED)
     worked_on = held(state).phase in (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
-    if state.request is None or state.problem or state.task_key in world.cancelled or not (holds_still and worked_on):
+    if state.request is None or state.problem or not (holds_still and worked_on):
         return False
     records = reversed(app.log.read(state.issue_number).records)
     since = takewhile(lambda record: record.event.event != "verify_pending_acceptance", records)
