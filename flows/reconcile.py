@@ -26,6 +26,8 @@ async def reconcile(repository: str) -> State[None]:
     outside = (f"issue-{change.issue_number}: {change.what} -> {change.then}" for change in found.outside)
     for line in (*found.problems, *outside, *found.undelivered):
         get_run_logger().warning(line)
+    for number, what in found.settled:
+        get_run_logger().info("issue-%d: %s", number, what)
     return Completed(message=f"{len(found.open_questions)} questions open, {len(found.problems)} problems")
 
 

@@ -24,6 +24,7 @@ from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.overview import title_of
 from irontree.services.planning.staleness import changed_since_approval
+from irontree.services.projections.history import request_url_of
 from irontree.services.world import World, read_world
 
 # --- check --------------------------------------------------------------------------------------------------
@@ -78,17 +79,23 @@ def reconcile(context: Context) -> int:
     new = tuple(_recorded(done))
     told = {(item.where, item.what) for item in new}
     found = (*new, *(item for item in findings(app, world) if (item.where, item.what) not in told))
-    _show(context, found, open_questions(app, world, read_loops(app)[0]), _Ending.of(world, done))
+    _show(context, found, open_questions(app, world, read_loops(app)[0]), _Ending.of(app, world, done))
     return 1 if found else 0
 
 
 def _recorded(done: service.Reconciliation) -> Iterator[Finding]:
     yield from (Finding(f"issue-{one.issue_number}", *_restored(one)) for one in done.restored if not one.is_local)
     yield from (Finding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
+    yield from (Finding(f"issue-{number}", what) for number, what in done.settled)
     yield from (Finding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
     yield from (Finding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
     if done.unseen:
         yield Finding("forge", *service.not_seen(done.unseen))
+
+
+def _what_accepts(app: App, number: int) -> str:
+    url = request_url_of(app.log.read(number))
+    return f"merge {url}" if url else f"irontree checkup accept issue-{number}"
 
 
 def _restored(one: Restoration) -> tuple[str, str]:
@@ -108,25 +115,28 @@ class _Ending:
     """How reconciliation ends: which source was used for the issue that was asked about, and what is pending."""
 
     sources: tuple[str, ...] = ()
-    pending: tuple[tuple[int, str], ...] = ()
+    pending: tuple[tuple[int, str, str], ...] = ()
+    """Number, title, and what accepts the work."""
 
     @classmethod
-    def of(cls, world: World, done: service.Reconciliation) -> _Ending:
+    def of(cls, app: App, world: World, done: service.Reconciliation) -> _Ending:
         local = (one for one in done.restored if one.is_local)
         return cls(
             tuple(
                 f"issue-{one.issue_number}: local events: {one.events} file(s), primary source used" for one in local
             ),
-            tuple((q.issue_number or 0, title_of(world, q.task_key or "")) for q in done.pending_acceptance),
+            tuple(
+                (number, title_of(world, q.task_key or ""), _what_accepts(app, number))
+                for q in done.pending_acceptance
+                if (number := q.issue_number)
+            ),
         )
 
     def blocks(self) -> Iterator[Block]:
         if self.sources:
             yield Lines(self.sources)
         if self.pending:
-            lines = tuple(
-                f"#{number} {title}: irontree checkup accept issue-{number}" for number, title in self.pending
-            )
+            lines = tuple(f"#{number} {title}: {what}" for number, title, what in self.pending)
             yield Lines(lines, title="Pending Acceptance")
 
 
@@ -207,7 +217,7 @@ def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending
         "ok": not found,
         "findings": [item.as_json() for item in found],
         "questions": [question.as_json() for question in asked],
-        "pending_acceptance": [number for number, _ in ending.pending],
+        "pending_acceptance": [number for number, *_ in ending.pending],
     }
 
 

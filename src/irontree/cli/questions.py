@@ -13,6 +13,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import in_words
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
+from irontree.services.projections.history import request_url_of
 from irontree.services.world import World
 
 
@@ -103,12 +104,11 @@ def _said(app: App, state: TaskState) -> str:
     """
     if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
         return ""
-    records = app.log.read(state.issue_number).records
-    meta = next((record.meta for record in records if record.event.sequence == state.sequence), {})
-    if "request_url" in meta:
-        return f"merge the request {meta['request_url']}: that accepts the work"
+    stream = app.log.read(state.issue_number)
     if state.phase is Phase.PENDING:
-        return ""
+        url = request_url_of(stream)
+        return f"merge the request {url}: that accepts the work" if url else ""
+    meta = next((record.meta for record in stream.records if record.event.sequence == state.sequence), {})
     return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
 
 

@@ -61,8 +61,7 @@ def test_the_evidence_that_a_reviewer_cited_is_shown(scene: Scene):
     met = {"criterion": 1, "met": True, "evidence": [{"file": "greet.txt", "line": 1, "quote": "hello"}]}
 
     def reviews(task: AgentTask) -> None:
-        answer = {"verdict": "approve", "criteria": [met]}
-        (task.workspace / ".irontree-verdict.json").write_text(json.dumps(answer))
+        (task.workspace / ".irontree-verdict.json").write_text(json.dumps({"verdict": "approve", "criteria": [met]}))
 
     scene.reviewers = {"critic": ScriptedAgent(reviews)}
     scene.policy = scene.policy.model_copy(update={"reviewers": (ReviewerSpec(name="critic", command=("critic",)),)})
@@ -120,14 +119,18 @@ def test_a_refused_push_is_a_persons_question(scene: Scene):
 
 
 def test_it_is_a_draft_until_the_log_calls_it_verified(scene: Scene):
-    work(scene)
+    dies_before_its_event(scene)
     assert request(scene).draft
-    look(scene)
+    perform(scene.app, Verify(GREETING))
     assert not request(scene).draft
 
 
 def test_it_stays_a_draft_while_ci_is_at_work(scene: Scene):
+    """Where the commit that it stands on has checks, those of the new one may only not have begun yet."""
+    before = scene.repository.remote["main"]
+    scene.tracker.check(before, CommitCheck("build", "success", "", ""))
     work(scene)
+    assert request(scene).draft
     head = request(scene).head_sha
     scene.tracker.check(head, CommitCheck("build", "pending", "", ""))
     look(scene)

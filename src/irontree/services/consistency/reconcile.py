@@ -9,6 +9,7 @@ from irontree.app import App
 from irontree.domain.evolve import Replay
 from irontree.domain.gaps import gap_event
 from irontree.domain.labels import ADOPTED, MANAGED
+from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency.external import Change, look_outside
 from irontree.services.consistency.restore import Restoration, restore
@@ -17,6 +18,7 @@ from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.steps import Question, question_about
 from irontree.services.planning.approve import approve_reverted
 from irontree.services.projections.brief import write_projections
+from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
 
 
@@ -26,6 +28,8 @@ class Reconciliation:
 
     restored: tuple[Restoration, ...]
     gaps: tuple[int, ...]
+    settled: tuple[tuple[int, str], ...]
+    """What became of requests to merge, by issue number, in words."""
     outside: tuple[Change, ...]
     approved_again: tuple[int, ...]
     undelivered: tuple[str, ...]
@@ -50,7 +54,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
     _delivered(app)  # first: what is not done yet by us looks like something done by others
-    settle_requests(app)  # their merge closes issues, which is no close from outside
+    settled = settle_requests(app)  # their merge closes issues, which is no close from outside
     outside = look_outside(app, read_world(app), issue_number)
     approved = approve_reverted(app)
     failures = _delivered(app)
@@ -61,6 +65,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     return Reconciliation(
         restored,
         gaps,
+        tuple((state.issue_number, _said(app, state)) for state in settled),
         outside.changes,
         approved,
         failures,
@@ -68,6 +73,10 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
         tuple(_problems(world, restored, outside.unseen)),
         outside.unseen,
     )
+
+
+def _said(app: App, state: TaskState) -> str:
+    return say_issue_event(app.log.read(state.issue_number).records[-1])
 
 
 def open_questions(world: World) -> tuple[Question, ...]:

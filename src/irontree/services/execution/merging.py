@@ -44,23 +44,39 @@ class Objection:
     check: CommitCheck | None = None
 
 
-def settle_requests(app: App) -> None:
-    """Look at every open request, record what became of it, and close those of work that was given up.
+def settle_requests(app: App) -> tuple[TaskState, ...]:
+    """Look at every open request, record what became of it, and close those of work that was given up: the new states.
 
     What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
     """
-    world = read_world(app)
+    world, settled = read_world(app), []
     for state in world.states.values():
         if state.task_key not in world.plans or state.task_key in world.cancelled:
             continue
         try:
             if is_proposed(state):
-                settle_request(app, world, state)
+                settled.append(settle_request(app, world, state))
             elif _may_be_merged(app, state):
-                _ask_about_merge(app, state)
+                settled.append(_ask_about_merge(app, state))
         except (RemoteFailed, EnvironmentRefused) as error:
             app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
     withdraw_requests(app, world)
+    return tuple(filter(None, settled))
+
+
+def lift_draft(app: App, state: TaskState) -> None:
+    """Make the request of work that was just verified ready to merge, unless there is CI, which may not have begun.
+
+    Where the commit that it stands on was looked at by CI, the next look at the request decides (ruling R15).
+    """
+    if not is_proposed(state) or state.base_sha is None:
+        return
+    try:
+        request = app.forge().read_pull_request(state.request or 0)
+        if request and request.state == "open" and not _of_ci(app.forge().commit_checks(state.base_sha)):
+            _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
+    except RemoteFailed as error:
+        app.progress.note(f"the request of #{state.issue_number} is a draft still: {error.message}")
 
 
 def is_proposed(state: TaskState) -> bool:
@@ -110,13 +126,14 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
     objection = objection_to(request, app.forge().reviews(request.number), checks, heard)
     if objection:
         return _sent_back(app, world, state, request, objection)
-    if request.draft and not any(check.state == "pending" for check in checks):
-        _make_ready(app, state, request)
+    _make_ready_where_due(app, state, request, checks)
     return None
 
 
-def _make_ready(app: App, state: TaskState, request: PullRequest) -> None:
-    """Once for each attempt: who makes it a draft again has a reason."""
+def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, checks: Sequence[CommitCheck]) -> None:
+    """Once for each attempt, when CI has ended: who makes it a draft again has a reason."""
+    if not request.draft or any(check.state == "pending" for check in checks):
+        return
     cursor = app.deliveries.load(state.issue_number)
     ready = f"{request.number} {state.run_sequence}"
     if cursor.ready != ready:

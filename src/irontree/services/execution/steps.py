@@ -12,6 +12,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution import checkup, run, verify
+from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
@@ -100,6 +101,7 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 def follow_up(app: App, state: TaskState) -> None:
     """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
     deliver(app, state.issue_number)
+    lift_draft(app, state)
     write_projections(app, read_world(app), state)
 
 

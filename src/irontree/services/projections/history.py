@@ -19,6 +19,11 @@ def time_of(record: Record[IssueEvent] | None) -> str:
     return str(record.meta.get("time", "")) if record else ""
 
 
+def request_url_of(stream: Stream) -> str:
+    """Where the request is whose merge would accept the work; empty if the newest event proposes none."""
+    return str(stream.records[-1].meta.get("request_url", "")) if stream.records else ""
+
+
 def document_of(event: IssueEvent) -> str | None:
     """The document in which this event says that notes were left; None for any other."""
     return event.promoted_doc if isinstance(event, Reported) else None
