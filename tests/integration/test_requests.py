@@ -105,3 +105,16 @@ def test_a_branch_that_was_rewritten_and_merged_accepts_nothing(app: App, place:
     git(theirs, "commit", "--quiet", "-m", "Other")
     git(theirs, "push", "--quiet", "--force", "origin", f"other:{BRANCH}", "other:main")
     assert look(app) == "verify_pending_acceptance"
+
+
+def test_the_request_of_a_text_that_was_approved_anew_is_closed_with_the_reason(app: App):
+    work(app)
+    spec = app.repository.root / "SPEC.md"
+    spec.write_text(SPEC.replace("it says hello", "it says hello to all"))
+    proposal = propose(app, spec)
+    authorise(app, proposal, proposal.revision, "ada")
+    look(app)
+    asked = next((app.repository.root / ".mino" / "forge" / "pulls").glob("*.md"))
+    assert "state: closed" in asked.read_text()
+    comments = [path.read_text() for path in asked.with_suffix("").glob("comments/*.md")]
+    assert ["approved anew" in comment for comment in comments] == [True]
