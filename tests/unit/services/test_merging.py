@@ -149,12 +149,15 @@ def stopped(scene: Scene) -> None:
         block(scene.app, scene.state(), "cancelled", "stopped")
 
 
-@pytest.mark.parametrize("held_up", [sent_back, failed_for_good, stopped])
-def test_a_merge_of_what_does_not_wait_for_one_is_asked_about(scene: Scene, held_up: Callable[[Scene], None]):
+@pytest.mark.parametrize(
+    ("held_up", "why"), [(sent_back, "was sent back"), (failed_for_good, "had failed"), (stopped, "was blocked")]
+)
+def test_a_merge_of_what_does_not_wait_for_one_is_asked_about(scene: Scene, held_up: Callable[[Scene], None], why: str):
     held_up(scene)
     merge(scene)
     look(scene)
     assert scene.state().blocking_check == "merged-meanwhile"
+    assert scene.last().meta["reason"] == f"request #2 was merged by grace, though its work {why}"
     asked = scene.events()
     assert reconciled(scene) == ()
     assert scene.events() == asked

@@ -31,6 +31,7 @@ REQUEST_CLOSED: Final = "request-closed"
 VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})
 """Blocking checks behind which the same commit is verified again, and proposed, or its merge found."""
 _SAYS_WHAT_TO_CHANGE: Final = ("changes_requested", "commented")
+_HELD_UP: Final = {Phase.READY: "was sent back", Phase.TERMINAL: "had failed", Phase.BLOCKED: "was blocked"}
 NO_REVIEW_TEXT: Final = "asks for changes, without saying which"
 
 
@@ -89,7 +90,7 @@ def _may_be_merged(app: App, state: TaskState) -> bool:
 
     What waits for its verification finds the merge itself.
     """
-    holds_still = state.phase in (Phase.READY, Phase.TERMINAL, Phase.BLOCKED)
+    holds_still = state.phase in _HELD_UP
     worked_on = held(state).phase in (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
     if state.request is None or state.problem or not (holds_still and worked_on):
         return False
@@ -102,12 +103,12 @@ def _ask_about_merge(app: App, state: TaskState) -> TaskState | None:
     request = app.forge().read_pull_request(state.request or 0)
     if request is None or not request.merged:
         return None
-    what = "sent back" if state.phase is Phase.READY else str(state.phase)
+    by = request.merged_by or "somebody"
     return block(
         app,
         state,
         MERGED_MEANWHILE,
-        f"request #{request.number} was merged by {request.merged_by or 'somebody'}, though its work was {what}",
+        f"request #{request.number} was merged by {by}, though its work {_HELD_UP[state.phase]}",
         remedy="go on if the merge is your acceptance: the commit is verified again, and the merge found; if more is "
         "to be done, say so in its document and approve that",
     )
