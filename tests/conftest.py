@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -37,7 +38,14 @@ def pytest_configure(config: pytest.Config) -> None:
     _make_home(home)
     time.tzset()
     _use_hypothesis_without_a_clock()
+    _hear_interrupts()
     sys.addaudithook(_refuse_the_network)
+
+
+def _hear_interrupts() -> None:
+    """A shell that starts the tests in the background has them ignore Ctrl-C, and every program that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -32,6 +32,7 @@ SHOW_KEYS = {
         "criteria",
         "checks",
         "failure",
+        "denied",
         "events",
         "question",
         "next",

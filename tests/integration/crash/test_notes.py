@@ -150,7 +150,7 @@ def test_an_outage_is_followed_by_one_push_of_the_same_notes(place):
 def test_the_report_says_with_what_it_was_verified(place):
     place.lay_out()
     place.work()
-    assert re.search(r"^- git: \d+\.\d+", place.report(), re.MULTILINE)
+    assert re.search(r"^- system: \w+", place.report(), re.MULTILINE)
     assert re.search(r"^- python: \d+\.\d+", place.report(), re.MULTILINE)
 
 
