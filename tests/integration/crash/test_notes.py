@@ -31,7 +31,7 @@ SPEC = """\
 Integrate the payment provider: configure its webhook, and give the container the secret that it signs with. The
 port has to be open to the outside.
 
-- [ ] it says hello `$ grep -q hello app.toml`
+- [ ] it says hello `$ git grep -q hello app.toml`
 """
 
 
@@ -151,7 +151,7 @@ def test_the_report_says_with_what_it_was_verified(place):
     place.lay_out()
     place.work()
     assert re.search(r"^- system: \w+", place.report(), re.MULTILINE)
-    assert re.search(r"^- python: \d+\.\d+", place.report(), re.MULTILINE)
+    assert re.search(r"^- git: \d+\.\d+", place.report(), re.MULTILINE)
 
 
 def test_no_text_shows_the_value_of_a_secret_variable(place):
