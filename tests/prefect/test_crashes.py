@@ -295,7 +295,7 @@ def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_i
         kill_server(home)
         wait_until(lambda: ServerState(home).address())
         with served(toy):
-            toy.answer(toy.suspended()[0].id, "accept and publish this commit")
+            toy.answer(toy.suspended()[0].id, "accept this commit")
             assert toy.rest(loop_id).state_name == "Goal reached"
         assert faults(toy.app) == []
 
@@ -314,7 +314,7 @@ def test_a_process_that_dies_before_its_form_is_stored_leaves_no_run_that_cannot
         assert open_question(client, asking.id) is None
         start_what_waits(toy.app)
         assert wait_until(lambda: open_question(client, asking.id)).key != key
-        toy.answer(asking.id, "accept and publish this commit")
+        toy.answer(asking.id, "accept this commit")
         assert toy.rest(loop_id).state_name == "Goal reached"
 
 
@@ -337,5 +337,5 @@ def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has
             toy.settle()
             [asking] = toy.suspended()
             assert toy.asked(asking.id) == replace(before, run_id=asking.id)
-            toy.answer(asking.id, "accept and publish this commit")
+            toy.answer(asking.id, "accept this commit")
             assert toy.rest(loop_id).state_name == "Goal reached"

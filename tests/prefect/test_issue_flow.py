@@ -19,7 +19,7 @@ from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, wait_until
 from tests.support.repositories import git
 
-ACCEPT = "accept and publish this commit"
+ACCEPT = "accept this commit"
 SEND_BACK = "send back with a note"
 
 

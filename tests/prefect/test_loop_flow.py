@@ -20,7 +20,7 @@ from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until
 from tests.support.repositories import git
 
-ACCEPT = "accept and publish this commit"
+ACCEPT = "accept this commit"
 SKIP = "skip this task and what depends on it"
 STOP = "stop the whole loop"
 OTHER = "\n## Other\n\n- [ ] it is there `$ test -f other.txt`\n"

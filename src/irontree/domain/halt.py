@@ -67,7 +67,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your acceptance is needed",
         "issue",
         (
-            Choice("accept", "accept and publish this commit"),
+            Choice("accept", "accept this commit"),
             Choice("send-back", "send back with a note", ("note",)),
             _SKIP,
             _STOP,

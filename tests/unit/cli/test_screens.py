@@ -99,8 +99,8 @@ def test_a_choice_is_made_by_its_number_or_its_word(ask, output, typed):
 def test_the_choices_are_shown_once(ask, output):
     parts = (ROOT / "templates" / "layouts" / "parts.md.j2").read_text(encoding="utf-8")
     assert CHOICES in parts
-    ask("pending_acceptance", "1", "", description=f"# Accept #7?\n{CHOICES}\n- accept: accept and publish\n")
-    assert output.getvalue().count("accept: accept and publish") == 1
+    ask("pending_acceptance", "1", "", description=f"# Accept #7?\n{CHOICES}\n- accept: accept this commit\n")
+    assert output.getvalue().count("accept: accept this commit") == 1
 
 
 def test_what_is_no_choice_is_said_and_asked_again(ask, output):
