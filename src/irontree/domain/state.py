@@ -121,6 +121,11 @@ class TaskState:
         return 1 + self.max_retry_count
 
     @property
+    def may_retry(self) -> bool:
+        """Whether a failure of this attempt leaves another one: attempt N does iff N <= max_retry_count (contract)."""
+        return self.attempt_count <= self.max_retry_count
+
+    @property
     def has_code(self) -> bool:
         """Whether the last completed run left a commit."""
         return self.commit not in (None, NOT_APPLICABLE)

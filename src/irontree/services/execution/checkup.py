@@ -90,11 +90,15 @@ def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
         raise NotEligible(
             f"sending issue-{issue_number} back needs a note", remedy="say what the next attempt should change"
         )
+    return fail_pending(app, world, state, decider.meta())
+
+
+def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any]) -> TaskState:
+    """Record that what waits for acceptance failed after all; *meta* says by whom, and why."""
     subject = _pending_subject(world, state)
-    retryable = state.attempt_count <= state.max_retry_count
     # What the checks said then: nothing is verified again only to be sent back.
-    report = app.results.load(issue_number, subject.anchor) or check(app, subject, subject.anchor)
-    return failed(app, subject, report, retryable=retryable, meta=decider.meta())
+    report = app.results.load(state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
+    return failed(app, subject, report, retryable=state.may_retry, meta=meta)
 
 
 def aggregate(app: App, issue_number: int) -> TaskState:

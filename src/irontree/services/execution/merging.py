@@ -18,12 +18,11 @@ from irontree.domain.legal import held
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, RemoteFailed
 from irontree.ports import CommitCheck, PullRequest, Remark, Review
-from irontree.services.execution.checkup import Decider, send_back
+from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.preflight import block
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import merged_ref
 from irontree.services.execution.requests import STATUS_NAME, has_merged
-from irontree.services.execution.verify import Subject, check, failed
 from irontree.services.execution.withdrawing import withdraw_requests
 from irontree.services.world import World, read_world
 
@@ -190,10 +189,8 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
 
 
 def _red(app: App, world: World, state: TaskState, red: CommitCheck) -> TaskState:
-    subject = _subject(world, state)
-    report = app.results.load(state.issue_number, subject.anchor) or check(app, subject, subject.anchor)
     meta = {"by": "CI", "failed_check": f"{red.name} (CI)", "output": red.excerpt or red.summary}
-    return failed(app, subject, report, retryable=state.attempt_count <= state.max_retry_count, meta=meta)
+    return fail_pending(app, world, state, meta)
 
 
 def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> TaskState:
@@ -244,7 +241,3 @@ def _closed(app: App, state: TaskState, request: PullRequest | None) -> TaskStat
         f"request #{state.request} {what}",
         remedy="if its work goes on, say so: it is proposed again; else take the task out of its document",
     )
-
-
-def _subject(world: World, state: TaskState) -> Subject:
-    return Subject(state, world.plan(state), world.node(state), state.anchor or "")

@@ -252,8 +252,7 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
     if outcome.target_alone_red:
         branch = subject.plan.policy.publish.target_branch
         return block(app, state, "target-broken", f"the checks fail on {branch} without this change too")
-    retryable = state.attempt_count <= state.max_retry_count
-    return failed(app, subject, outcome.report, retryable=retryable, meta={"base_sha": outcome.tip})
+    return failed(app, subject, outcome.report, retryable=state.may_retry, meta={"base_sha": outcome.tip})
 
 
 def _reported(
