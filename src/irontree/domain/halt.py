@@ -13,7 +13,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
 
 AskedOf = Literal["issue", "loop"]
-Need = Literal["note", "count", "revision"]
+Need = Literal["note", "count", "amount", "revision"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,13 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (Choice("extend", "allow more transitions", ("count",)), _STOP),
     ),
 )
+AGENT_BUDGET: Final = HaltRule(
+    "loop_budget_exhausted",
+    "The budget of the agents is spent",
+    "loop",
+    (Choice("extend", "allow more to be spent", ("amount",)), _STOP),
+)
+"""The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

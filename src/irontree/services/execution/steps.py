@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
-from irontree.domain.halt import RULE, HaltRule, halt_of
+from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
+from irontree.domain.halt import AGENT_BUDGET, RULE, HaltRule, halt_of
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services.delivery.deliver import deliver
@@ -16,6 +17,8 @@ from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import waits_for
 from irontree.services.projections.brief import write_projections
 from irontree.services.world import World, read_world
@@ -34,6 +37,8 @@ class Question:
     detail: str = ""
     not_before: str | None = None
     """When a timer answers it, unless a person is faster (ISO 8601)."""
+    budget: Budget | None = None
+    """What is spent, where agents may spend no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     if rule:
         return question_about(state, rule, loop_id)
     step = step_for(world.scope((state.task_key,)), state)
+    if isinstance(step, (Run, Verify)) and (over := read_funds(app, world).overspent((state.task_key,))):
+        return Idle(f"no agent may work on it: {over[state.task_key]}")
     if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
         return Idle(held_back)
     return step or Idle(_why_waiting(world, state))
@@ -140,11 +147,33 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
     if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
         return None
     rule = RULE[entity.halt_reason]
-    if rule.asked_of != "loop" or (rule.reason == "loop_budget_exhausted" and found.budget_left > 0):
+    if rule.asked_of != "loop":
         return None
+    if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
+        return _question_of_budget(app, found)
     key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
     detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
     return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
+
+
+def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
+    """What the loop asks whose agents may spend no more; None once there is more: allowed, or of a new day."""
+    world = read_world(app)
+    funds = read_funds(app, world)
+    decision = decide(scope_of(found, world, funds))
+    if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
+        return None
+    over = funds.stopping(found.keys, decision.detail)
+    key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
+    return Question(
+        rule=AGENT_BUDGET,
+        key=key,
+        sequence=found.sequence,
+        loop_id=found.id,
+        detail=decision.detail,
+        not_before=over.until or None,
+        budget=over,
+    )
 
 
 def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:
