@@ -13,8 +13,8 @@ from irontree.domain.spec import Requirements
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.publish import publication_order
+from irontree.services.questions import Question
 
 _FORM = re.compile(
     r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL
