@@ -26,8 +26,8 @@ from irontree.flows.local.server_state import ServerState
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.steps import Question
 from irontree.services.overview import SERVING
+from irontree.services.questions import Question
 from irontree.services.world import read_world
 
 REST_SECONDS: Final = 15.0

@@ -66,10 +66,14 @@ class Origin:
     actor: str
     channel: str = "command"
     flow_run: str | None = None
+    comment: str | None = None
+    """The address of the comment that says so."""
+    commented_at: str | None = None
+    """When it was posted, by the forge's clock."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
-        known = {"actor": self.actor, "channel": self.channel, "flow_run": self.flow_run}
+        known = {name: getattr(self, name) for name in self.__slots__}
         return {key: value for key, value in known.items() if value}
 
 

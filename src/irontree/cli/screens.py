@@ -13,13 +13,13 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.panel import Panel
 
-from irontree.cli.answering import VALUES, option_for
+from irontree.cli.answering import option_for
 from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
-from irontree.domain.halt import Choice, Need, choices
+from irontree.domain.halt import VALUES, Choice, Need, choices
 from irontree.flows.gate.questions import Question as Form
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 
 LOOK_EVERY = 0.3
 _PROMPTS: Final[dict[Need, str]] = {

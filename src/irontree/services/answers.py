@@ -17,11 +17,12 @@ from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, set
 from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.steps import Question, follow_up, question_about, question_of_loop
+from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
 from irontree.services.loops.takeover import STALE_LEASE, take_over
 from irontree.services.planning.approve import WAYS, Choices
 from irontree.services.planning.intake import approve_again
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000

@@ -11,7 +11,6 @@ from irontree.domain.halt import choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
-from irontree.services.execution.steps import Question
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
@@ -23,6 +22,7 @@ from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
+from irontree.services.questions import Question
 from irontree.services.world import World, read_world
 
 DIFF_LINES = 200

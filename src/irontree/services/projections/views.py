@@ -221,6 +221,19 @@ class CommentView:
     attempts: int = 0
     request: str = ""
     """Where the request to merge is whose merge accepts the work."""
+    answers: tuple[str, ...] = ()
+    """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What became of an answer in a comment that was not taken. `answers` are the commands that would be."""
+
+    marker: str
+    command: str
+    reason: str
+    remedy: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +468,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),
+    "comments/not-taken.md": ("answer", AnswerView),
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
     **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
     "forms/intake.md": ("approval", ApprovalView),
