@@ -31,6 +31,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "init": "set this repository up: .mino/config.yml from what is found, labels",
             "example": "print a requirement document to start from",
             "plan": "have the agent turn a free-form text into a requirement document",
+            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
             "task": "approve a requirement document, publish its issues, work through them",
         },
         "one step at a time": {
