@@ -15,7 +15,6 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
-from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused, IrontreeError, in_words
 from irontree.flows.local.local_server import LocalServer
@@ -26,6 +25,7 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
+from irontree.services.hints import program_for
 from irontree.services.loops.loop import read_loop
 from irontree.services.loops.loop_choice import replacement
 from irontree.services.overview import SERVING, overview

@@ -31,7 +31,6 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "init": "set this repository up: .mino/config.yml from what is found, labels",
             "example": "print a requirement document to start from",
             "plan": "have the agent turn a free-form text into a requirement document",
-            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
             "task": "approve a requirement document, publish its issues, work through them",
         },
         "one step at a time": {
@@ -49,6 +48,12 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "audit": "re-derive the whole log and name what in it is not sound",
             "config": "every setting, its value and where it comes from",
             "doctor": "look for what would keep the work from going on, before it begins",
+        },
+        "serve": {
+            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
+            "repos": "the repositories that are served here: what runs, what waits; add or remove one",
+            "inbox": "everything that waits for a person in all of them, oldest first",
+            "ui": "open the page of the run that waits, or of this repository's runs",
         },
         "move": {
             "export": "pack the home of this repository for another machine or path, and give it up here",
