@@ -6,11 +6,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines
-from irontree.cli.hints import DAMAGED, OpenQuestion
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import in_words
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
@@ -69,27 +68,6 @@ def _blocking(state: TaskState) -> str | None:
     return f"{state.blocking_check}{later}" if state.blocking_check else None
 
 
-def question_block(asked: OpenQuestion) -> Block:
-    """The question and how to answer it."""
-    where = f"#{asked.number} {asked.title}" if asked.number is not None else f"Loop {asked.loop_id}"
-    why = f": {asked.detail}" if asked.detail else ""
-    return Lines((f"{asked.what}{why}", *_answer_lines(asked)), title=where, framed=True)
-
-
-def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
-    if asked.said:
-        yield Cell(asked.said, "faint")
-    if asked.damaged and not asked.newer:
-        yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
-        yield Cell(f"  {DAMAGED}", "command")
-    if asked.look:
-        yield Cell("see what would be approved, and what changed:", "faint")
-        yield Cell(f"  {asked.look}", "command")
-    for choice, command in asked.answers:
-        yield Cell(f"{choice.label}:", "faint")
-        yield Cell(f"  {command}", "command")
-
-
 def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
     for loop in loops:
         reason = loop.entity.halt_reason
@@ -132,7 +110,7 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
     plan = world.plans.get(state.task_key)
     if plan is None:
         return None, ""
-    from irontree.services.planning.intake import UNREADABLE, name_to_approve
+    from irontree.services.planning.intake import UNREADABLE, name_to_approve  # noqa: PLC0415  (what few questions need)
 
     try:
         return name_to_approve(app, plan), ""
