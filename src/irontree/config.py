@@ -275,6 +275,10 @@ class Run(Section):
     max_retry_count: Count = Field(
         default=3, description="How often a failed task is tried again: one more attempt than this in all."
     )
+    same_failure: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+        default=None,
+        description="After how many equal failures in a row a person is asked before the next attempt. Unset: never.",
+    )
     lock_stale_hours: Positive = Field(
         default=2, description="After how long another tool's `run.lock` is no longer believed."
     )
@@ -329,6 +333,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            same_failure=self.run.same_failure,
         )
 
 
