@@ -10,7 +10,7 @@ import difflib
 import io
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -363,6 +363,26 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     document = _parsed(before, str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
+    _write(path, document)
+
+
+def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
+    """Add *rules* behind those of `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
+
+    document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
+    if not isinstance(document.get("agent"), Mapping):
+        document["agent"] = CommentedMap()
+    if not document["agent"].get("permissions"):
+        document["agent"]["permissions"] = CommentedSeq()
+    for rule in rules:
+        entry = CommentedMap(rule.model_dump())
+        entry.fa.set_flow_style()
+        document["agent"]["permissions"].append(entry)
+    _write(path, document)
+
+
+def _write(path: Path, document: Any) -> None:
     _validated(document, str(path))
     text = io.StringIO()
     _yaml().dump(document, text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import irontree.config
-from irontree.config import Config, Section, load_config, read_config, write_config
+from irontree.config import Config, Section, add_permissions, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -334,3 +334,23 @@ def test_a_forge_that_cannot_be_meant_is_refused_with_its_line(line, message):
     assert message in said
     assert "line 2" in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "agent:\n",
+        "agent:\n  permissions: []\n",
+        "# ours\nagent:\n  permissions:\n    - {allow: false, tool: edit}  # no\n",
+    ],
+)
+def test_rules_are_added_behind_those_that_are_there_and_comments_stay(tmp_path, before):
+    path = tmp_path / "config.yml"
+    path.write_text(before)
+    rules_before = load_config(path).agent.permissions
+    rule = PermissionRule(tool="execute", match='say "[*]": {x} # y', allow=True)
+    add_permissions(path, [rule])
+    assert load_config(path).agent.permissions == (*rules_before, rule)
+    comments = [line.partition("#")[2] for line in before.splitlines()]
+    assert all(comment in path.read_text() for comment in comments)

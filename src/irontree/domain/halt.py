@@ -33,6 +33,7 @@ def _special(name: str, label: str) -> Choice:
     return Choice(name, label, ("revision",), special=True)
 
 
+_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True)
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True)
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
@@ -57,6 +58,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("retry", "allow more attempts", ("count",)),
             Choice("verify", "verify the same commit again"),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -69,6 +71,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("accept", "accept this commit"),
             Choice("send-back", "send back with a note", ("note",)),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -92,7 +95,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on"), _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(
