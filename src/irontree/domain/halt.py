@@ -62,6 +62,7 @@ def _special(name: str, label: str) -> Choice:
     return Choice(name, label, ("revision",), special=True)
 
 
+_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True)
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True, names_task=True)
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
@@ -86,6 +87,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("retry", "allow more attempts", ("count",)),
             Choice("verify", "verify the same commit again"),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -98,6 +100,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("accept", "accept this commit"),
             Choice("send-back", "send back with a note", ("note",)),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -121,7 +124,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on", spoken="continue"), _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on", spoken="continue"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(

@@ -59,7 +59,14 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
+        special=() if asks_approval else _special(app, world, state),
     )
+
+
+def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+    from irontree.services.planning.leave import offers_leave  # noqa: PLC0415  (as below)
+
+    return ("allow",) if offers_leave(app, world, state) else ()
 
 
 def _blocking(state: TaskState) -> str | None:
