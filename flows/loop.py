@@ -27,10 +27,11 @@ from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.delivery.halted import tell_halts_if_free
-from irontree.services.execution.steps import Question, question_about, question_of_loop, stop_at
+from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.takeover import clear_the_way
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_progress
 from irontree.tasks.mirror import emit

@@ -15,9 +15,9 @@ from irontree.errors import AnswerRefused, in_words
 from irontree.flows.gate.forms import NEEDS, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import Question
 
 Record = Callable[[Answer], Awaitable[None]]
 

@@ -20,9 +20,11 @@ from irontree.domain.verdict import Coverage
 from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,
+    AttemptView,
     BriefView,
     ChildView,
     CommentView,
+    DeniedView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
@@ -264,6 +266,8 @@ def form(text: str, reason: str) -> FormView:
         changes=(text,),
         approval=approval(text),
         diff=text,
+        denied=DeniedView((text,), (text,)),
+        attempts_alike=(AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
     )
 
 

@@ -10,22 +10,17 @@ from types import MappingProxyType
 from typing import Final
 
 from irontree.domain.budgets import EXAMPLES, amount_of
-from irontree.domain.halt import RULES, Choice, Need
+from irontree.domain.halt import RULES, VALUES, Choice, Need
 from irontree.domain.spec import Requirements
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.publish import publication_order
+from irontree.services.questions import Question
 
 _FORM = re.compile(
     r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL
 )
-VALUES: Final[dict[Need, re.Pattern[str]]] = {
-    "count": re.compile(r"[1-9]|[1-4]\d|50"),
-    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
-}
-"""How what a choice needs is written."""
 _EXAMPLE: Final[dict[Need, str]] = {"count": "2", "amount": "5 USD", "revision": "REVISION", "note": "NOTE"}
 
 

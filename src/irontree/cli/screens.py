@@ -19,7 +19,7 @@ from irontree.cli.text import printable
 from irontree.domain.halt import Choice, Need, choices
 from irontree.flows.gate.questions import Question as Form
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 
 LOOK_EVERY = 0.3
 _PROMPTS: Final[dict[Need, str]] = {

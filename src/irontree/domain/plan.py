@@ -185,6 +185,8 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
+    same_failure: int | None = Field(default=None, ge=2)
+    """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = None
     """What agents may spend; None: nothing is counted, and files and digests are as if there were no such key."""
 
@@ -195,8 +197,8 @@ class ExecutionPolicy(Value):
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting."""
-        return canonical_digest(self.model_dump())
+        """64 hex over every approved setting; one that came later counts once it is set, so upgrading changes none."""
+        return canonical_digest(self.model_dump(exclude={"same_failure"} if self.same_failure is None else None))
 
 
 class Approval(Value):

@@ -232,6 +232,8 @@ class DeliveryCursor:
     """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
     withdrawn: str = ""
     """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
+    settled: tuple[str, ...] = ()
+    """Ids of the newest comments with commands that were taken, refused, or are nobody's: not looked at again."""
 
 
 class Upkeep(Protocol):

@@ -13,12 +13,13 @@ from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import perform, question_of_loop
+from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_of_loop
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import (

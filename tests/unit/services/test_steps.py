@@ -10,9 +10,10 @@ from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop
+from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import state_of
 from tests.support.watching import Killed
 from tests.support.world import (

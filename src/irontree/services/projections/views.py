@@ -224,6 +224,19 @@ class CommentView:
     attempts: int = 0
     request: str = ""
     """Where the request to merge is whose merge accepts the work."""
+    answers: tuple[str, ...] = ()
+    """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What became of an answer in a comment that was not taken. `answers` are the commands that would be."""
+
+    marker: str
+    command: str
+    reason: str
+    remedy: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +318,18 @@ class DeniedView:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+
+    number: int
+    commit: str
+    changed: tuple[str, ...]
+    said: str
+    failed_check: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewPromptView:
     """What a reviewer is told; *problems* are those of its last answer."""
 
@@ -349,6 +374,8 @@ class FormView:
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
     denied: DeniedView | None = None
+    attempts_alike: tuple[AttemptView, ...] = ()
+    """The last ones, if they failed in the same way, oldest first."""
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
@@ -460,6 +487,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),
+    "comments/not-taken.md": ("answer", AnswerView),
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
     **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
     "forms/intake.md": ("approval", ApprovalView),
