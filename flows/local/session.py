@@ -112,7 +112,7 @@ class Session:
     def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
         """Answer as the form in the browser does; raises AnswerRefused if it does not fit, or somebody was faster."""
         choice = validate(question, answer)
-        extra = {"count": answer.count, "revision": answer.revision}
+        extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
         payload["question"] = question.key
         payload |= {need: value for need, value in extra.items() if value is not None}

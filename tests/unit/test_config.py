@@ -43,6 +43,12 @@ workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
+budgets:
+  attempt: {money: 1 USD, tokens: 1000, time: 30m}
+  issue: {money: 2}
+  loop: {money: 3}
+  day: {time: 2h}
+  time_zone: Europe/Vienna
 run: {max_retry_count: 0, same_failure: 2, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
 """

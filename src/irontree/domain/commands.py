@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from irontree.domain.budgets import leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.requirements.markdown import lines_said
 
@@ -24,7 +25,7 @@ _WHAT: Final = {"count": "number from 1 to 50", "revision": "revision"}
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `argument` is what the choice needs to be named: a number, a revision or a Task Key."""
+    """One command. `argument` is what the choice needs to be named: a number, an amount, a revision or a Task Key."""
 
     choice: Choice
     argument: str = ""
@@ -63,6 +64,8 @@ def _commanding(lines: tuple[str, ...]) -> list[tuple[int, re.Match[str]]]:
 
 def _command(choice: Choice, rest: str, below: str) -> Command | Malformed:
     argument = ""
+    if choice.name == "extend" and (amount := leading_amount(rest)):
+        return Command(choice, amount, "\n".join(filter(None, (rest.removeprefix(amount).strip(), below))))
     if choice.argument:
         argument, rest = [*rest.split(None, 1), "", ""][:2]
         argument = argument.strip("`'\"“”,;:").lower()

@@ -49,7 +49,8 @@ class Choice:
         """What has to follow the word in a comment; notes may always."""
         if self.names_task:
             return "key"
-        return "count" if "count" in self.needs else "revision" if "revision" in self.needs else None
+        found: tuple[Argument, ...] = ("count", "amount", "revision")
+        return next((need for need in found if need in self.needs), None)
 
     def usage(self, key: str = "KEY") -> str:
         """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""

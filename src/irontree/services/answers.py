@@ -127,7 +127,9 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
     given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
-        raise AnswerRefused(f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}")
+        raise AnswerRefused(
+            f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}{_example(missing[0])}"
+        )
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(
             f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
@@ -139,9 +141,13 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
 _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
     "count": "a count",
-    "amount": "an amount with its unit, such as 5 USD, 200000 tokens or 2h",
+    "amount": "an amount",
     "revision": "a revision",
 }
+
+
+def _example(needed: str) -> str:
+    return ", with its unit: 5 USD, 200000 tokens or 2h" if needed == _NEEDED["amount"] else ""
 
 
 @contextmanager

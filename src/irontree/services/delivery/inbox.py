@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from irontree.app import App, Origin
+from irontree.domain.budgets import amount_of
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.halt import choices
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
@@ -136,7 +137,8 @@ def _answer_of(command: Command, by: str, question: str) -> Answer:
         command.choice.name,
         by,
         note=command.note,
-        count=int(argument) if kind == "count" else None,
+        count=int(argument) if kind == "count" and argument.isdecimal() else None,
+        amount=argument if amount_of(argument) else None,
         revision=argument if kind == "revision" else None,
         question=question,
     )

@@ -94,7 +94,8 @@ def recover(app: App, issue_number: int) -> TaskState:
     attempt = _cut_off_attempt(app, world, state)
     sha, seen = _own_commit(app, attempt), _last_seen(app, attempt)
     if sha:
-        return _completed(app, attempt, sha, seen={"recovered": True, **seen})
+        meta = {"recovered": True, **seen}
+        return _completed(app, attempt, sha, seen=meta)
     return _interrupted(app, attempt, "the attempt was cut off", seen)
 
 
