@@ -111,5 +111,6 @@ def answer_from(filled: RunInput) -> Answer:
         note=values.get("note", ""),
         count=values.get("count"),
         revision=values.get("revision") or None,
+        amount=values.get("amount") or None,
         question=values["question"],
     )

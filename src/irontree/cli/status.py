@@ -12,6 +12,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
@@ -109,6 +110,7 @@ def as_json(glance: Glance) -> dict[str, Any]:
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
         "questions": [question.as_json() for question in glance.asked],
         "loops": [asdict(row) for row in found.loops],
+        "budgets": budgets_json(found.budgets),
         "busy": found.busy,
         "active_loop": found.active_loop,
         "serving": found.serving,
@@ -128,6 +130,7 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
         yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in found.loops))
+    yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
     yield from (question_block(question) for question in glance.asked)

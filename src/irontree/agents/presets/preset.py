@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from irontree.agents.meter import Add, says_nothing
 from irontree.agents.reading import Reading, Record, record_in
 from irontree.domain.plan import KNOWN_AGENTS
 
@@ -37,6 +38,8 @@ class Preset:
     """Words before the program, for one that cannot read its prompt from stdin."""
     last: tuple[str, ...] = ()
     """Words that have to stand behind all others."""
+    add: Add = says_nothing
+    """What it has taken by now, by one more line of output; only for programs that tell while they work."""
     log_in: str = ""
     """What a person does who has no access yet."""
 

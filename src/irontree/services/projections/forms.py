@@ -144,6 +144,7 @@ def _loop_text(app: App, question: Question) -> str:
         total=len(loop.keys),
         budget_used=loop.entity.budget_used,
         budget=loop.entity.budget_max_transitions,
+        spent=question.budget,
         waiting=tuple(_waiting(world, state) for state in states if not state.done),
     )
     return app.renderer.render(form_template(question.rule.reason), form=view)

@@ -15,6 +15,7 @@ from irontree.domain.events import CATEGORY, IssueEvent, kebab
 from irontree.domain.halt import RULES, Choice
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.results import CheckResult
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
@@ -184,6 +185,8 @@ class ReportView:
     observed: str = ""
     """What was seen of the same attempt."""
     warnings: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    """What is spent of the limits that hold for the issue; empty where none was approved."""
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
     rationale: str = ""
@@ -409,6 +412,8 @@ class LoopFormView:
     budget_used: int
     budget: int
     waiting: tuple[WaitingView, ...] = ()
+    spent: Budget | None = None
+    """Of which budget of the agents nothing is left; None where it is the transitions."""
 
 
 @dataclass(frozen=True, slots=True)
