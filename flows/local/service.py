@@ -14,9 +14,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
+from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.lifecycle import runs
 from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.duties import Duties, Say, go_on
+from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, mark_dead, settle
 from irontree.flows.local.serving import WORKER, Serving
 
@@ -38,14 +40,22 @@ class Service:
     A worker that dies is replaced, and its runs are taken up again. Use it in a `with`: its end kills the flows.
     """
 
-    def __init__(self, apps: Sequence[App], *, environment: Mapping[str, str], home: Path, say: Say) -> None:
+    def __init__(
+        self,
+        apps: Sequence[App],
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        say: Say,
+        duties: Sequence[Duty] = DUTIES,
+    ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
         self._crews: list[Crew] = []
         self._environment = environment
         self._home = home
         self._say = say
-        self._duties = Duties(say)
+        self._duties = Duties(say, duties)
         self._held = ExitStack()
         self._join_at = self._revive_at = 0.0
 
@@ -121,7 +131,7 @@ class Service:
         self._crews.append(Crew(tuple(self._without), worker))
         self._without.clear()
         for app in self._crews[-1].apps:
-            self._go_on(app)
+            self._welcome(app)
 
     def _bury(self) -> None:
         """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
@@ -142,8 +152,11 @@ class Service:
                 self._say(app, in_words(error))
             self._revive_at = time.monotonic() + REVIVE_EVERY
 
-    def _go_on(self, app: App) -> None:
+    def _welcome(self, app: App) -> None:
+        """Show it in the UI, and take up where it was."""
         try:
+            with runs.connect():
+                keep_block(app.repository.id, app.repository.root)
             for line in go_on(app):
                 self._say(app, line)
         except IrontreeError as error:
