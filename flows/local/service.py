@@ -19,7 +19,7 @@ from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
-from irontree.flows.local.holding import at_rest, held, mark_dead, settle
+from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
 from irontree.flows.local.serving import WORKER, Serving
 
 JOIN_EVERY: Final = 5.0
@@ -54,6 +54,7 @@ class Service:
         self._crews: list[Crew] = []
         self._environment = environment
         self._home = home
+        self._private = is_private(environment, home)
         self._say = say
         self._duties = Duties(say, duties)
         self._held = ExitStack()
@@ -114,7 +115,7 @@ class Service:
         """Take on those of the others whose terminal has ended."""
         for app in tuple(self._elsewhere):
             try:
-                self._held.enter_context(held(app, "irontree serve", environment=self._environment, home=self._home))
+                self._held.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
             self._elsewhere.remove(app)
@@ -145,7 +146,7 @@ class Service:
     def _revive(self) -> None:
         try:
             for app in self._without:
-                mark_dead(app, private=False)
+                mark_dead(app, private=self._private)
             self._staff()
         except ServerUnavailable as error:
             for app in self._without:
