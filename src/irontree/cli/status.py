@@ -167,7 +167,7 @@ def _at_work(glance: Glance) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Followed at a terminal, which goes on when it can: {found.serving}", "busy")
+        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
     if not _anybody(found) and (glance.asked or glance.next):
         yield Cell("Nobody is at work here now.", "asks")
 
