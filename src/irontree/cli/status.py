@@ -18,13 +18,12 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
 from irontree.cli.text import short_sha
-from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.loop import Loop, read_loops, still_open
 from irontree.services.open_questions import given_up, open_questions, skipped
-from irontree.services.overview import IssueRow, Overview, overview_of
+from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
 
 LOOK_EVERY: Final = 1.0
