@@ -13,7 +13,6 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App, Origin
-from irontree.blocks.repository import app_of
 from irontree.domain.decide import Step
 from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
@@ -23,6 +22,7 @@ from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread
 from irontree.tasks.mirror import emit_events
+from irontree.tasks.opening import app_of
 
 REFUSED = "Refused"
 """The state of an answer that was not taken, and of a step that could not be; its message says why."""
