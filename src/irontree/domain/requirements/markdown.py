@@ -101,7 +101,7 @@ def lines_said(text: str) -> tuple[str, ...]:
     """The lines of *text*; those that are no words of its author (code, quotes, HTML, what is hidden) are blank."""
     visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = ["" if _QUOTED.match(line) else line for line in visible.split("\n")]
-    for token in _BLOCKS.parse(visible):
+    for token in _blocks_parser().parse(visible):
         if token.type in _UNSAID and token.map:
             start, end = token.map
             lines[start:end] = [""] * (min(end, len(lines)) - start)
