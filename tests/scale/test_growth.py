@@ -99,6 +99,7 @@ def test_an_api_server_that_dies_while_a_run_waits_is_missed_by_nobody(scaled, m
 
 
 @in_full
+@pytest.mark.timeout(900)
 def test_what_a_machine_did_that_died_is_taken_up_by_the_next_worker_of_the_queue(scaled, make, tmp_path):
     begun = tmp_path / "begun"
     toy = make("one", GREETING, f"if [ ! -e '{begun}' ]; then touch '{begun}'; sleep 600; fi\n{AGENT}")
@@ -107,7 +108,7 @@ def test_what_a_machine_did_that_died_is_taken_up_by_the_next_worker_of_the_queu
         wait_until(begun.exists, patience=LONG)
         worker.kill()
     with scaled.worker(toy.id):
-        wait_until(lambda: _taken_up(toy, loop_id), every=5, patience=200)
+        wait_until(lambda: _taken_up(toy, loop_id), every=30, patience=400)
     assert toy.events().count("run_interrupted") == 1
     assert faults(toy.app) == []
 
