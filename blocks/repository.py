@@ -29,6 +29,22 @@ class IrontreeRepository(Block):
     )
 
 
+def keep_block(name: str, root: Path) -> None:
+    """Have a block of that name for the repository at *root*; credentials that a person gave it stay.
+
+    Raises what Prefect's client raises.
+    """
+    try:
+        block = _load(name)
+    except ConfigRefused:
+        block = IrontreeRepository(path=str(root))
+    else:
+        if block.path == str(root):
+            return
+        block.path = str(root)
+    block.save(name, overwrite=True, _sync=True)  # type: ignore[call-arg]
+
+
 def app_of(
     repository: str,
     *,

@@ -15,7 +15,6 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
-from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused, IrontreeError, in_words
 from irontree.flows.local.local_server import LocalServer
@@ -27,9 +26,10 @@ from irontree.flows.local.settings import (
     state_folder,
 )
 from irontree.services.delivery.closing import left_to_people
+from irontree.services.hints import program_for
 from irontree.services.loops.loop import read_loop
 from irontree.services.loops.loop_choice import replacement
-from irontree.services.overview import overview
+from irontree.services.overview import SERVING, overview
 from irontree.services.world import World
 
 if TYPE_CHECKING:
@@ -73,16 +73,16 @@ class Server:
 def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
     """The server for the block; a private one starts with the first call of `start` or `environment`.
 
-    Raises ConfigRefused if runs are to be left to a worker (*detach*) and no server is configured.
+    Raises ConfigRefused if runs are to be left to a worker (*detach*), no server is configured and nobody serves.
     """
     home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         yield Server(home, configured, None)
         return
-    if detach:
+    if detach and app.alive(SERVING).holder() is None:
         raise ConfigRefused(
-            "--detach leaves the runs to a worker, but no Prefect server is configured",
-            remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
+            "--detach leaves the runs to a worker, but no Prefect server is configured and nobody serves here",
+            remedy="start `irontree serve`, set PREFECT_API_URL or prefect.api_url, or leave --detach out",
         )
     with closing(LocalServer(home, os.environ)) as private:
         yield Server(home, None, private)
