@@ -44,6 +44,10 @@ class AcpAgent:
         self._children = children
         self._surroundings = Surroundings(spec, environment)
 
+    def no_access(self) -> str | None:
+        """Nothing: the protocol tells only once a session is asked for."""
+        return None
+
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Hold one session with one prompt; all processes are gone when this returns.
 

@@ -58,6 +58,10 @@ class ProgramAgent:
         self._surroundings = Surroundings(spec, environment, way.settings)
         self._way = way
 
+    def no_access(self) -> str | None:
+        """Nothing: any program can be behind a command."""
+        return None
+
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
 

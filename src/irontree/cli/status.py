@@ -18,14 +18,13 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
 from irontree.cli.text import short_sha
-from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops, still_open
 from irontree.services.open_questions import given_up, open_questions, skipped
-from irontree.services.overview import IssueRow, Overview, overview_of
+from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
 
 LOOK_EVERY: Final = 1.0
@@ -169,7 +168,7 @@ def _at_work(glance: Glance) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Followed at a terminal, which goes on when it can: {found.serving}", "busy")
+        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
     if not _anybody(found) and (glance.asked or glance.next):
         yield Cell("Nobody is at work here now.", "asks")
 

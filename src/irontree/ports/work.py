@@ -54,6 +54,13 @@ class AgentResult:
 class CodingAgent(Protocol):
     """A program that edits code in a workspace."""
 
+    def no_access(self) -> str | None:
+        """Why its service would turn it away, if its program says so itself, at once and without calling anybody.
+
+        None: it has access, or that cannot be told.
+        """
+        ...
+
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run once to its end; all its processes are gone when this returns."""
         ...

@@ -29,6 +29,11 @@ from irontree.services.world import World
 
 FREE_TRANSITIONS = 3
 SAME_FAILURE = "same-failure"
+NO_ACCESS = "agent-not-authenticated"
+GIVE_ACCESS = (
+    "log in with the agent's own program, or name the variable with its key under agent.environment in "
+    ".mino/config.yml; then go on"
+)
 STALE_LOCK = "stale-run-lock"
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",
@@ -61,9 +66,21 @@ def require_runnable(world: World, state: TaskState) -> None:
         raise NotEligible(f"{where} depends on {', '.join(waiting)}, not done yet", remedy=_first(world, waiting))
 
 
-def blockers(app: App, plan: Plan) -> tuple[Blocker, ...]:
+def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """What the machine and the repository have against an attempt now; writes nothing."""
-    return app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    found = app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    return found or _without_access(app, plan, state)
+
+
+def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+    """The agent says itself that it has no access, and no attempt has to find that out. Asked last: it takes a second.
+
+    Not where a person has just said to go on: they may know better, and the attempt will tell.
+    """
+    if state.last_event == "checkup_unblocked":
+        return ()
+    said = app.agent(plan.policy.agent).no_access()
+    return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
@@ -78,7 +95,7 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     plan = world.plans[state.task_key]
     if unread := unreadable_budget(plan.policy):
         return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
-    found = blockers(app, plan)
+    found = blockers(app, plan, state)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
@@ -155,15 +172,19 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
             return "workspace-not-ready"
 
 
-def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
-    """Ask before an attempt is used up on what has failed in the same way as often as was approved.
-
-    See docs/decisions/0012-same-failure.md.
-    """
+def fails_alike(world: World, state: TaskState) -> str | None:
+    """That it has failed in the same way as often as was approved, in words (docs/decisions/0012-same-failure.md)."""
     limit = world.plan(state).policy.same_failure
     if limit is None or state.same_failures < limit:
         return None
-    reason = f"the last {state.same_failures} attempts failed in the same way"
+    return f"the last {state.same_failures} attempts failed in the same way"
+
+
+def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Ask before another attempt is used up on it."""
+    reason = fails_alike(world, state)
+    if reason is None:
+        return None
     remedy = "compare them; go on with a note for the next attempt, or put right what no attempt can"
     return block(app, state, SAME_FAILURE, reason, remedy=remedy)
 

@@ -26,6 +26,8 @@ from irontree.errors import (
 )
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
 from irontree.services.execution.preflight import (
+    GIVE_ACCESS,
+    NO_ACCESS,
     block,
     block_for,
     require_runnable,
@@ -184,8 +186,7 @@ def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome)
 
 _REMEDIES: Final = {
     "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
-    "agent-not-authenticated": "log in with the agent's own program, or name the variable with its key under "
-    "agent.environment in .mino/config.yml; then go on",
+    NO_ACCESS: GIVE_ACCESS,
 }
 
 

@@ -19,6 +19,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
+from irontree.services.projections.page_views import StoryView, TreeView
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -491,4 +492,6 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
     **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
     "forms/intake.md": ("approval", ApprovalView),
+    "artifacts/tree.md": ("tree", TreeView),
+    "artifacts/issue.md": ("story", StoryView),
 }
