@@ -1,7 +1,7 @@
 """Install one real agent program into build/agents/, for the tests of `make test` that call it.
 
 Given is an npm package with its version: one that is small, and speaks the Agent Client Protocol too. Without npm or a
-network nothing is installed, nothing fails, and those tests are skipped with the reason. `make test-agents` has them all.
+network nothing is installed, nothing fails, and those tests are skipped with the reason. `make test-agents` has all.
 """
 
 from __future__ import annotations
