@@ -23,13 +23,15 @@ from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Question, perform, question_about, question_of_loop
+from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.takeover import clear_the_way
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.planning.publish import publish
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
@@ -335,7 +337,7 @@ def drive(app: App, loop_id: str, answers: Answers) -> Halt:
 
 def _drive_to_the_end(app: App, loop_id: str, answers: Answers) -> Halt:
     while True:
-        decision = loops.next_decision(app, loop_id)
+        decision = next_decision(app, loop_id)
         if not isinstance(decision, Halt):
             loops.resume(app, loop_id)
             perform(app, decision, loop_id)

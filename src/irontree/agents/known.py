@@ -26,7 +26,7 @@ class KnownAgent(ProgramAgent):
         """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
         preset = PRESETS[spec.adapter]
         words = spec.called or as_called(spec).called
-        super().__init__(spec, children, environment, Way(words, preset.read, preset.tell, preset.settings))
+        super().__init__(spec, children, environment, Way(words, preset.read, preset.tell, preset.settings, preset.add))
         self._known = spec
         self._preset = preset
         self._caller = environment

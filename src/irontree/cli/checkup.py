@@ -12,16 +12,16 @@ from typing import Final
 from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.context import Context
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
-from irontree.cli.questions import asked_about
 from irontree.cli.stepwise import goes_on, take_step
 from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.world import read_world
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
+from irontree.domain.budgets import Allowance
 from irontree.domain.results import CheckResult
 from irontree.ports.basics import Cancellation, Progress
 
@@ -25,6 +26,8 @@ class AgentTask:
     transcript: Path
     """A folder of this attempt alone (keyed by the sequence of run_started)."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    allowance: Allowance = field(default_factory=Allowance)
+    """What it may take; an agent that says what it takes while it works is stopped there (protocol, Budgets)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from irontree.domain.state import TaskState
 from irontree.domain.waiting import TIMER, time_left
 from irontree.errors import Cancelled, NotEligible
 from irontree.services.answers import Answer, answer_issue
-from irontree.services.execution.steps import question_about
+from irontree.services.questions import question_about
 from irontree.services.world import read_world
 
 

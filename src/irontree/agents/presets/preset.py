@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from irontree.agents.meter import Add, says_nothing
 from irontree.agents.reading import Reading, Record, record_in
 from irontree.domain.plan import KNOWN_AGENTS
 
@@ -50,6 +51,8 @@ class Preset:
     """Words before the program, for one that cannot read its prompt from stdin."""
     last: tuple[str, ...] = ()
     """Words that have to stand behind all others."""
+    add: Add = says_nothing
+    """What it has taken by now, by one more line of output; only for programs that tell while they work."""
     log_in: str = ""
     """What a person does who has no access yet."""
     status: Status | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
-from irontree.domain.plan import Plan
+from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.waiting import next_try
 from irontree.errors import (
@@ -89,10 +92,25 @@ def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | Non
     )
     if stopped:
         return stopped
-    found = blockers(app, world.plans[state.task_key], state)
+    plan = world.plans[state.task_key]
+    if unread := unreadable_budget(plan.policy):
+        return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
+    found = blockers(app, plan, state)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
+
+
+_READABLE: Final = "limit what can be read under budgets in .mino/config.yml (time always can), or choose another agent"
+
+
+def unreadable_budget(policy: ExecutionPolicy) -> str:
+    """A limit that nobody could watch over is no limit: why not, in words; empty if all can be read."""
+    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
+    found = (
+        f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
+    )
+    return next((f"there is a budget, and {words}" for words in found), "")
 
 
 def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | None:
@@ -109,14 +127,24 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
 
 
 def block(
-    app: App, state: TaskState, check: str, reason: str, *, remedy: str = "", not_before: datetime | None = None
+    app: App,
+    state: TaskState,
+    check: str,
+    reason: str,
+    *,
+    remedy: str = "",
+    not_before: datetime | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> TaskState:
-    """Record that a person must put something right before this issue can go on, or only time must pass."""
+    """Record that a person must put something right before this issue can go on, or only time must pass.
+
+    *meta* is what else is known by then.
+    """
     later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
     if later and not remedy:
         remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
-    meta = {"reason": reason, "remedy": remedy, "not_before": later}
-    given = {key: text for key, text in meta.items() if text or key == "reason"}
+    said = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in said.items() if text or key == "reason"} | dict(meta or {})
     return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
 
 
