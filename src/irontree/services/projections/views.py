@@ -304,6 +304,8 @@ class PromptView:
     failure: FailureView | None = None
     continues: bool = False
     """Whether the earlier attempt's changes are in the workspace."""
+    goes_on: bool = False
+    """Whether those of one are there that its service cut off."""
     quotes: tuple[QuoteView, ...] = ()
 
 
