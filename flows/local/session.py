@@ -8,15 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
+from irontree.domain.waiting import LOOK_EVERY
 from irontree.errors import Busy, ServerUnavailable
 from irontree.flows.gate import questions
 from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.lifecycle.living import tidy
 from irontree.flows.lifecycle.names import deployment, issue_key
 from irontree.flows.lifecycle.runs import Run
@@ -35,18 +38,24 @@ FREE_SECONDS: Final = 2.0
 DRIVER_SECONDS: Final = 10.0
 OTHERS_SECONDS: Final = 60.0
 """The terminal that serves may have just begun to: on a busy machine that takes a while."""
-LOOK_EVERY: Final = 0.2
+POLL_EVERY: Final = 0.2
 
 
 class Session:
-    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already."""
+    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
 
-    def __init__(self, app: App, *, environment: Mapping[str, str], home: Path) -> None:
+    Who serves looks at comments too, each *look_every*.
+    """
+
+    def __init__(
+        self, app: App, *, environment: Mapping[str, str], home: Path, look_every: timedelta = LOOK_EVERY
+    ) -> None:
         self._app = app
         self._environment = environment
         self._home = home
         self._held = ExitStack()
         self._serving: Serving | None = None
+        self._comments = CommentWatch.of(app, every=look_every)
 
     @property
     def serves(self) -> bool:
@@ -64,6 +73,7 @@ class Session:
             self._mark_dead()
             self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
             self._held.callback(self._serving.stop)
+            self._held.enter_context(self._comments)
             self._held = self._held.pop_all()
         return self
 
@@ -78,7 +88,7 @@ class Session:
         deadline = time.monotonic() + OTHERS_SECONDS
         with runs.connect() as client:
             while not runs.is_served(client, deployment("loop", self._app)) and time.monotonic() < deadline:
-                time.sleep(LOOK_EVERY)
+                time.sleep(POLL_EVERY)
 
     def set_going(self, loop_id: str) -> Run | None:
         """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
@@ -135,6 +145,7 @@ class Session:
 
     def finish(self) -> None:
         """Let the flows stop after their present step."""
+        self._comments.stop()
         if self._serving:
             self._serving.finish()
 
@@ -153,7 +164,7 @@ class Session:
         """Let flows that have done their work tell Prefect so: who ends them before leaves them running for ever."""
         deadline = time.monotonic() + seconds
         while self.serves and not self.at_rest() and time.monotonic() < deadline:
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_EVERY)
 
     def stop(self) -> None:
         """End all flow processes now, and settle by evidence what they left (rulings R11, R13).
@@ -179,5 +190,5 @@ class Session:
         with suppress(ServerUnavailable):
             self._mark_dead()
             while not self.at_rest() and time.monotonic() < deadline:
-                time.sleep(LOOK_EVERY)
+                time.sleep(POLL_EVERY)
                 self._mark_dead()
