@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from irontree.domain.detection import DETECTION
+from irontree.domain.gates import Gates
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -260,6 +261,22 @@ class Forge(Section):
         return url
 
 
+class OneGate(Section):
+    """Who has to say, in comments on the issue, that work goes on."""
+
+    approvers: int = Field(default=1, strict=True, ge=1, le=20, description="So many people have to say the same.")
+    not_requester: Flag = Field(default=False, description="Whether who asked for the work does not count.")
+
+
+class GateKinds(Section):
+    """Decisions that only comments of people with write access make; `acceptance: {approvers: 2}`."""
+
+    acceptance: OneGate | None = Field(default=None, description="Of work that waits for a person's acceptance.")
+    approval: OneGate | None = Field(default=None, description="Of an issue whose text or settings changed.")
+    failure: OneGate | None = Field(default=None, description="To try again after the last attempt failed.")
+    blocked: OneGate | None = Field(default=None, description="To go on after something was in the way.")
+
+
 class Loop(Section):
     """Limits of a loop."""
 
@@ -299,6 +316,7 @@ class Config(Section):
     workspace: Workspace = Workspace()
     publish: Publish = Publish()
     forge: Forge = Forge()
+    gates: GateKinds = GateKinds()
     loop: Loop = Loop()
     run: Run = Run()
     prefect: Prefect = Prefect()
@@ -315,6 +333,12 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
+        gates = Gates(**self.gates.model_dump())
+        if self.forge.adapter == "local" and gates.named:
+            raise ConfigRefused(
+                f"gates.{gates.named[0][0]}: nobody logs in to files, so nobody knows who wrote a comment",
+                remedy="set forge.adapter to github or gitea, or leave the gates out",
+            )
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump()),
             checks=self.verify.commands,
@@ -329,6 +353,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            gates=gates,
         )
 
 

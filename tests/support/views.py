@@ -18,6 +18,7 @@ from irontree.domain.plan import (
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
 from irontree.services.projections.views import (
+    AnswerView,
     TEMPLATES,
     ApprovalView,
     BriefView,
@@ -222,7 +223,13 @@ def comment(text: str) -> CommentView:
         action=text,
         attempt=2,
         attempts=4,
+        answers=(text, "/accept"),
+        gate=text,
     )
+
+
+def answer(text: str) -> AnswerView:
+    return AnswerView(marker=MARKER, command=text, reason=text, remedy=text, answers=(text, "/accept"))
 
 
 def reply(text: str) -> ReplyView:
@@ -322,6 +329,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         RequestView: lambda: request(text),
         ReviewPromptView: lambda: review_prompt(text),
         CommentView: lambda: comment(text),
+        AnswerView: lambda: answer(text),
         ReplyView: lambda: reply(text),
         FormView: lambda: form(text, reason),
         LoopFormView: lambda: loop_form(text, reason),

@@ -34,6 +34,8 @@ class Choice:
     loop_only: bool = False
     special: bool = False
     """Offered only where it makes a difference; as an answer it is always legal."""
+    permits: bool = False
+    """Whether it lets work go on or be published: what a gate asks more people for (`domain/gates.py`)."""
     spoken: str = ""
     """Its word in a comment, where that is not its name."""
     names_task: bool = False
@@ -59,7 +61,7 @@ class Choice:
 
 def _special(name: str, label: str) -> Choice:
     """A way to approve a document that decides about tasks which were there before, too (ruling R7)."""
-    return Choice(name, label, ("revision",), special=True)
+    return Choice(name, label, ("revision",), special=True, permits=True)
 
 
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True, names_task=True)
@@ -84,8 +86,8 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "All attempts failed",
         "issue",
         (
-            Choice("retry", "allow more attempts", ("count",)),
-            Choice("verify", "verify the same commit again"),
+            Choice("retry", "allow more attempts", ("count",), permits=True),
+            Choice("verify", "verify the same commit again", permits=True),
             _SKIP,
             _STOP,
         ),
@@ -96,7 +98,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your acceptance is needed",
         "issue",
         (
-            Choice("accept", "accept this commit"),
+            Choice("accept", "accept this commit", permits=True),
             Choice("send-back", "send back with a note", ("note",)),
             _SKIP,
             _STOP,
@@ -108,7 +110,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your approval is needed",
         "issue",
         (
-            Choice("approve", "approve the new revision", ("revision",)),
+            Choice("approve", "approve the new revision", ("revision",), permits=True),
             _special("approve-keep", "approve; keep what was removed"),
             _special("approve-reopen", "approve; begin again what is done and changed"),
             _special("approve-keep-reopen", "approve; keep what was removed, begin again what is done and changed"),
@@ -121,20 +123,20 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on", spoken="continue"), _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on", permits=True, spoken="continue"), _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(
         "protocol_gap",
         "There is work left that nothing can start",
         "loop",
-        (Choice("go-on", "reviewed, go on", spoken="continue"), _STOP),
+        (Choice("go-on", "reviewed, go on", permits=True, spoken="continue"), _STOP),
     ),
     HaltRule(
         "loop_budget_exhausted",
         "The loop has used its transitions",
         "loop",
-        (Choice("extend", "allow more transitions", ("count",)), _STOP),
+        (Choice("extend", "allow more transitions", ("count",), permits=True), _STOP),
     ),
 )
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from irontree.domain.gates import Gates
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -184,11 +185,12 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
+    gates: Gates = Gates()
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting."""
-        return canonical_digest(self.model_dump())
+        """64 hex over every approved setting. Without gates they are no part of it, as in plans of before they were."""
+        return canonical_digest(self.model_dump(exclude=None if self.gates.named else {"gates"}))
 
 
 class Approval(Value):

@@ -223,6 +223,8 @@ class CommentView:
     """Where the request to merge is whose merge accepts the work."""
     answers: tuple[str, ...] = ()
     """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+    gate: str = ""
+    """Who decides, where not everybody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +372,8 @@ class FormView:
     request: str = ""
     """As in `CommentView`."""
     diff: str = ""
+    gate: str = ""
+    """Who decides, where not everybody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,6 +399,8 @@ class LoopFormView:
     budget_used: int
     budget: int
     waiting: tuple[WaitingView, ...] = ()
+    gate: str = ""
+    """None so far: what a loop asks itself has no gate."""
 
 
 @dataclass(frozen=True, slots=True)
