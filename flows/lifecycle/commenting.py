@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from irontree.app import App, Origin
 from irontree.blocks.repository import app_of
-from irontree.domain.waiting import LOOK_EVERY, next_look
+from irontree.domain.waiting import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.flows.lifecycle.taking_up import start_what_waits, wake_overtaken
 from irontree.services.delivery.inbox import COMMENT, Looked, look
@@ -38,7 +38,9 @@ def take_comments(app: App) -> tuple[Looked, ...]:
 class CommentWatch:
     """Looks at comments in a thread of its own as long as its `with` block lasts; less often where the forge fails."""
 
-    def __init__(self, look: Look, *, every: timedelta = LOOK_EVERY, stopped: threading.Event | None = None) -> None:
+    def __init__(
+        self, look: Look, *, every: timedelta = COMMENTS_EVERY, stopped: threading.Event | None = None
+    ) -> None:
         self._look = look
         self._every = every
         self._stopped = stopped or threading.Event()
@@ -46,7 +48,7 @@ class CommentWatch:
         self._thread = threading.Thread(target=context.run, args=(self._watch,), name="comments", daemon=True)
 
     @classmethod
-    def of(cls, app: App, *, every: timedelta = LOOK_EVERY) -> Self:
+    def of(cls, app: App, *, every: timedelta = COMMENTS_EVERY) -> Self:
         """That of a repository, with ports of its own: the thread shares none with who made it."""
         stopped, root = threading.Event(), str(app.repository.root)
 

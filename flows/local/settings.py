@@ -25,6 +25,8 @@ CLIENT = {
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
     # Without it Prefect starts a hidden server of its own when ours cannot be reached.
     "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
+    # A worker's default of 10 s would be most of the time from an answer to the first thing that is done about it.
+    "PREFECT_WORKER_QUERY_SECONDS": "1",
 }
 SERVER = {
     "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "false",  # the private server has no such protection: saves a request

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
     Cancellation,
@@ -109,6 +109,8 @@ class App:
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]
     """What the configuration says today, compared with what was approved (ruling R6); an approved remote and target
     branch hold where it names none."""
+    allow: Callable[[Sequence[PermissionRule]], None]
+    """Adds rules to `agent.permissions` of the configuration; raises ConfigRefused, EnvironmentRefused."""
     preferences: Callable[[], Preferences]
     origin: Origin
     which: Callable[[str], str | None] = shutil.which

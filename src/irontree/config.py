@@ -10,7 +10,7 @@ import difflib
 import io
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -292,6 +292,10 @@ class Run(Section):
     max_retry_count: Count = Field(
         default=3, description="How often a failed task is tried again: one more attempt than this in all."
     )
+    same_failure: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+        default=None,
+        description="After how many equal failures in a row a person is asked before the next attempt. Unset: never.",
+    )
     lock_stale_hours: Positive = Field(
         default=2, description="After how long another tool's `run.lock` is no longer believed."
     )
@@ -354,6 +358,7 @@ class Config(Section):
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
             gates=gates,
+            same_failure=self.run.same_failure,
         )
 
 
@@ -383,6 +388,26 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     document = _parsed(before, str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
+    _write(path, document)
+
+
+def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
+    """Add *rules* behind those of `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
+
+    document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
+    if not isinstance(document.get("agent"), Mapping):
+        document["agent"] = CommentedMap()
+    if not document["agent"].get("permissions"):
+        document["agent"]["permissions"] = CommentedSeq()
+    for rule in rules:
+        entry = CommentedMap(rule.model_dump())
+        entry.fa.set_flow_style()
+        document["agent"]["permissions"].append(entry)
+    _write(path, document)
+
+
+def _write(path: Path, document: Any) -> None:
     _validated(document, str(path))
     text = io.StringIO()
     _yaml().dump(document, text)

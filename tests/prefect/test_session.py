@@ -23,7 +23,7 @@ def open_session(home, environment):
 
     @contextmanager
     def open_session(app) -> Iterator[Session]:
-        with Session(app, environment=environment, home=home, look_every=timedelta(seconds=0.5)) as session:
+        with Session(app, environment=environment, home=home, comments_every=timedelta(seconds=0.5)) as session:
             session.wait_ready()
             yield session
 

@@ -18,12 +18,14 @@ from irontree.domain.plan import (
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
 from irontree.services.projections.views import (
-    AnswerView,
     TEMPLATES,
+    AnswerView,
     ApprovalView,
+    AttemptView,
     BriefView,
     ChildView,
     CommentView,
+    DeniedView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
@@ -271,6 +273,8 @@ def form(text: str, reason: str) -> FormView:
         changes=(text,),
         approval=approval(text),
         diff=text,
+        denied=DeniedView((text,), (text,)),
+        attempts_alike=(AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
     )
 
 

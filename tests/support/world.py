@@ -13,7 +13,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
 from irontree.forges.memory import MemoryForge
@@ -232,11 +232,17 @@ class Scene:
             clock=self.clock,
             renderer=self.renderer,
             policy=lambda _: self.policy,
+            allow=self.allow,
             preferences=lambda: self.preferences,
             origin=Origin("ada", "command"),
             progress=self.notes,
             cancel=self.cancel,
         )
+
+    def allow(self, rules: Sequence[PermissionRule]) -> None:
+        agent = self.policy.agent
+        told = agent.model_copy(update={"permissions": (*agent.permissions, *rules)})
+        self.policy = self.policy.model_copy(update={"agent": told})
 
     def forge(self, account: str) -> MemoryForge:
         settings = ForgeSettings(self.root / "forge", account, self.clock, read_mapping, write_mapping)

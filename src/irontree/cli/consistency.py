@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue, find_number
-from irontree.cli.hints import OpenQuestion
-from irontree.cli.questions import asked_about, open_questions, question_block
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
@@ -21,7 +20,9 @@ from irontree.services.consistency.restore import Restoration
 from irontree.services.delivery.comment_lint import lint_comments
 from irontree.services.execution.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
 from irontree.services.execution.steps import follow_up
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import open_loops, read_loops
+from irontree.services.open_questions import asked_about, open_questions
 from irontree.services.overview import title_of
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.projections.history import request_url_of

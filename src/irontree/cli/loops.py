@@ -8,13 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.questions import open_questions, question_block
 from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
 from irontree.services.loops.loop import Loop, read_loop
+from irontree.services.open_questions import open_questions
 from irontree.services.overview import LoopRow, overview, title_of
 from irontree.services.projections.narrate import say_loop_event
 from irontree.services.world import World, read_world

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Table, Verbatim
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import add_issue, add_json
-from irontree.cli.questions import asked_about, question_block
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
 from irontree.domain.events import IssueEvent, Record
@@ -22,7 +21,9 @@ from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of

@@ -10,18 +10,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
-from irontree.cli.hints import OpenQuestion, step_command
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
-from irontree.cli.questions import given_up, open_questions, question_block, skipped
 from irontree.cli.text import short_sha
 from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
+from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.loop import Loop, read_loops, still_open
+from irontree.services.open_questions import given_up, open_questions, skipped
 from irontree.services.overview import IssueRow, Overview, overview_of
 from irontree.services.world import World, read_world
 

@@ -64,6 +64,7 @@ def _special(name: str, label: str) -> Choice:
     return Choice(name, label, ("revision",), special=True, permits=True)
 
 
+_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True, permits=True)
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True, names_task=True)
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
@@ -88,6 +89,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("retry", "allow more attempts", ("count",), permits=True),
             Choice("verify", "verify the same commit again", permits=True),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -100,6 +102,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("accept", "accept this commit", permits=True),
             Choice("send-back", "send back with a note", ("note",)),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -123,7 +126,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on", permits=True, spoken="continue"), _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on", permits=True, spoken="continue"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(

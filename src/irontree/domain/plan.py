@@ -185,12 +185,15 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
+    same_failure: int | None = Field(default=None, ge=2)
+    """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     gates: Gates = Gates()
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting. Without gates they are no part of it, as in plans of before they were."""
-        return canonical_digest(self.model_dump(exclude=None if self.gates.named else {"gates"}))
+        """64 hex over every approved setting; one that came later counts once it is set, so upgrading changes none."""
+        later = {"same_failure": self.same_failure, "gates": self.gates.named}
+        return canonical_digest(self.model_dump(exclude={name for name, value in later.items() if not value}))
 
 
 class Approval(Value):

@@ -7,7 +7,7 @@ from typing import Final
 
 FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
-LOOK_EVERY: Final = timedelta(seconds=30)
+COMMENTS_EVERY: Final = timedelta(seconds=30)
 """How often comments are looked at while a question is open."""
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 TIMER: Final = "timer"
@@ -22,7 +22,7 @@ def next_try(now: datetime, waits: int, announced: datetime | None = None) -> da
 
 
 def next_look(
-    now: datetime, failures: int, announced: datetime | None = None, *, every: timedelta = LOOK_EVERY
+    now: datetime, failures: int, announced: datetime | None = None, *, every: timedelta = COMMENTS_EVERY
 ) -> datetime:
     """When to look at comments again: after *failures* in a row later each time, and not before what the forge said."""
     if announced is not None and announced > now:

@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.halt import RULE, Choice, choices, halt_of
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
@@ -23,6 +23,7 @@ from irontree.services.loops import loop
 from irontree.services.loops.takeover import STALE_LEASE, take_over
 from irontree.services.planning.approve import WAYS, Choices
 from irontree.services.planning.intake import approve_again
+from irontree.services.planning.leave import give_leave
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world
 
@@ -98,7 +99,7 @@ def validate(question: Question, answer: Answer) -> Choice:
     legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
     choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
     if choice is None:
-        names = ", ".join(item.name for item in legal)
+        names = ", ".join(item.name for item in legal if not item.special)
         raise AnswerRefused(f"“{answer.choice}” is no answer to “{question.rule.title}”", remedy=f"one of: {names}")
     _require_needs(choice, answer)
     return choice
@@ -204,6 +205,23 @@ def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
     return checkup.unblock(app, state.issue_number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
 
 
+def _allow(app: App, number: int, answer: Answer) -> TaskState:
+    """Approve the rules for what the agent was denied, and give it another attempt.
+
+    A kill in between asks again: the rules are approved then, and any answer that goes on does.
+    """
+    state = read_world(app).state(number)
+    rules = give_leave(app, number, answer.by.strip())
+    words = tuple(f"{rule.tool} {rule.match}" for rule in rules)
+    note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
+    decider = Decider(answer.by.strip(), note, allowed=words)
+    if state.phase is Phase.PENDING:
+        return checkup.send_back(app, number, decider)
+    if state.phase is Phase.BLOCKED:
+        return checkup.unblock(app, number, "resume", decider)
+    return checkup.unblock(app, number, "retry", decider, extra_attempts=1)
+
+
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
     ways = {choice.label: WAYS[choice.name] for choice in RULE["reapproval_required"].choices if choice.special}
     chosen = WAYS.get(answer.choice) or ways.get(answer.choice) or Choices()
@@ -217,4 +235,5 @@ _ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] 
     ("pending_acceptance", "send-back"): _send_back,
     **{("reapproval_required", name): _approve for name in ("approve", *WAYS)},
     ("blocked", "go-on"): _go_on,
+    **{(reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
 }

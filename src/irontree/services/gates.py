@@ -59,7 +59,9 @@ def gate_words(app: App, world: World, question: Question) -> str:
     gate = gate_at(world, question)
     if gate is None:
         return ""
-    commands = ", ".join(f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits)
+    commands = ", ".join(
+        f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
+    )
     words = f"only comments on the issue count for {commands}: {gate.words} decide"
     cursor = app.deliveries.load(question.issue_number or 0)
     said = cursor.voters if cursor.voted_on == question.key else ()

@@ -11,6 +11,7 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import choices
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
+from irontree.services.execution.preflight import SAME_FAILURE
 from irontree.services.loops.loop import Loop, read_loops, scope_of
 from irontree.services.overview import waits_for
 from irontree.services.projections.narrate import say_issue_event
@@ -86,7 +87,9 @@ def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standi
 
 
 def _in_words(state: TaskState) -> str | None:
-    """What blocks it; what was done outside, with its reason."""
+    """What blocks it; the same failure with how often it came, what was done outside with its reason."""
+    if state.blocking_check == SAME_FAILURE:
+        return f"{SAME_FAILURE}: {state.same_failures} attempts in a row failed in the same way"
     outside = BY_CHECK.get(state.blocking_check or "")
     return f"{state.blocking_check}: {outside.reason}" if outside else state.blocking_check
 

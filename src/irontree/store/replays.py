@@ -32,7 +32,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/7")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/8")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""

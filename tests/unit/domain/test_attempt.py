@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from irontree.domain.attempt import Claim, Seen, how_it_ended, outcome_of, stopped_by
-from irontree.domain.waiting import FIRST_WAIT, LONGEST_SILENCE, LONGEST_WAIT, LOOK_EVERY, is_due, next_look, next_try
+from irontree.domain.waiting import (
+    COMMENTS_EVERY,
+    FIRST_WAIT,
+    LONGEST_SILENCE,
+    LONGEST_WAIT,
+    is_due,
+    next_look,
+    next_try,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DONE, FAILED, WORDS = Claim(True, "success", "done"), Claim(False, "turn.failed", "sorry"), Claim(None, "summary", "x")
@@ -106,12 +114,12 @@ def test_only_a_time_that_has_come_is_due(text, due):
 @pytest.mark.parametrize(
     ("failures", "announced", "wait"),
     [
-        (0, None, LOOK_EVERY),
-        (1, None, 2 * LOOK_EVERY),
-        (3, None, 8 * LOOK_EVERY),
+        (0, None, COMMENTS_EVERY),
+        (1, None, 2 * COMMENTS_EVERY),
+        (3, None, 8 * COMMENTS_EVERY),
         (99, None, LONGEST_SILENCE),
         (1, timedelta(hours=1), timedelta(hours=1)),
-        (1, -timedelta(hours=1), 2 * LOOK_EVERY),
+        (1, -timedelta(hours=1), 2 * COMMENTS_EVERY),
     ],
 )
 def test_comments_are_looked_at_less_often_where_the_forge_fails_and_not_before_it_allows(failures, announced, wait):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.questions import asked_about
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, PermissionRule, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
@@ -13,6 +12,7 @@ from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from irontree.services.open_questions import asked_about
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.projections.forms import issue_form, question_text

@@ -8,7 +8,6 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
-from irontree.cli.questions import asked_about
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
@@ -22,6 +21,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.gates import gate_words
 from irontree.services.loops import loop as loops
+from irontree.services.open_questions import asked_about
 from irontree.services.projections.forms import question_text
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched

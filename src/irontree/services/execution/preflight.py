@@ -25,6 +25,7 @@ from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World
 
 FREE_TRANSITIONS = 3
+SAME_FAILURE = "same-failure"
 STALE_LOCK = "stale-run-lock"
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",
@@ -64,7 +65,11 @@ def blockers(app: App, plan: Plan) -> tuple[Blocker, ...]:
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
     """Record why no attempt may start, if there is a reason; None if the runway is clear."""
-    stopped = stop_before_verify(app, world, state) or _stop_at_stale_lock(app, state)
+    stopped = (
+        stop_before_verify(app, world, state)
+        or _stop_at_same_failure(app, world, state)
+        or _stop_at_stale_lock(app, state)
+    )
     if stopped:
         return stopped
     found = blockers(app, world.plans[state.task_key])
@@ -120,6 +125,19 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
             return "remote-unavailable"
         case _:
             return "workspace-not-ready"
+
+
+def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Ask before an attempt is used up on what has failed in the same way as often as was approved.
+
+    See docs/decisions/0012-same-failure.md.
+    """
+    limit = world.plan(state).policy.same_failure
+    if limit is None or state.same_failures < limit:
+        return None
+    reason = f"the last {state.same_failures} attempts failed in the same way"
+    remedy = "compare them; go on with a note for the next attempt, or put right what no attempt can"
+    return block(app, state, SAME_FAILURE, reason, remedy=remedy)
 
 
 def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:

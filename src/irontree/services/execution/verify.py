@@ -15,6 +15,7 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
+from irontree.domain.fingerprint import fingerprint
 from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import Phase, TaskState
@@ -149,9 +150,10 @@ def failed(
     app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
 ) -> TaskState:
     """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
+    meta = (meta or {}) | ({"fingerprint": fingerprint(report.failed)} if report.failed else {})
     if retryable:
         return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
-    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta or {})
+    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta)
 
 
 def _pending(

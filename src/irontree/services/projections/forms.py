@@ -19,6 +19,7 @@ from irontree.services.planning.approval import adopted_view, before_words
 from irontree.services.planning.approve import propose_again, what_changed
 from irontree.services.planning.intake import UNREADABLE, special_choices
 from irontree.services.planning.staleness import diff_of
+from irontree.services.projections.alike import attempts_alike
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
@@ -69,6 +70,7 @@ def issue_form(app: App, question: Question) -> FormView:
         ),
         failure=failure,
         denied=denied_of(stream),
+        attempts_alike=attempts_alike(app, stream, state),
         report_path=state.report_path,
         request=str(record.meta.get("request_url", "")),
         gate=gate_words(app, world, question),

@@ -88,7 +88,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             environment=report.versions,
             results=report.results,
             coverage=coverage(node, plan.policy, report.cited),
-            findings=(*_said(record), *check_defining(app, state), *denied_lines(stream)),
+            findings=(*_said(record), *_repeated(state), *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
@@ -131,6 +131,13 @@ def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
     """Why automation could not decide, or why a person sent the work back."""
     note, by = record.meta.get("note"), record.meta.get("by", "a person")
     return (*map(str, record.meta.get("reasons", ())), *((f"sent back by {by}: {note}",) if note else ()))
+
+
+def _repeated(state: TaskState) -> tuple[str, ...]:
+    """That the last attempts came to the same: another one like them would too."""
+    if not state.fails_alike:
+        return ()
+    return (f"the last {state.same_failures} attempts failed in the same way",)
 
 
 def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:

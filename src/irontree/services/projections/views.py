@@ -317,6 +317,18 @@ class DeniedView:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+
+    number: int
+    commit: str
+    changed: tuple[str, ...]
+    said: str
+    failed_check: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewPromptView:
     """What a reviewer is told; *problems* are those of its last answer."""
 
@@ -361,6 +373,8 @@ class FormView:
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
     denied: DeniedView | None = None
+    attempts_alike: tuple[AttemptView, ...] = ()
+    """The last ones, if they failed in the same way, oldest first."""
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()

@@ -17,6 +17,10 @@ _ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",
     ("fail_terminal", "verify"): "irontree checkup unblock issue-{number} --verify",
     ("blocked", "go-on"): "irontree checkup unblock issue-{number}",
+    **{
+        (reason, "allow"): "irontree checkup unblock issue-{number} --allow"
+        for reason in ("fail_terminal", "pending_acceptance", "blocked")
+    },
     ("reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
 }
 _LOOP_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
@@ -58,6 +62,8 @@ class OpenQuestion:
     """Whether only comments on the issue let its work go on (`domain/gates.py`): no command does."""
     newer: bool = False
     """A newer version wrote what stands in the way: no command helps, and none is named."""
+    special: tuple[str, ...] = ()
+    """Special choices that make a difference here, and have a command."""
 
     @property
     def what(self) -> str:
@@ -69,7 +75,7 @@ class OpenQuestion:
         """Every choice that a command may make, with that command; none while the log is damaged."""
         if self.damaged:
             return ()
-        legal = choices(RULE[self.reason], in_loop=self.loop_id is not None)
+        legal = choices(RULE[self.reason], in_loop=self.loop_id is not None, special=self.special)
         return tuple((choice, self._command(choice)) for choice in legal if not (self.gated and choice.permits))
 
     def as_json(self) -> dict[str, Any]:
