@@ -11,6 +11,7 @@ from prefect.states import Completed
 
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living, tidy
+from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.lifecycle.taking_up import (
     go_on_approving,
     mark_dead_runs,
@@ -18,8 +19,9 @@ from irontree.flows.lifecycle.taking_up import (
     start_what_waits,
     wake_overtaken,
 )
-from irontree.services.delivery.inbox import look
+from irontree.services.delivery.comment_answers import look
 from irontree.services.loops.loop import read_loops
+from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import open_here
 
 
@@ -34,9 +36,12 @@ async def janitor(repository: str) -> State[None]:
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
         await asyncio.to_thread(put_in_order, app, "janitor")
         looked = await asyncio.to_thread(look, app)
+        await asyncio.to_thread(mirror, app)
         approving = await asyncio.to_thread(go_on_approving, app)
         going = await asyncio.to_thread(start_what_waits, app)
         closed = await asyncio.to_thread(wake_overtaken, app)
+        await asyncio.to_thread(tell_labelled, app)
+        await asyncio.to_thread(remind, app)
     for line in unreadable:
         get_run_logger().warning(line)
     comments = (f"#{found.issue_number}: the answer of {found.by} was {found.outcome}" for found in looked if found.by)

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App, Origin
-from irontree.blocks.repository import app_of
 from irontree.domain.waiting import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.flows.lifecycle.taking_up import start_what_waits, wake_overtaken
-from irontree.services.delivery.inbox import COMMENT, Looked, look
+from irontree.services.delivery.comment_answers import COMMENT, Looked, look
+from irontree.tasks.opening import app_of
 
 LETS_GO_SECONDS: Final = 10.0
 

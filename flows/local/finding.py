@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from irontree.app import App
 from irontree.flows.local.server_state import ServerState
@@ -28,3 +29,8 @@ def ui_url(environment: Mapping[str, str]) -> str:
 def form_url(ui: str, flow_run: str) -> str:
     """The page of a run, in the version of the UI that has the Resume button in sight."""
     return f"{ui}/runs/flow-run/{flow_run}"
+
+
+def runs_url(ui: str, app: App) -> str:
+    """The page of all runs of this repository, by their tag."""
+    return f"{ui}/runs?tag=repository:{quote(app.repository.root.name)}"

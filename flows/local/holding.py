@@ -23,13 +23,12 @@ LOOK_EVERY: Final = 0.2
 
 
 @contextmanager
-def held(app: App, who: str, *, environment: Mapping[str, str], home: Path) -> Iterator[None]:
+def held(app: App, who: str, *, private: bool) -> Iterator[None]:
     """Be the one who serves *app*'s flows for the block; raises Busy if another process is.
 
     The block has to end the processes that it starts: what they had is then said to have crashed.
     """
     with app.alive(SERVING).hold(who):
-        private = _is_private(environment, home)
         tidy(app)
         mark_dead(app, private=private)
         try:
@@ -63,7 +62,8 @@ def settle(app: App) -> None:
     app.repository.back_up()
 
 
-def _is_private(environment: Mapping[str, str], home: Path) -> bool:
+def is_private(environment: Mapping[str, str], home: Path) -> bool:
+    """Whether *environment* names the private server in *home*, which nobody's worker uses but ours."""
     address = ServerState(home).address()
     return address is not None and address.api_url == environment.get("PREFECT_API_URL")
 

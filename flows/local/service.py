@@ -14,11 +14,13 @@ from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
+from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.duties import Duties, Say, go_on
-from irontree.flows.local.holding import at_rest, held, mark_dead, settle
+from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
+from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
 from irontree.flows.local.serving import WORKER, Serving
 
 JOIN_EVERY: Final = 5.0
@@ -39,14 +41,23 @@ class Service:
     A worker that dies is replaced, and its runs are taken up again. Use it in a `with`: its end kills the flows.
     """
 
-    def __init__(self, apps: Sequence[App], *, environment: Mapping[str, str], home: Path, say: Say) -> None:
+    def __init__(
+        self,
+        apps: Sequence[App],
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        say: Say,
+        duties: Sequence[Duty] = DUTIES,
+    ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
         self._crews: list[Crew] = []
         self._environment = environment
         self._home = home
+        self._private = is_private(environment, home)
         self._say = say
-        self._duties = Duties(say)
+        self._duties = Duties(say, duties)
         self._held = ExitStack()
         self._join_at = self._revive_at = 0.0
 
@@ -105,7 +116,7 @@ class Service:
         """Take on those of the others whose terminal has ended."""
         for app in tuple(self._elsewhere):
             try:
-                self._held.enter_context(held(app, "irontree serve", environment=self._environment, home=self._home))
+                self._held.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
             self._held.enter_context(CommentWatch.of(app))
@@ -123,7 +134,7 @@ class Service:
         self._crews.append(Crew(tuple(self._without), worker))
         self._without.clear()
         for app in self._crews[-1].apps:
-            self._go_on(app)
+            self._welcome(app)
 
     def _bury(self) -> None:
         """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
@@ -137,15 +148,18 @@ class Service:
     def _revive(self) -> None:
         try:
             for app in self._without:
-                mark_dead(app, private=False)
+                mark_dead(app, private=self._private)
             self._staff()
         except ServerUnavailable as error:
             for app in self._without:
                 self._say(app, in_words(error))
             self._revive_at = time.monotonic() + REVIVE_EVERY
 
-    def _go_on(self, app: App) -> None:
+    def _welcome(self, app: App) -> None:
+        """Show it in the UI, and take up where it was."""
         try:
+            with runs.connect():
+                keep_block(app.repository.id, app.repository.root)
             for line in go_on(app):
                 self._say(app, line)
         except IrontreeError as error:

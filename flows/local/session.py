@@ -24,7 +24,7 @@ from irontree.flows.lifecycle.names import deployment, issue_key
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.taking_up import newest_run, take_up
 from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.holding import LOOK_EVERY, at_rest, held, settle
+from irontree.flows.local.holding import LOOK_EVERY, at_rest, held, is_private, settle
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
 from irontree.services.overview import SERVING
@@ -59,9 +59,8 @@ class Session:
 
     def __enter__(self) -> Self:
         try:
-            self._held.enter_context(
-                held(self._app, "irontree task", environment=self._environment, home=self._home),
-            )
+            private = is_private(self._environment, self._home)
+            self._held.enter_context(held(self._app, "irontree task", private=private))
         except Busy:
             return self
         with self._held:

@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -26,6 +24,8 @@ from pydantic import (
     model_validator,
 )
 
+from irontree.domain.budget_settings import Budgets
+from irontree.domain.budgets import approved_budgets
 from irontree.domain.detection import DETECTION
 from irontree.domain.gates import Gates
 from irontree.domain.plan import (
@@ -38,7 +38,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, VariableName
+from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, Section, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -73,25 +73,6 @@ Checks = Annotated[
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, gt=0)]
-
-
-class Section(BaseModel):
-    """A group of keys; unknown ones are refused, with a guess at what was meant."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_unset(cls, data: object) -> object:
-        """`verify:` with nothing, or only comments, below it says nothing."""
-        if not isinstance(data, Mapping):
-            return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
-
-    @classmethod
-    def known_keys(cls) -> tuple[str, ...]:
-        """The keys as they are written in the file."""
-        return tuple(field.alias or name for name, field in cls.model_fields.items())
 
 
 class Agent(Section):
@@ -309,6 +290,21 @@ class Prefect(Section):
     )
 
 
+class Automation(Section):
+    """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
+
+    notify: tuple[BlockName, ...] = Field(
+        default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
+    )
+    start_label: str | None = Field(
+        default=None, description="An open issue that gets this label is put up for approval."
+    )
+    reconcile: Flag = Field(
+        default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
+    )
+    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
+
+
 class Config(Section):
     """Everything that `.mino/config.yml` can say."""
 
@@ -323,7 +319,9 @@ class Config(Section):
     gates: GateKinds = GateKinds()
     loop: Loop = Loop()
     run: Run = Run()
+    budgets: Budgets = Budgets()
     prefect: Prefect = Prefect()
+    automations: Automation = Automation()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
         """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none.
@@ -357,7 +355,8 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
-            gates=gates,
+            gates=gates if gates.named else None,
+            budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
         )
 

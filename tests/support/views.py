@@ -17,6 +17,7 @@ from irontree.domain.plan import (
 )
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
+from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView
 from irontree.services.projections.views import (
     TEMPLATES,
     AnswerView,
@@ -319,6 +320,25 @@ def approval(text: str) -> ApprovalView:
     )
 
 
+def tree_row(text: str) -> TreeRowView:
+    return TreeRowView(7, 1, text, text, "1 / 4", SHA, "https://example.com/run", text, f"https://example.com/{SHA}")
+
+
+def story(text: str) -> StoryView:
+    return StoryView(
+        number=7,
+        title=text,
+        state=text,
+        attempts="1 of 4",
+        happened=(HappenedView(NOW, text),),
+        address=text,
+        commit=SHA,
+        commit_address=f"https://example.com/{SHA}",
+        request=text,
+        report=text,
+    )
+
+
 def case(template: str, text: str) -> Mapping[str, object]:
     """The values of that template; a template without a case is a KeyError, and so a failed test."""
     name, view = TEMPLATES[template]
@@ -338,5 +358,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         FormView: lambda: form(text, reason),
         LoopFormView: lambda: loop_form(text, reason),
         ApprovalView: lambda: approval(text),
+        TreeView: lambda: TreeView("2026-01-02-1200-a3f8b2", 1, 2, "", (tree_row(text),)),
+        StoryView: lambda: story(text),
     }
     return {name: makers[view]()}

@@ -25,6 +25,7 @@ from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.takeover import clear_the_way
 from irontree.services.planning.approve import approve, propose
@@ -336,7 +337,7 @@ def drive(app: App, loop_id: str, answers: Answers) -> Halt:
 
 def _drive_to_the_end(app: App, loop_id: str, answers: Answers) -> Halt:
     while True:
-        decision = loops.next_decision(app, loop_id)
+        decision = next_decision(app, loop_id)
         if not isinstance(decision, Halt):
             loops.resume(app, loop_id)
             perform(app, decision, loop_id)

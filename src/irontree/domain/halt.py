@@ -14,14 +14,14 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
 
 AskedOf = Literal["issue", "loop"]
-Need = Literal["note", "count", "revision"]
-Argument = Literal["count", "revision", "key"]
+Need = Literal["note", "count", "amount", "revision"]
+Argument = Literal["count", "amount", "revision", "key"]
 VALUES: Final[dict[Need, re.Pattern[str]]] = {
     "count": re.compile(r"[1-9]|[1-4]\d|50"),
     "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
 }
 """How what a choice needs is written, in small letters."""
-_SHOWN: Final[dict[Argument, str]] = {"count": "N", "revision": "REVISION", "key": "KEY"}
+_SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "REVISION", "key": "KEY"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Choice:
         """What has to follow the word in a comment; notes may always."""
         if self.names_task:
             return "key"
-        return "count" if "count" in self.needs else "revision" if "revision" in self.needs else None
+        return next((need for need in self.needs if need != "note"), None)
 
     def usage(self, key: str = "KEY") -> str:
         """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""
@@ -142,6 +142,13 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (Choice("extend", "allow more transitions", ("count",), permits=True), _STOP),
     ),
 )
+AGENT_BUDGET: Final = HaltRule(
+    "loop_budget_exhausted",
+    "The budget of the agents is spent",
+    "loop",
+    (Choice("extend", "allow more to be spent", ("amount",), permits=True), _STOP),
+)
+"""The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

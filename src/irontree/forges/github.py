@@ -108,6 +108,10 @@ class GithubForge(GithubPullRequests):
                 if answer.status != 404:  # noqa: PLR2004  (somebody was faster)
                     self._client.require(answer)
 
+    def issue_url(self, number: int) -> str | None:
+        """Its page."""
+        return f"{self._page}/issues/{number}"
+
     def commit_url(self, sha: str | None) -> str | None:
         """Its page."""
         return f"{self._page}/commit/{sha}" if sha else None

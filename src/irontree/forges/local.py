@@ -120,6 +120,9 @@ class LocalForge(LocalPullRequests):
 
     # --- files --------------------------------------------------------------------------------------------
 
+    def issue_url(self, number: int) -> None:
+        """None: an issue is a file."""
+
     def commit_url(self, sha: str | None) -> None:
         """None: nothing shows commits beside the files."""
 

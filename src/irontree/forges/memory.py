@@ -131,6 +131,10 @@ class MemoryForge:
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
         self._answered(self.tracker.issues.update({number: replace(old, labels=tuple(wanted))}))
 
+    def issue_url(self, number: int) -> str | None:
+        """An address that nobody answers at."""
+        return f"https://forge.example/issues/{number}"
+
     def commit_url(self, sha: str | None) -> str | None:
         """An address that nobody answers at."""
         return f"https://forge.example/commit/{sha}" if sha else None

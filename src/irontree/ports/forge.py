@@ -124,6 +124,10 @@ class Labels(Protocol):
 class Links(Protocol):
     """Addresses of what is published, for people."""
 
+    def issue_url(self, number: int) -> str | None:
+        """Where the issue can be looked at; None where the forge shows none. Asks nobody."""
+        ...
+
     def commit_url(self, sha: str | None) -> str | None:
         """Where the commit can be looked at; None without one, or where the forge shows none."""
         ...

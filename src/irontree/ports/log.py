@@ -13,6 +13,7 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport
+from irontree.domain.spending import Spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,12 @@ class EventLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one stream amounts to, and the files that could not be read."""
+    """What one stream amounts to, what it cost, and the files that could not be read."""
 
     replay: Replay
     problems: tuple[Problem, ...] = ()
+    spendings: tuple[Spending, ...] = ()
+    """What the agents took that worked on it, by the events that can be read."""
 
 
 class Replays(Protocol):

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.halt import RULE, Choice, choices, halt_of
+from irontree.domain.budgets import EXAMPLES, Unit, amount_of
+from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution import checkup
@@ -40,6 +41,8 @@ class Answer:
     note: str = ""
     count: int | None = None
     revision: str | None = None
+    amount: str | None = None
+    """How much more agents may spend, with its unit: `5 USD`, `200000 tokens`, `2h`."""
     question: str | None = None
     voters: tuple[str, ...] = ()
     """Accounts that say the same, as the forge vouches for them; empty where the channel knows nobody."""
@@ -83,9 +86,17 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             loop.cancel(app, loop_id, answer.by)
         else:
             if choice.name == "extend":
-                loop.extend(app, loop_id, answer.count or 0, answer.by)
+                _extend(app, loop_id, question, answer)
             loop.resume(app, loop_id)
     app.repository.back_up()
+
+
+def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
+    amount = amount_of(answer.amount or "")
+    if question.budget and amount:
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by)
+    else:
+        loop.extend(app, loop_id, answer.count or 0, answer.by)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -102,21 +113,39 @@ def validate(question: Question, answer: Answer) -> Choice:
         names = ", ".join(item.name for item in legal if not item.special)
         raise AnswerRefused(f"“{answer.choice}” is no answer to “{question.rule.title}”", remedy=f"one of: {names}")
     _require_needs(choice, answer)
+    if question.budget and "amount" in choice.needs:
+        _require_unit(question.budget.unit, answer.amount or "")
     return choice
+
+
+def _require_unit(unit: Unit, text: str) -> None:
+    amount = amount_of(text)
+    if amount is None or amount.unit != unit:
+        raise AnswerRefused(
+            f"“{text}” is no amount of what is used up", remedy=f"say how much more, such as extend:{EXAMPLES[unit]}"
+        )
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
     count = answer.count if answer.count and answer.count > 0 else None
-    given = {"note": answer.note.strip(), "count": count, "revision": answer.revision}
-    missing = [need for need in choice.needs if not given[need]]
+    given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
+    missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
-        raise AnswerRefused(f"“{choice.name}” needs a {missing[0]}", remedy=f"answer again with a {missing[0]}")
+        raise AnswerRefused(f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}")
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(
             f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
         )
     if len(answer.by.strip()) == 0:
         raise AnswerRefused("the answer does not say who decided", remedy="give a name")
+
+
+_NEEDED: Final[dict[Need, str]] = {
+    "note": "a note",
+    "count": "a count",
+    "amount": "an amount with its unit, such as 5 USD, 200000 tokens or 2h",
+    "revision": "a revision",
+}
 
 
 @contextmanager

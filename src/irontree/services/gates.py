@@ -15,7 +15,8 @@ from irontree.services.world import World, read_world
 def gate_at(world: World, question: Question) -> Gate | None:
     """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own."""
     plan = world.plans.get(question.task_key or "")
-    return plan.policy.gates.of(question.rule.reason) if plan and question.issue_number is not None else None
+    gates = plan.policy.gates if plan and question.issue_number is not None else None
+    return gates.of(question.rule.reason) if gates else None
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:

@@ -6,15 +6,17 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from irontree.app import App
+from irontree.domain.budgets import EXAMPLES
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import HaltReason
 from irontree.errors import in_words
 from irontree.services.gates import gate_words
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
-from irontree.services.questions import question_about
+from irontree.services.questions import question_about, question_of_loop
 from irontree.services.world import World
 
 
@@ -38,7 +40,7 @@ def open_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQ
     alive, nobodys = still_open(loops), given_up(loops)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     of_issues = (asked_about(app, world, alive, state) for state in states if state.task_key not in nobodys)
-    return (*filter(None, of_issues), *_of_loops(alive))
+    return (*filter(None, of_issues), *_of_loops(app, alive))
 
 
 def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
@@ -80,11 +82,28 @@ def _blocking(state: TaskState) -> str | None:
     return f"{state.blocking_check}{later}" if state.blocking_check else None
 
 
-def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
+def _of_loops(app: App, loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
     for loop in loops:
         reason = loop.entity.halt_reason
         if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
-            yield OpenQuestion(reason=reason, loop_id=loop.id)
+            yield from _of_loop(app, loop, reason)
+
+
+def _of_loop(app: App, loop: Loop, reason: HaltReason) -> Iterator[OpenQuestion]:
+    """What the loop asks; nothing where there is more to spend by now: it goes on when somebody is at work again."""
+    if reason != "loop_budget_exhausted" or loop.budget_left <= 0:
+        yield OpenQuestion(reason=reason, loop_id=loop.id)
+        return
+    asked = question_of_loop(app, loop.id)
+    if asked and asked.budget:
+        later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
+        yield OpenQuestion(
+            reason=reason,
+            loop_id=loop.id,
+            detail=f"{asked.detail}{later}",
+            not_before=asked.not_before,
+            amount=EXAMPLES[asked.budget.unit],
+        )
 
 
 def _said(app: App, state: TaskState) -> str:

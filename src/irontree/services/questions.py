@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from irontree.app import App
-from irontree.domain.halt import RULE, HaltRule
+from irontree.domain.decide import Halt, decide
+from irontree.domain.halt import AGENT_BUDGET, RULE, HaltRule
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.services.loops import loop
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import read_funds
+from irontree.services.world import read_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Question:
     detail: str = ""
     not_before: str | None = None
     """When a timer answers it, unless a person is faster (ISO 8601)."""
+    budget: Budget | None = None
+    """What is spent, where agents may spend no more."""
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
@@ -46,8 +53,30 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
     if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
         return None
     rule = RULE[entity.halt_reason]
-    if rule.asked_of != "loop" or (rule.reason == "loop_budget_exhausted" and found.budget_left > 0):
+    if rule.asked_of != "loop":
         return None
+    if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
+        return _question_of_budget(app, found)
     key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
     detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
     return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
+
+
+def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
+    """What the loop asks whose agents may spend no more; None once there is more: allowed, or of a new day."""
+    world = read_world(app)
+    funds = read_funds(app, world)
+    decision = decide(scope_of(found, world, funds))
+    if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
+        return None
+    over = funds.stopping(found.keys, decision.detail)
+    key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
+    return Question(
+        rule=AGENT_BUDGET,
+        key=key,
+        sequence=found.sequence,
+        loop_id=found.id,
+        detail=decision.detail,
+        not_before=over.until or None,
+        budget=over,
+    )

@@ -128,3 +128,9 @@ def test_comments_are_looked_at_less_often_where_the_forge_fails_and_not_before_
 
 def test_who_looks_less_often_than_ever_is_not_hurried_by_a_failure():
     assert next_look(NOW, 1, every=timedelta(hours=1)) == NOW + timedelta(hours=1)
+
+
+def test_an_attempt_that_was_stopped_at_its_budget_counts_whatever_it_has_done_by_then():
+    """Given back, it would cost the same again and again."""
+    for changed in (True, False):
+        assert outcome_of(Seen("over_budget"), changed=changed).then == "verify"

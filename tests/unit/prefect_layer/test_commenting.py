@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from irontree.errors import RemoteUnavailable
 from irontree.flows.lifecycle.commenting import CommentWatch
-from irontree.services.delivery.inbox import Looked
+from irontree.services.delivery.comment_answers import Looked
 
 OFTEN = timedelta(milliseconds=1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.questions import asked_about
 from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.domain.state import Phase
@@ -15,6 +14,7 @@ from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
+from irontree.services.open_questions import asked_about
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does

@@ -16,6 +16,7 @@ from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import waits_for
 from irontree.services.projections.brief import write_projections
 from irontree.services.questions import Question, question_about
@@ -53,6 +54,8 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     if rule:
         return question_about(state, rule, loop_id)
     step = step_for(world.scope((state.task_key,)), state)
+    if isinstance(step, (Run, Verify)) and (over := read_funds(app, world).overspent((state.task_key,))):
+        return Idle(f"no agent may work on it: {over[state.task_key]}")
     if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
         return Idle(held_back)
     return step or Idle(_why_waiting(world, state))

@@ -22,6 +22,7 @@ from irontree.services.planning.staleness import diff_of
 from irontree.services.projections.alike import attempts_alike
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
+from irontree.services.projections.links import links_for
 from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
 from irontree.services.questions import Question
@@ -50,7 +51,7 @@ def issue_form(app: App, question: Question) -> FormView:
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
-        url=f"#{state.issue_number}",
+        url=" ".join(filter(None, (f"#{state.issue_number}", links_for(app).to_issue(state.issue_number)))),
         reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         choices=choices(question.rule, in_loop=question.loop_id is not None, special=special),
         answer=_answer_command(question),
@@ -146,6 +147,7 @@ def _loop_text(app: App, question: Question) -> str:
         total=len(loop.keys),
         budget_used=loop.entity.budget_used,
         budget=loop.entity.budget_max_transitions,
+        spent=question.budget,
         waiting=tuple(_waiting(world, state) for state in states if not state.done),
     )
     return app.renderer.render(form_template(question.rule.reason), form=view)

@@ -14,9 +14,11 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import NOTHING_CITED, Coverage, coverage
 from irontree.ports import Stream
+from irontree.services.loops.funds import read_funds
 from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
+from irontree.services.world import read_world
 
 NOT_PROMOTED: Final = (
     "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
@@ -92,6 +94,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
+            budgets=read_funds(app, read_world(app)).of_issue(state) if plan.policy.budgets else (),
             recipe=plan.policy.workspace.setup,
             promoted_doc=record.event.promoted_doc,
             rationale=str(record.meta.get("promotion", NOT_PROMOTED)),

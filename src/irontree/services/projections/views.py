@@ -15,9 +15,11 @@ from irontree.domain.events import CATEGORY, IssueEvent, kebab
 from irontree.domain.halt import RULES, Choice
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.results import CheckResult
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
+from irontree.services.projections.page_views import StoryView, TreeView
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -184,6 +186,8 @@ class ReportView:
     observed: str = ""
     """What was seen of the same attempt."""
     warnings: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    """What is spent of the limits that hold for the issue; empty where none was approved."""
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
     rationale: str = ""
@@ -415,6 +419,8 @@ class LoopFormView:
     waiting: tuple[WaitingView, ...] = ()
     gate: str = ""
     """None so far: what a loop asks itself has no gate."""
+    spent: Budget | None = None
+    """Of which budget of the agents nothing is left; None where it is the transitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,4 +498,6 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
     **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
     "forms/intake.md": ("approval", ApprovalView),
+    "artifacts/tree.md": ("tree", TreeView),
+    "artifacts/issue.md": ("story", StoryView),
 }

@@ -191,11 +191,13 @@ def _answer_of(question: Question, by: str, command: Command) -> Answer:
     kind, argument = command.choice.argument, command.argument
     if kind == "key" and argument != question.task_key:
         raise AnswerRefused(f"{argument} is not the task that asks here", remedy=f"it is {question.task_key}")
+    is_count = kind == "count" and argument.isdecimal()
     return Answer(
         command.choice.name,
         by,
         note=command.note,
-        count=int(argument) if kind == "count" else None,
+        count=int(argument) if is_count else None,
+        amount=argument if kind == "count" and not is_count else None,
         revision=argument if kind == "revision" else None,
         question=question.key,
     )
