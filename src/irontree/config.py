@@ -27,7 +27,7 @@ from pydantic import (
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.detection import DETECTION
-from irontree.domain.gates import Gates
+from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -131,7 +131,6 @@ class Verify(Section):
     detection: Flag = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
-
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
         description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
@@ -242,22 +241,6 @@ class Forge(Section):
         return url
 
 
-class OneGate(Section):
-    """Who has to say, in comments on the issue, that work goes on."""
-
-    approvers: int = Field(default=1, strict=True, ge=1, le=20, description="So many people have to say the same.")
-    not_requester: Flag = Field(default=False, description="Whether who asked for the work does not count.")
-
-
-class GateKinds(Section):
-    """Decisions that only comments of people with write access make; `acceptance: {approvers: 2}`."""
-
-    acceptance: OneGate | None = Field(default=None, description="Of work that waits for a person's acceptance.")
-    approval: OneGate | None = Field(default=None, description="Of an issue whose text or settings changed.")
-    failure: OneGate | None = Field(default=None, description="To try again after the last attempt failed.")
-    blocked: OneGate | None = Field(default=None, description="To go on after something was in the way.")
-
-
 class Loop(Section):
     """Limits of a loop."""
 
@@ -296,9 +279,7 @@ class Automation(Section):
     notify: tuple[BlockName, ...] = Field(
         default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
     )
-    start_label: str | None = Field(
-        default=None, description="An open issue that gets this label is put up for approval."
-    )
+    start_label: str | None = Field(default=None, description="Open issues with this label are put up for approval.")
     reconcile: Flag = Field(
         default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
     )
@@ -316,7 +297,7 @@ class Config(Section):
     workspace: Workspace = Workspace()
     publish: Publish = Publish()
     forge: Forge = Forge()
-    gates: GateKinds = GateKinds()
+    gates: GateSettings = GateSettings()
     loop: Loop = Loop()
     run: Run = Run()
     budgets: Budgets = Budgets()
@@ -335,12 +316,6 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
-        gates = Gates(**self.gates.model_dump())
-        if self.forge.adapter == "local" and gates.named:
-            raise ConfigRefused(
-                f"gates.{gates.named[0][0]}: nobody logs in to files, so nobody knows who wrote a comment",
-                remedy="set forge.adapter to github or gitea, or leave the gates out",
-            )
         return ExecutionPolicy(
             agent=AgentSpec(**self.agent.model_dump()),
             checks=self.verify.commands,
@@ -355,7 +330,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
-            gates=gates if gates.named else None,
+            gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
         )

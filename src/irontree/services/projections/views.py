@@ -228,7 +228,6 @@ class CommentView:
     answers: tuple[str, ...] = ()
     """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
     gate: str = ""
-    """Who decides, where not everybody does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,8 +416,6 @@ class LoopFormView:
     budget_used: int
     budget: int
     waiting: tuple[WaitingView, ...] = ()
-    gate: str = ""
-    """None so far: what a loop asks itself has no gate."""
     spent: Budget | None = None
     """Of which budget of the agents nothing is left; None where it is the transitions."""
 
