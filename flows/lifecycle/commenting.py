@@ -44,6 +44,7 @@ class CommentWatch:
         self._look = look
         self._every = every
         self._stopped = stopped or threading.Event()
+        self._woken = threading.Event()
         context = copy_context()  # Prefect keeps its settings there
         self._thread = threading.Thread(target=context.run, args=(self._watch,), name="comments", daemon=True)
 
@@ -68,15 +69,22 @@ class CommentWatch:
     def stop(self) -> None:
         """Look no more; what is being recorded stops where it safely can."""
         self._stopped.set()
+        self._woken.set()
+
+    def hurry(self) -> None:
+        """Look now: somebody says that there is something to see."""
+        self._woken.set()
 
     def _watch(self) -> None:
         failures = 0
         while not self._stopped.is_set():
+            self._woken.clear()
             later = self._look_once()
             failures = 0 if later is None else failures + 1
             now = datetime.now(UTC)
             again = next_look(now, failures, later.not_before if later else None, every=self._every)
-            self._stopped.wait((again - now).total_seconds())
+            if not self._stopped.is_set():
+                self._woken.wait((again - now).total_seconds())
 
     def _look_once(self) -> Looked | None:
         """What has to wait, if anything: an outage of the forge, a repository that cannot be read just now."""

@@ -49,3 +49,11 @@ def test_it_ends_at_once_in_the_middle_of_its_wait():
     with CommentWatch(looks):
         assert looks.enough.wait(30)
     assert looks.count == 1
+
+
+def test_it_looks_at_once_when_somebody_says_that_there_is_something_to_see():
+    looks = Looks(2)
+    with CommentWatch(looks) as watch:
+        while not looks.enough.wait(0.01):
+            watch.hurry()
+    assert looks.count >= 2
