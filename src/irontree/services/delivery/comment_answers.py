@@ -121,7 +121,9 @@ def _follow(
         raise AnswerRefused(command.reason)
     answer = _answer_of(asked.question, comment.author, command)
     said: tuple[Comment, ...] = (comment,)
-    if gate := _gate(app, asked, command):
+    _require_open(app, asked)
+    gate = gate_at(read_world(app), asked.question) if command.choice.permits else None
+    if gate:
         said = _counted(app, asked, gate, _voices(app, asked, command, comments))
         if not _counted(app, asked, gate, (comment,)):
             raise AnswerRefused("you asked for this work, and its gate wants somebody else", remedy="ask a colleague")
@@ -133,11 +135,15 @@ def _follow(
     return "taken"
 
 
-def _gate(app: App, asked: Asked, command: Command) -> Gate | None:
-    """The gate that this answer has to pass; none where the question was answered meanwhile: it is refused then."""
+def _require_open(app: App, asked: Asked) -> None:
+    """Raise AnswerRefused where somebody was faster: by a comment before this one, a form, or a command."""
     now = asked_at(app, asked.issue_number)
-    is_open = now is not None and now.question.key == asked.question.key
-    return gate_at(read_world(app), asked.question) if is_open and command.choice.permits else None
+    if now is None or now.question.key != asked.question.key:
+        what = "something else" if now else "nothing"
+        raise AnswerRefused(
+            f"issue-{asked.issue_number} asks {what} now: somebody was faster",
+            remedy=f"`irontree show issue-{asked.issue_number}` tells what happened",
+        )
 
 
 def _counted(app: App, asked: Asked, gate: Gate, said: tuple[Comment, ...]) -> tuple[Comment, ...]:
