@@ -284,6 +284,19 @@ def test_an_outage_is_later_and_says_when(asking):
     assert outcomes(asking) == [("alice", "taken")]
 
 
+def test_what_was_taken_before_the_forge_failed_is_said(asking):
+    """The run that waited for it is to go on now, not with the next look."""
+    says(asking, "/send-back more")
+    says(asking, "/accept", by="bob")
+
+    def fail_for_the_second(call: str, side: str) -> None:
+        if side == "before" and asking.events()[-1] == "verify_failed_retryable":
+            raise RemoteUnavailable("503")
+
+    asking.forge_seen = Watched(asking.forge_seen, ["may_write"], fail_for_the_second)
+    assert outcomes(asking) == [("alice", "taken"), ("", "later")]
+
+
 def test_while_somebody_else_works_comments_wait(asking):
     says(asking, "/accept")
     with asking.driver.hold("somebody else"):

@@ -15,6 +15,7 @@ from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.gates import Gate
 from irontree.domain.halt import choices
+from irontree.domain.lint import is_marked
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
 from irontree.ports import Comment
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
@@ -57,25 +58,29 @@ def look(app: App) -> tuple[Looked, ...]:
     Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
     `later`, and ends the pass where it is the forge's doing.
     """
-    found: list[Looked] = []
+    return tuple(_looks(app))
+
+
+def _looks(app: App) -> Iterator[Looked]:
+    """One by one: what was taken stays so when the next one fails."""
     for asked in open_questions(app):
         try:
-            found += _look_at(app, asked)
+            yield from _look_at(app, asked)
         except Busy as error:
-            found.append(Looked(asked.issue_number, "later", said=error.message))
+            yield Looked(asked.issue_number, "later", said=error.message)
         except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
             not_before = getattr(error, "not_before", None)
-            return (*found, Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before))
-    return tuple(found)
+            yield Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before)
+            return
 
 
-def _look_at(app: App, asked: Asked) -> tuple[Looked, ...]:
+def _look_at(app: App, asked: Asked) -> Iterator[Looked]:
     since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
     comments = app.forge().comments_since(asked.issue_number, since)
     if not any(_commands(app, asked.issue_number, comments)):
-        return ()
+        return
     with app.driver.hold(f"issue-{asked.issue_number}, comments", wait_seconds=WAIT_SECONDS):
-        return tuple(_settle(app, asked, comments))
+        yield from _settle(app, asked, comments)
 
 
 def _commands(
@@ -84,7 +89,7 @@ def _commands(
     """What is not settled yet; our own program's comments quote commands and give none."""
     settled = app.deliveries.load(issue_number).settled
     for comment in comments:
-        is_new = comment.id not in settled and not (comment.ours and "<!-- irontree:" in comment.body)
+        is_new = comment.id not in settled and not (comment.ours and is_marked(comment.body))
         if is_new and (command := parse_command(comment.body)):
             yield comment, command
 
