@@ -27,6 +27,7 @@ from pydantic import (
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.detection import DETECTION
+from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -130,7 +131,6 @@ class Verify(Section):
     detection: Flag = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
-
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
         description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
@@ -279,9 +279,7 @@ class Automation(Section):
     notify: tuple[BlockName, ...] = Field(
         default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
     )
-    start_label: str | None = Field(
-        default=None, description="An open issue that gets this label is put up for approval."
-    )
+    start_label: str | None = Field(default=None, description="Open issues with this label are put up for approval.")
     reconcile: Flag = Field(
         default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
     )
@@ -299,6 +297,7 @@ class Config(Section):
     workspace: Workspace = Workspace()
     publish: Publish = Publish()
     forge: Forge = Forge()
+    gates: GateSettings = GateSettings()
     loop: Loop = Loop()
     run: Run = Run()
     budgets: Budgets = Budgets()
@@ -331,6 +330,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
         )

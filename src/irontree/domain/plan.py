@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from irontree.domain.budgets import BudgetPolicy
+from irontree.domain.gates import Gates
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -172,7 +173,7 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
-_LATER_KEYS: Final = frozenset({"budgets", "same_failure"})
+_LATER_KEYS: Final = frozenset({"budgets", "gates", "same_failure"})
 
 
 class ExecutionPolicy(Value):
@@ -192,6 +193,8 @@ class ExecutionPolicy(Value):
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = None
     """What agents may spend; None: nothing is counted."""
+    gates: Gates | None = None
+    """Who has to let work go on; None: there are none."""
 
     @model_serializer(mode="wrap")
     def _without_later_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
