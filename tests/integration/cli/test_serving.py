@@ -1,4 +1,4 @@
-"""`repos`, `inbox`, `ui` and what `serve` refuses: the verbs that look beyond one repository, as a person types them."""
+"""`repos`, `inbox`, `ui` and what `serve` refuses: the verbs that look beyond one repository, as they are typed."""
 
 from __future__ import annotations
 
