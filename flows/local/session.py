@@ -24,8 +24,8 @@ from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.holding import LOOK_EVERY, at_rest, held, is_private, settle
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
-from irontree.services.execution.steps import Question
 from irontree.services.overview import SERVING
+from irontree.services.questions import Question
 from irontree.services.world import read_world
 
 REST_SECONDS: Final = 15.0

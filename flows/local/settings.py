@@ -36,6 +36,9 @@ SERVER = {
     "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",  # one version by construction: saves another
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+    # One coming run of each schedule, not a dozen: they crowd the pages of those that work or ask.
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_RUNS": "1",
+    "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_SCHEDULED_TIME": "PT5M",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     # Batches: a task run costs the server 5 ms instead of 24 ms.
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",

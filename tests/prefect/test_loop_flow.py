@@ -14,8 +14,10 @@ from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, tak
 from irontree.flows.loop import loop
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.steps import Question, next_step, perform, question_of_loop
+from irontree.services.execution.steps import next_step, perform
 from irontree.services.loops.loop import cancel, extend, halt, skip, spend
+from irontree.services.questions import Question, question_of_loop
+from irontree.tasks.artifacts import key_of
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until
 from tests.support.repositories import git
@@ -44,7 +46,7 @@ def test_a_loop_halts_where_a_person_is_needed_and_reaches_its_goal_after_the_an
         halted = toy.go(loop_id)
         [asking] = toy.suspended()
         assert (halted.state_name, toy.app.lease.holder()) == ("Halted", None)
-        assert halted.message == f"Your acceptance is needed: parts-left. Answer at {runs.url_for(asking.id)}"
+        assert halted.message == f"Your acceptance is needed: parts-left. Answer at {runs.url_for(asking.id)} (Resume)"
         assert asking.name == "#3 Left"
         toy.answer(asking.id, ACCEPT)
         assert toy.rest(loop_id).state_name == "Goal reached"
@@ -76,7 +78,7 @@ def test_an_issues_question_is_asked_while_another_driver_keeps_the_halt_from_be
 
 def progress_of(toy: Toy, loop_id: str) -> list[dict[str, Any]]:
     """The progress artifacts of the loop, oldest first."""
-    key = {"artifacts": {"key": {"any_": [f"irontree-{toy.id}-loop-{loop_id}"]}}}
+    key = {"artifacts": {"key": {"any_": [key_of(toy.app, f"loop-{loop_id}")]}}}
     found = toy.client.request("POST", "/artifacts/filter", json=key).json()
     return sorted(found, key=lambda artifact: artifact["created"])
 

@@ -25,6 +25,7 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
+from irontree.services.delivery.closing import left_to_people
 from irontree.services.hints import program_for
 from irontree.services.loops.loop import read_loop
 from irontree.services.loops.loop_choice import replacement
@@ -176,12 +177,18 @@ class Drive:
         for answer in self.prepared:
             self._say(f"Not needed: --answer {answer.text!r}")
         if status == "completed":
+            self._tell_left_open(loop_id)
             return OK
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
             return REFUSED
         self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
         return REFUSED if status in ("halted", "called off") else INTERRUPTED
+
+    def _tell_left_open(self, loop_id: str) -> None:
+        """What is done and still open on the forge looks like work that is left, unless somebody says so."""
+        if left := left_to_people(self.app, read_loop(self.app, loop_id).keys):
+            self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.lifecycle.runs import url_for

@@ -18,10 +18,10 @@ from irontree.domain.state import TaskState
 from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.lease import refuse_beside_loop
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import SERVING, title_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
-from irontree.services.questions import asked_about
 from irontree.services.world import World, read_world
 
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")

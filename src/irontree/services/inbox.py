@@ -13,7 +13,7 @@ from typing import Any
 from irontree.app import App
 from irontree.services.hints import OpenQuestion, program_for
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions import open_questions
+from irontree.services.open_questions import open_questions
 from irontree.services.world import World, read_world
 
 FormUrl = Callable[[str], str]

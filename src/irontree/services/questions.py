@@ -1,118 +1,82 @@
-"""The open questions of a repository, each with the commands that answer it."""
+"""What the log asks a person: the same question for form, terminal, command line and comment (design, section 6)."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from irontree.app import App
-from irontree.domain.halt import RULE
-from irontree.domain.state import Phase, TaskState
-from irontree.errors import in_words
-from irontree.services.hints import OpenQuestion
-from irontree.services.loops.loop import Loop, loop_of, still_open
-from irontree.services.overview import title_of
-from irontree.services.projections.history import request_url_of
-from irontree.services.world import World
+from irontree.domain.decide import Halt, decide
+from irontree.domain.halt import AGENT_BUDGET, RULE, HaltRule
+from irontree.domain.spending import Budget
+from irontree.domain.state import TaskState
+from irontree.services.loops import loop
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import read_funds
+from irontree.services.world import read_world
 
 
-def skipped(loops: Sequence[Loop]) -> frozenset[str]:
-    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
-    return frozenset(key for key, loop in _newest(loops).items() if key in loop.cancelled)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An issue or a loop waits for a person. `key` is the same as long as the log is (design, section 6)."""
+
+    rule: HaltRule
+    key: str
+    issue_number: int | None = None
+    task_key: str | None = None
+    sequence: int = 0
+    loop_id: str | None = None
+    detail: str = ""
+    not_before: str | None = None
+    """When a timer answers it, unless a person is faster (ISO 8601)."""
+    budget: Budget | None = None
+    """What is spent, where agents may spend no more."""
 
 
-def given_up(loops: Sequence[Loop]) -> frozenset[str]:
-    """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
-    stopped = (key for key, loop in _newest(loops).items() if loop.entity.status == "cancelled")
-    return skipped(loops) | frozenset(stopped)
-
-
-def _newest(loops: Sequence[Loop]) -> dict[str, Loop]:
-    return {key: loop for loop in loops for key in loop.entity.task_keys}
-
-
-def open_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
-    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
-    alive, nobodys = still_open(loops), given_up(loops)
-    states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    of_issues = (asked_about(app, world, alive, state) for state in states if state.task_key not in nobodys)
-    return (*filter(None, of_issues), *_of_loops(alive))
-
-
-def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
-    """What this issue asks; None if nothing."""
-    rule = world.halt_of(state)
-    if rule is None:
-        return None
-    asks_approval = rule.reason == "reapproval_required"
-    revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
-    return OpenQuestion(
-        reason=rule.reason,
-        number=state.issue_number,
+def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
+    """The question that the newest event of this issue raises."""
+    return Question(
+        rule=rule,
+        key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
+        issue_number=state.issue_number,
         task_key=state.task_key,
-        title=title_of(world, state.task_key),
-        loop_id=loop_of(loops, state.task_key),
-        revision=revision,
-        detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
-        not_before=state.not_before,
-        said=_said(app, state),
-        look=_look(world, state) if asks_approval else "",
-        damaged=state.problem is not None,
-        newer=state.newer,
+        sequence=state.sequence,
+        loop_id=loop_id,
+        detail=state.problem or state.blocking_check or "",
+        not_before=state.not_before if rule.reason == "blocked" and not state.problem else None,
     )
 
 
-def _blocking(state: TaskState) -> str | None:
-    """The check, and when time lifts the block."""
-    later = f", tried again after {state.not_before}" if state.not_before else ""
-    return f"{state.blocking_check}{later}" if state.blocking_check else None
+def question_of_loop(app: App, loop_id: str) -> Question | None:
+    """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
+    found = loop.read_loop(app, loop_id)
+    entity = found.entity
+    if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
+        return None
+    rule = RULE[entity.halt_reason]
+    if rule.asked_of != "loop":
+        return None
+    if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
+        return _question_of_budget(app, found)
+    key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
+    detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
+    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
 
 
-def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
-    for loop in loops:
-        reason = loop.entity.halt_reason
-        if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
-            yield OpenQuestion(reason=reason, loop_id=loop.id)
-
-
-def _said(app: App, state: TaskState) -> str:
-    """What was recorded of a block: the name of a check alone says little to whoever has to put it right.
-
-    Of work that is proposed, where its request is.
-    """
-    if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
-        return ""
-    stream = app.log.read(state.issue_number)
-    if state.phase is Phase.PENDING:
-        url = request_url_of(stream)
-        return f"merge the request {url}: that accepts the work" if url else ""
-    meta = next((record.meta for record in stream.records if record.event.sequence == state.sequence), {})
-    return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
-
-
-def _left_open(world: World, state: TaskState) -> str:
-    """What an adopted issue does not say; it is answered there, and nothing is approved before."""
-    node = world.nodes.get(state.task_key)
-    open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
-    return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
-
-
-def _look(world: World, state: TaskState) -> str:
-    plan = world.plans.get(state.task_key)
-    if plan is None:
-        return ""
-    words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
-    return f"irontree task {shlex.quote(words)} --plan"
-
-
-def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
-    """The revision that approving would approve; where that cannot be read, None and why."""
-    plan = world.plans.get(state.task_key)
-    if plan is None:
-        return None, ""
-    from irontree.services.planning.intake import UNREADABLE, name_to_approve  # noqa: PLC0415  (what few questions need)
-
-    try:
-        return name_to_approve(app, plan), ""
-    except UNREADABLE as error:
-        return None, in_words(error)
+def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
+    """What the loop asks whose agents may spend no more; None once there is more: allowed, or of a new day."""
+    world = read_world(app)
+    funds = read_funds(app, world)
+    decision = decide(scope_of(found, world, funds))
+    if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
+        return None
+    over = funds.stopping(found.keys, decision.detail)
+    key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
+    return Question(
+        rule=AGENT_BUDGET,
+        key=key,
+        sequence=found.sequence,
+        loop_id=found.id,
+        detail=decision.detail,
+        not_before=over.until or None,
+        budget=over,
+    )

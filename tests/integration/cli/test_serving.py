@@ -1,4 +1,4 @@
-"""`repos`, `inbox`, `ui` and what `serve` refuses: the verbs that look beyond one repository, as they are typed."""
+"""`repos`, `inbox`, `ui` and what `serve` refuses: the verbs that look beyond one repository, as people type them."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ import pytest
 
 from irontree.cli.blocks import plain
 from irontree.cli.status import STYLES, Glance, as_json, blocks
-from irontree.cli.tree import state_words, tree_line
+from irontree.cli.tree import tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion
-from irontree.services.overview import IssueRow, LoopRow, Overview
+from irontree.services.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 
