@@ -133,6 +133,7 @@ class Service:
         self._crews.append(Crew(tuple(self._without), worker))
         self._without.clear()
         for app in self._crews[-1].apps:
+            self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
             self._welcome(app)
 
     def _bury(self) -> None:
