@@ -8,9 +8,9 @@ import signal
 import psutil
 import pytest
 
-from irontree.blocks.repository import app_of
 from irontree.flows.lifecycle import runs
 from irontree.services.overview import SERVING
+from irontree.tasks.opening import app_of
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import typed
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
