@@ -16,6 +16,7 @@ from typing import Final, Self
 from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.automations import register_automations
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
@@ -142,6 +143,7 @@ class Service:
         self._crews.append(Crew(tuple(self._without), worker))
         self._without.clear()
         for app in self._crews[-1].apps:
+            self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
             self._welcome(app)
 
     def _bury(self) -> None:
@@ -164,11 +166,18 @@ class Service:
             self._revive_at = time.monotonic() + REVIVE_EVERY
 
     def _welcome(self, app: App) -> None:
-        """Show it in the UI, and take up where it was."""
-        try:
-            with runs.connect():
-                keep_block(app.repository.id, app.repository.root)
-            for line in go_on(app):
-                self._say(app, line)
-        except IrontreeError as error:
-            self._say(app, in_words(error))
+        """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        for do in (_show, go_on):
+            try:
+                for line in do(app):
+                    self._say(app, line)
+            except IrontreeError as error:
+                self._say(app, in_words(error))
+
+
+def _show(app: App) -> tuple[str, ...]:
+    """Have its block and its automations on the server."""
+    with runs.connect() as client:
+        keep_block(app.repository.id, app.repository.root)
+        register_automations(client, app)
+    return ()

@@ -57,6 +57,12 @@ class Session:
         """Whether the flow processes are ours."""
         return self._serving is not None
 
+    @property
+    def served_by(self) -> str:
+        """The command that has the flow processes, in words for a viewer."""
+        holder = self._app.alive(SERVING).holder()
+        return f"`{holder.what}` (process {holder.pid})" if holder else "nobody"
+
     def __enter__(self) -> Self:
         try:
             private = is_private(self._environment, self._home)

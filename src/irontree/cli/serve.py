@@ -28,6 +28,7 @@ from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
 from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
 from irontree.services.hints import program_for
 from irontree.services.inbox import Waiting, waiting
+from irontree.services.loops.loop import read_loops
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
@@ -159,16 +160,21 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 
 @dataclass
 class News:
-    """Tells of every question once, when it is asked."""
+    """Tells of every question once, when it is asked, and of every loop that ends."""
 
-    known: dict[str, frozenset[Any]] = field(default_factory=dict)
+    asked: dict[str, frozenset[Any]] = field(default_factory=dict)
+    open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
-        """A line for each question of *app* that was not open when we looked last."""
-        found = waiting(app, links(app))
-        before = self.known.get(app.repository.id, frozenset())
-        self.known[app.repository.id] = frozenset(one.key for one in found)
-        yield from (line(one) for one in found if one.key not in before)
+        """A line for each question of *app* that was not open when we looked last, and each loop that was."""
+        found, loops = waiting(app, links(app)), read_loops(app)[0]
+        known, were_open = self.asked.get(app.repository.id, frozenset()), self.open.get(app.repository.id, frozenset())
+        self.asked[app.repository.id] = frozenset(one.key for one in found)
+        self.open[app.repository.id] = frozenset(loop.id for loop in loops if loop.is_open)
+        yield from (line(one) for one in found if one.key not in known)
+        for loop in loops:
+            if loop.id in were_open and not loop.is_open:
+                yield f"loop {loop.id} {loop.entity.status}"
 
 
 def line(one: Waiting) -> str:
@@ -215,8 +221,6 @@ def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
 
 
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
-    for app in service.served:
-        _print(console, f"{app.repository.root.name}: served, {app.repository.root}, queue {app.repository.id}")
     for app in service.elsewhere:
         _print(console, f"{app.repository.root.name}: a terminal serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
