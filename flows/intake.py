@@ -28,6 +28,7 @@ from irontree.services.planning.approve import Proposal, propose, ways_to_approv
 from irontree.services.planning.authorise import authorise_issues, resolve_to_approve
 from irontree.services.planning.intake import authorise
 from irontree.tasks.artifacts import show_approval
+from irontree.tasks.mirror import tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE = "approve this revision and start the loop"
@@ -75,6 +76,7 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
 async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
     text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="answer in this form")
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
+    tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
     text = with_page(await show_approval(app, wanted.name, text), text)
     # What changes of it while the form is open makes it another question.
     key = f"intake-{wanted.name}-{wanted.stamp}"

@@ -35,7 +35,7 @@ from irontree.services.loops.takeover import clear_the_way
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_loop
-from irontree.tasks.mirror import emit
+from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
 CANCELLED = "was cancelled in Prefect"
@@ -120,6 +120,7 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
         await asyncio.to_thread(loops.resume, app, loop_id)
+        await asyncio.to_thread(mirror, app)
         stopped_short = await _drive_issue(app, loop_id, decision)
         if stopped_short is None:
             idle_ends.clear()
@@ -183,7 +184,7 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     if decision.reason == "goal_reached":
         return _reach_goal(app, loop_id)
     loops.halt(app, loop_id, decision)
-    emit("loop_halted", workspace_id=app.repository.id, payload={"loop_id": loop_id, "reason": decision.reason})
+    mirror(app)
     ending = _have_asked(app, loop_id, decision)
     app.repository.back_up()
     return ending
@@ -191,7 +192,7 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
 
 def _reach_goal(app: App, loop_id: str) -> State[None]:
     loops.complete(app, loop_id)
-    emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
+    mirror(app)
     app.repository.back_up()
     return Completed(name="Goal reached", message="every task in scope is done")
 

@@ -13,7 +13,6 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App, Origin
-from irontree.blocks.repository import app_of
 from irontree.domain.decide import Step
 from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
@@ -23,7 +22,8 @@ from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread
 from irontree.tasks.log_stream import LogProgress, never_silent
-from irontree.tasks.mirror import emit_events
+from irontree.tasks.mirror import mirror
+from irontree.tasks.opening import app_of
 
 Found = TypeVar("Found")
 
@@ -71,11 +71,10 @@ async def answer_stage(
         app = open_here(repository, cancel, channel=channel, actor=answer.by)
         try:
             with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
-                before = read_world(app).state(number).sequence
                 answer_issue(app, number, answer, loop_id)
         except (AnswerRefused, Busy) as error:
             return _refused(error)
-        emit_events(app, number, after=before)
+        mirror(app)
         return Completed(name="Recorded", message=f"by {answer.by}")
 
     return await in_thread(record)
@@ -99,14 +98,13 @@ async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]
 
     def take(cancel: Cancellation) -> State[None]:
         app = open_here(repository, cancel, progress=progress)
-        before = _known(app, step.task_key)
         try:
             state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
         except Cancelled:
             raise
         except IrontreeError as error:
             return _refused(error)
-        emit_events(app, state.issue_number, after=before)
+        mirror(app)
         return Completed(message=state.last_event)
 
     async with never_silent(progress):

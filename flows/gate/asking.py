@@ -20,6 +20,7 @@ from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
 from irontree.services.questions import Question
 from irontree.tasks.artifacts import show_tree, tell_story
+from irontree.tasks.mirror import tell_asked
 
 Record = Callable[[Answer], Awaitable[None]]
 
@@ -94,6 +95,7 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
     if stored := await given(form, key=question.key):
         return answer_from(stored[0]), stored[1]
     text = await _text(app, question)
+    tell_asked(app, question.rule.title, key=question.key, number=question.issue_number, loop_id=question.loop_id)
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
     filled, key = await ask(form, key=question.key, description=text)

@@ -43,7 +43,9 @@ def close_overtaken(app: App) -> None:
 def _start_again(app: App, issue_number: int) -> str | None:
     from irontree.flows.lifecycle.runs import url_for  # noqa: PLC0415  (the settings above come first)
     from irontree.flows.lifecycle.taking_up import take_up, wake  # noqa: PLC0415
+    from irontree.tasks.mirror import mirror  # noqa: PLC0415
 
+    mirror(app)
     state = read_world(app).state(issue_number)
     woken = wake(app, issue_number)
     for loop in read_loops(app)[0]:

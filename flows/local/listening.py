@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import http.client
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import psutil
 
@@ -26,7 +26,10 @@ def listen(place: Place, last_port: int | None) -> list[socket.socket]:
     if place.port is None:
         return [_first_free(last_port)]
     hosts = [place.host] if place.host in (LOOPBACK, *EVERYWHERE) else [LOOPBACK, place.host]
-    return [_bound(host, place.port) for host in hosts]
+    with ExitStack() as opened:
+        listeners = [opened.enter_context(_bound(host, place.port)) for host in hosts]
+        opened.pop_all()
+        return listeners
 
 
 def require_free(place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
+from irontree.domain.settings import Automations
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
     Blocker,
@@ -68,6 +69,7 @@ class Preferences:
     """The address of the repository whose issues are written; empty where they are files."""
     api_url: str | None = None
     """The Prefect server that the configuration names."""
+    automations: Automations = field(default_factory=Automations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, Section, VariableName
+from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, Section, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -274,6 +274,21 @@ class Prefect(Section):
     )
 
 
+class Automation(Section):
+    """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
+
+    notify: tuple[BlockName, ...] = Field(
+        default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
+    )
+    start_label: str | None = Field(
+        default=None, description="An open issue that gets this label is put up for approval."
+    )
+    reconcile: Flag = Field(
+        default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
+    )
+    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
+
+
 class Config(Section):
     """Everything that `.mino/config.yml` can say."""
 
@@ -290,6 +305,7 @@ class Config(Section):
     run: Run = Run()
     budgets: Budgets = Budgets()
     prefect: Prefect = Prefect()
+    automations: Automation = Automation()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
         """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none.
