@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
+    Blocker,
     Cancellation,
     CheckRunner,
     Children,
     Clock,
     CodingAgent,
+    ContainerEngine,
     Deliveries,
     EventLog,
     Forge,
@@ -33,6 +36,14 @@ from irontree.ports import (
     RunLock,
     Upkeep,
 )
+
+
+class AnyContainer:
+    """The container engine of nobody who runs something in one."""
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
+        """Nothing speaks against it."""
+        return ()
 
 
 class Silence:
@@ -117,6 +128,7 @@ class App:
     origin: Origin
     which: Callable[[str], str | None] = shutil.which
     """Where a program is on PATH; None if it is not."""
+    engine: ContainerEngine = field(default_factory=AnyContainer)
     progress: Progress = field(default_factory=Silence)
     cancel: Cancellation = field(default_factory=threading.Event)
 

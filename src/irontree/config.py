@@ -26,6 +26,7 @@ from pydantic import (
 
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
+from irontree.domain.container import Container, ContainerSpec
 from irontree.domain.detection import DETECTION
 from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (
@@ -295,6 +296,7 @@ class Config(Section):
     comment: Comment = Comment()
     agent: Agent = Agent()
     workspace: Workspace = Workspace()
+    container: Container = Container()
     publish: Publish = Publish()
     forge: Forge = Forge()
     gates: GateSettings = GateSettings()
@@ -316,13 +318,17 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
+        container = ContainerSpec(**self.container.model_dump()) if self.container.image else None
         return ExecutionPolicy(
-            agent=AgentSpec(**self.agent.model_dump()),
+            agent=AgentSpec(**self.agent.model_dump(), container=container),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
-            reviewers=tuple(ReviewerSpec(**reviewer.model_dump()) for reviewer in self.verify.reviewers),
-            workspace=WorkspacePolicy(**self.workspace.model_dump()),
+            reviewers=tuple(
+                ReviewerSpec(**reviewer.model_dump(), container=container) for reviewer in self.verify.reviewers
+            ),
+            workspace=WorkspacePolicy(**self.workspace.model_dump(), container=container),
+            container=container,
             publish=PublishPolicy(
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,

@@ -42,6 +42,13 @@ agent:
   stall_seconds: 5
   environment: [API_KEY]
 workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
+container:
+  image: tools@sha256:1111111111111111111111111111111111111111111111111111111111111111
+  engine: podman
+  mounts: [/srv/sdk:ro]
+  network: false
+  user: "1000:1000"
+  options: [--memory, 4g]
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
@@ -109,6 +116,7 @@ def test_every_key_can_be_set():
 
 def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
+    possible = re.sub(r"  image: .*\n", "", possible)  # what is contained: tests/unit/domain/test_container.py
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
         adapter="claude",

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from irontree.domain.budgets import BudgetPolicy
+from irontree.domain.container import ContainerSpec
 from irontree.domain.gates import Gates
 from irontree.domain.values import (
     Executability,
@@ -122,6 +123,8 @@ class AgentSpec(Value):
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
     """Names of variables of ours that the agent may see (an allow-list)."""
+    container: ContainerSpec | None = None
+    """None: it runs on this machine itself."""
 
     @property
     def program(self) -> str | None:
@@ -164,6 +167,8 @@ class WorkspacePolicy(Value):
     copy_files: tuple[str, ...] = ()
     pristine: bool = False
     kind: Literal["clone", "none"] = "clone"
+    container: ContainerSpec | None = None
+    """In which `setup` runs."""
 
 
 class PromotionPolicy(Value):
@@ -186,6 +191,8 @@ class ExecutionPolicy(Value):
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
+    container: ContainerSpec | None = None
+    """In which checks run; the agents and the workspace name it too."""
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)

@@ -206,7 +206,7 @@ class GitWorkspace:
         copy_files(names, self.clone.source.folder, self.path)
 
     def _set_up(self, command: str, cancel: Cancellation | None) -> None:
-        done = self.git.children.run(
+        done = self.git.children.within(self.policy.container).run(
             [SHELL, "-c", command],
             cwd=self.path,
             environment={**self.setup_environment, "IRONTREE_WORKSPACE": str(self.path)},

@@ -68,7 +68,7 @@ def require_runnable(world: World, state: TaskState) -> None:
 
 def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """What the machine and the repository have against an attempt now; writes nothing."""
-    found = app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    found = blockers_of(app, plan.policy, exempt=(plan.spec_path,))
     return found or _without_access(app, plan, state)
 
 
@@ -81,6 +81,12 @@ def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ..
         return ()
     said = app.agent(plan.policy.agent).no_access()
     return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
+
+
+def blockers_of(app: App, policy: ExecutionPolicy, *, exempt: tuple[str, ...]) -> tuple[Blocker, ...]:
+    """What they have against work by these settings; *exempt* are documents that may be in no commit yet."""
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+    return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:

@@ -22,6 +22,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
+from irontree.ports import CheckRunner
 from irontree.services.execution.preflight import block, require_sound, stop_before_verify, try_again_at
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
@@ -101,15 +102,16 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         return stored
     workspace.prepare(sha, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
-    results = _run_all(app, subject, commands, workspace.path)
+    checks = app.checks.within(subject.plan.policy.container)
+    results = _run_all(app, checks, subject, commands, workspace.path)
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
         commands_digest=_digest(subject),
         complete=True,
         results=results,
-        versions=dict(app.checks.versions([command.run for command in commands], workspace=workspace.path)),
-        warnings=app.checks.foreign_sources(workspace.path, app.repository.root),
+        versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
+        warnings=checks.foreign_sources(workspace.path, app.repository.root),
     )
     app.results.save(report)
     return report
@@ -122,13 +124,13 @@ def _counts(stored: CheckReport, subject: Subject) -> bool:
 
 
 def _run_all(
-    app: App, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
+    app: App, checks: CheckRunner, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
 ) -> tuple[CheckResult, ...]:
     """In order, up to the first failure (contract, mino-verify step 4)."""
     results: list[CheckResult] = []
     for command in commands:
         app.progress.note(f"$ {command.run}")
-        result = app.checks.run(
+        result = checks.run(
             command.name,
             command.run,
             workspace=workspace,
