@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 from prefect.blocks.core import Block
@@ -22,6 +23,22 @@ class IrontreeRepository(Block):
     credentials: GitHubCredentials | GiteaCredentials | None = Field(
         default=None, description="For its forge; without them, what the worker's environment has."
     )
+
+
+def keep_block(name: str, root: Path) -> None:
+    """Have a block of that name for the repository at *root*; credentials that a person gave it stay.
+
+    Raises what Prefect's client raises.
+    """
+    try:
+        block = load_repository(name)
+    except ConfigRefused:
+        block = IrontreeRepository(path=str(root))
+    else:
+        if block.path == str(root):
+            return
+        block.path = str(root)
+    block.save(name, overwrite=True, _sync=True)  # type: ignore[call-arg]
 
 
 def load_repository(name: str) -> IrontreeRepository:

@@ -16,6 +16,7 @@ from irontree.app import App
 from irontree.domain.halt import RULE
 from irontree.domain.intent import Issues, OpenIssues, resolve_intent
 from irontree.errors import ApprovalRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed, in_words
+from irontree.flows.gate.asking import with_page
 from irontree.flows.gate.forms import make_form
 from irontree.flows.gate.suspension import ask, forget_answer
 from irontree.flows.lifecycle.ending import fails_if_refused
@@ -26,6 +27,8 @@ from irontree.services.planning.approval import Wanted, approval_text
 from irontree.services.planning.approve import Proposal, propose, ways_to_approve, with_choices
 from irontree.services.planning.authorise import authorise_issues, resolve_to_approve
 from irontree.services.planning.intake import authorise
+from irontree.tasks.artifacts import show_approval
+from irontree.tasks.mirror import tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE = "approve this revision and start the loop"
@@ -73,6 +76,8 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
 async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
     text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="answer in this form")
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
+    tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
+    text = with_page(await show_approval(app, wanted.name, text), text)
     # What changes of it while the form is open makes it another question.
     key = f"intake-{wanted.name}-{wanted.stamp}"
     given, asked = await ask(form, key=key, description=f"**Not taken:** {refusal}\n\n{text}" if refusal else text)

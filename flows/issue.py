@@ -22,8 +22,10 @@ from irontree.flows.lifecycle.runs import url_for
 from irontree.flows.lifecycle.starting import let_loop_go_on, start_own_run
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, validate
-from irontree.services.execution.steps import Idle, Question, next_step
+from irontree.services.execution.steps import Idle, next_step
+from irontree.services.questions import Question
 from irontree.services.world import read_world
+from irontree.tasks.artifacts import tell_story
 from irontree.tasks.stages import REFUSED, answer_stage, checkup_stage, open_here, run_stage, verify_stage
 
 STAGES: Final = {
@@ -92,6 +94,7 @@ def _key() -> str | None:
 
 async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State[None] | None:
     """How the run ends with nothing to do; None if there is something: its loop goes on, or an answer came."""
+    await tell_story(app, number)
     if idle.done:
         return Completed(name="Done", message=idle.reason)
     if await let_loop_go_on(app, number, loop_id):

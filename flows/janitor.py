@@ -11,6 +11,7 @@ from prefect.states import Completed
 
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living, tidy
+from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.lifecycle.taking_up import (
     go_on_approving,
     mark_dead_runs,
@@ -19,6 +20,7 @@ from irontree.flows.lifecycle.taking_up import (
     wake_overtaken,
 )
 from irontree.services.loops.loop import read_loops
+from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import open_here
 
 
@@ -32,9 +34,12 @@ async def janitor(repository: str) -> State[None]:
         _, unreadable = await asyncio.to_thread(read_loops, app)
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
         await asyncio.to_thread(put_in_order, app, "janitor")
+        await asyncio.to_thread(mirror, app)
         approving = await asyncio.to_thread(go_on_approving, app)
         going = await asyncio.to_thread(start_what_waits, app)
         closed = await asyncio.to_thread(wake_overtaken, app)
+        await asyncio.to_thread(tell_labelled, app)
+        await asyncio.to_thread(remind, app)
     for line in unreadable:
         get_run_logger().warning(line)
     for line in (*dead, *approving, *going, *(f"{run.name}: its question is asked no more" for run in closed)):

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from uuid import UUID
 
-from prefect import flow
+from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
@@ -20,6 +20,7 @@ from irontree.flows.gate.asking import ask_until_taken, refuse_late_answers
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.ending import waits_if_refused
 from irontree.flows.lifecycle.living import living
+from irontree.flows.lifecycle.pages import pages_of_issues, row_title, what_happened
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.starting import start_issue
 from irontree.flows.lifecycle.taking_up import have_asking, put_in_order
@@ -27,13 +28,15 @@ from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.delivery.halted import tell_halts_if_free
-from irontree.services.execution.steps import Question, question_about, question_of_loop, stop_at
+from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.takeover import clear_the_way
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
-from irontree.tasks.artifacts import show_progress
-from irontree.tasks.mirror import emit
-from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
+from irontree.tasks.artifacts import show_loop
+from irontree.tasks.mirror import mirror
+from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
 CANCELLED = "was cancelled in Prefect"
 ENDS_WITHOUT_PROGRESS = 3
@@ -108,14 +111,16 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
         if not now.is_open:
             return Completed(name=now.entity.status.title())
-        progress = await show_progress(app, loop_id, progress)
-        decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
+        pages = await asyncio.to_thread(pages_of_issues, app, loop_id)
+        progress = await show_loop(app, loop_id, progress, pages)
+        decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
             return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
         await asyncio.to_thread(loops.resume, app, loop_id)
+        await asyncio.to_thread(mirror, app)
         stopped_short = await _drive_issue(app, loop_id, decision)
         if stopped_short is None:
             idle_ends.clear()
@@ -131,7 +136,7 @@ async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:
     """Have the issue's run bring it to its end or to a halt; the run itself if it ended without any progress."""
     before = (await asyncio.to_thread(read_world, app)).states[step.task_key]
     run = await asyncio.to_thread(_set_going, app, loop_id, before)
-    found = await wait_for(lambda: _settled(app, before.issue_number), run.id)
+    found = await _watch(app, before, run)
     if not isinstance(found, Run):
         return None
     if found.cancelled:
@@ -139,6 +144,17 @@ async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:
         return None
     after = await asyncio.to_thread(state_of, app, before.issue_number)
     return found if after and after.sequence == before.sequence else None
+
+
+async def _watch(app: App, before: TaskState, run: Run) -> Run | bool:
+    """Wait for the issue's run, as a row of our own run's page whose log tells what happened."""
+    logger, title = get_run_logger(), await asyncio.to_thread(row_title, app, before)
+    logger.info("%s: at %s", title, runs.url_for(run.id))
+    row = watch_issue.with_options(task_run_name=title)
+    found = await row(lambda: wait_for(lambda: _settled(app, before.issue_number), run.id))
+    for line in await asyncio.to_thread(list, what_happened(app, before.issue_number, after=before.sequence)):
+        logger.info(line)
+    return found
 
 
 def _stop_at(app: App, issue_number: int) -> None:
@@ -168,7 +184,7 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
     if decision.reason == "goal_reached":
         return _reach_goal(app, loop_id)
     loops.halt(app, loop_id, decision)
-    emit("loop_halted", workspace_id=app.repository.id, payload={"loop_id": loop_id, "reason": decision.reason})
+    mirror(app)
     ending = _have_asked(app, loop_id, decision)
     app.repository.back_up()
     return ending
@@ -176,7 +192,7 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
 
 def _reach_goal(app: App, loop_id: str) -> State[None]:
     loops.complete(app, loop_id)
-    emit("loop_completed", workspace_id=app.repository.id, payload={"loop_id": loop_id})
+    mirror(app)
     app.repository.back_up()
     return Completed(name="Goal reached", message="every task in scope is done")
 
@@ -187,7 +203,9 @@ def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
     run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)}")
+    return Completed(
+        name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)} (Resume)"
+    )
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

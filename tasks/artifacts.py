@@ -1,23 +1,46 @@
-"""What a flow run shows besides its log: the verification report, and the tree (design, section 6)."""
+"""What a flow run shows besides its log: the tree, the issue's story, each verification report (design, section 6)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
 from uuid import UUID
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import ArtifactUpdate
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.sorting import ArtifactSort
 from prefect.exceptions import PrefectException
+from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
 
 from irontree.app import App
+from irontree.domain.ids import slugify
 from irontree.http_client import HttpError
 from irontree.services.loops.loop import read_loop
+from irontree.services.projections.links import links_for
+from irontree.services.projections.story import story_text
+from irontree.services.projections.tree import tree_text
 from irontree.services.world import read_world
 
 logger = logging.getLogger(__name__)
+Shown = TypeVar("Shown")
 
 NOT_SHOWN = (HttpError, PrefectException, OSError)
 """The server is away or does not know the artifact any more; the report's file was deleted."""
+
+
+def key_of(app: App, what: str) -> str:
+    """The key of an artifact, the title of its card: `fairshare-f91b3f-issue-3`. No two repositories share it."""
+    return f"{slugify(app.repository.root.name)}-{app.repository.id[:6]}-{what}"
+
+
+def page_of(artifact: UUID | None) -> str:
+    """The page of that artifact; empty for one that could not be shown."""
+    return f"{get_current_settings().ui_url}/artifacts/artifact/{artifact}" if artifact else ""
 
 
 async def publish_report(app: App, task_key: str, *, after: int) -> None:
@@ -31,8 +54,8 @@ async def publish_report(app: App, task_key: str, *, after: int) -> None:
     try:
         await acreate_markdown_artifact(
             (app.repository.root / report).read_text(encoding="utf-8"),
-            key=f"irontree-{app.repository.id}-issue-{state.issue_number}-report",
-            description=f"Verification report of issue #{state.issue_number}",
+            key=key_of(app, f"issue-{state.issue_number}-report"),
+            description=f"Verification report of {_issue(app, state.issue_number)}: {state.phase}",
         )
     except NOT_SHOWN as error:
         logger.info("The report %s is written, but Prefect could not show it: %s", report, error)
@@ -45,23 +68,81 @@ def _new_report(app: App, issue_number: int, after: int) -> str | None:
     return named[-1] if named else None
 
 
-async def show_progress(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
-    """Show how many of the loop's tasks are done, in one artifact per run of the loop: *shown*, once it was made.
+def _issue(app: App, number: int) -> str:
+    """The issue with its link, as Markdown."""
+    address = links_for(app).to_issue(number)
+    return f"[issue #{number}]({address})" if address else f"issue #{number}"
+
+
+async def tell_story(app: App, issue_number: int, *, question: str = "") -> str:
+    """Show in this run what happened to its issue, in one artifact for the run's whole life; the address of its page.
+
+    With the text of the open *question*, which has more room there than above its form.
+    """
+    what = f"the story of #{issue_number}"
+    report = await _if_possible(_newest(key_of(app, f"issue-{issue_number}-report")), what)
+    text = await asyncio.to_thread(story_text, app, issue_number, question=question, report=page_of(report))
+    description = "The open question, and what happened" if question else "What happened"
+    key = key_of(app, f"issue-{issue_number}")
+    return page_of(await _if_possible(_put(key, text, f"{description}: {_issue(app, issue_number)}"), what))
+
+
+async def show_approval(app: App, name: str, text: str) -> str:
+    """Show in this run what is to be approved; the address of its page."""
+    put = _put(key_of(app, f"approval-{slugify(name)}"), text, f"What is to be approved: revision {name}")
+    return page_of(await _if_possible(put, f"the approval of {name}"))
+
+
+async def show_tree(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
+    """Show in this run the tree of the loop's tasks, with the pages of the issues' *runs*; the address of its page."""
+    tree, what = await asyncio.to_thread(tree_text, app, loop_id, runs), f"the tree of loop {loop_id}"
+    return page_of(await _if_possible(_put(key_of(app, "tree"), tree, what.capitalize()), what))
+
+
+async def show_loop(app: App, loop_id: str, shown: UUID | None, runs: Mapping[int, str]) -> UUID | None:
+    """Show how far the loop is: its tree, and a bar, which is *shown* once it was made.
 
     A server that is away at the moment stops no work.
     """
+    tree, what = await show_tree(app, loop_id, runs), f"loop {loop_id}"
     done, total = await asyncio.to_thread(_done, app, loop_id)
-    share, text = 100 * done / (total or 1), f"{done} of {total} tasks are done"
-    key = f"irontree-{app.repository.id}-loop-{loop_id}"
-    try:
-        if shown is None:
-            return await acreate_progress_artifact(share, key=key, description=text)
-        await aupdate_progress_artifact(shown, progress=share, description=text)
-    except NOT_SHOWN as error:
-        logger.info("%s, but Prefect could not show it: %s", text, error)
-    return shown
+    share, text = 100 * done / (total or 1), f"{done} of {total} tasks are done: [the tree]({tree})"
+    if shown is not None:
+        await _if_possible(aupdate_progress_artifact(shown, progress=share, description=text), what)
+        return shown
+    bar = acreate_progress_artifact(share, key=key_of(app, f"loop-{loop_id}"), description=text)
+    return await _if_possible(bar, what)
 
 
 def _done(app: App, loop_id: str) -> tuple[int, int]:
     world, keys = read_world(app), read_loop(app, loop_id).keys
     return sum(map(world.is_done, keys)), len(keys)
+
+
+async def _put(key: str, text: str, description: str) -> UUID:
+    """Have one Markdown artifact of this flow run under *key*: made by the first call, changed by later ones."""
+    mine = ArtifactFilter(
+        key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(flow_run.get_id())])
+    )
+    async with get_client() as client:
+        found = await client.read_artifacts(artifact_filter=mine, limit=1)
+        if found:
+            await client.update_artifact(found[0].id, ArtifactUpdate(data=text, description=description))
+            return found[0].id
+    return await acreate_markdown_artifact(text, key=key, description=description)
+
+
+async def _newest(key: str) -> UUID | None:
+    """The newest artifact under *key*, of whichever run."""
+    chosen = ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
+    async with get_client() as client:
+        found = await client.read_artifacts(artifact_filter=chosen, sort=ArtifactSort.CREATED_DESC, limit=1)
+    return found[0].id if found else None
+
+
+async def _if_possible(showing: Awaitable[Shown], what: str) -> Shown | None:
+    try:
+        return await showing
+    except NOT_SHOWN as error:
+        logger.info("Prefect could not show %s: %s", what, error)
+        return None

@@ -1,46 +1,128 @@
-"""Shows protocol events to Prefect as well, for its automations and feeds; the log does not depend on it."""
+"""Shows protocol events to Prefect as well, for its automations and feeds; the log does not depend on it.
+
+Each has an id that follows from its place in the log: one that is shown twice, after a crash or by two processes at
+once, is one event to Prefect.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from prefect.events import emit_event
 from prefect.exceptions import PrefectException
+from prefect.runtime import flow_run
+from prefect.settings import get_current_settings
 
 from irontree.app import App
+from irontree.errors import IrontreeError
+from irontree.services.projections.happenings import Happening, happenings
+from irontree.store.files import replace
+from irontree.store.layout import Layout
 
 logger = logging.getLogger(__name__)
 
+NEWS: Final = timedelta(days=1)
+"""What is older is not told any more: after a move, or a restored log, nobody wants all of it again."""
+
+
+def mirror(app: App) -> int:
+    """Emit each event of the log that was not emitted yet; how many. Never fails the work."""
+    shown, now, told = read_told(app), app.clock.now(), 0
+    try:
+        found = list(happenings(app, shown))
+        for happening in found:
+            if _is_news(happening, now):
+                _emit_happening(app, happening)
+                told += 1
+        if found:
+            write_told(app, shown | {happening.stream: happening.sequence for happening in found})
+    except (IrontreeError, OSError) as error:
+        logger.warning("what happened is in the log, but Prefect was not told of all of it: %s", error)
+    return told
+
 
 def emit(
-    event: str, *, workspace_id: str, issue_number: int | None = None, payload: Mapping[str, Any] | None = None
+    event: str,
+    *,
+    workspace_id: str,
+    stream: str = "",
+    name: str = "",
+    payload: Mapping[str, Any] | None = None,
+    key: str = "",
 ) -> None:
-    """Emit `irontree.<event>` about the issue, or about the workspace; returns at once, and never fails the work.
+    """Emit `irontree.<event>`; returns at once, and never fails the work.
 
-    Resource ids: `irontree.<workspace id>` and `irontree.<workspace id>.issue.<N>`; *payload* must be JSON values.
+    Resource ids: `irontree.<workspace id>` for a repository, and behind that `.issue.<N>` or `.loop.<id>`, which is
+    the *stream*. *payload* must be JSON values. Two events with the same *key* are one.
     """
-    workspace = f"irontree.{workspace_id}"
-    resource = workspace if issue_number is None else f"{workspace}.issue.{issue_number}"
-    name = "workspace" if issue_number is None else f"#{issue_number}"
+    repository = f"irontree.{workspace_id}"
+    resource = f"{repository}.{stream}" if stream else repository
     try:
         emit_event(
             f"irontree.{event}",
-            resource={"prefect.resource.id": resource, "prefect.resource.name": name},
-            related=[]
-            if resource == workspace
-            else [{"prefect.resource.id": workspace, "prefect.resource.role": "workspace"}],
+            resource={"prefect.resource.id": resource, "prefect.resource.name": name or stream or "repository"},
+            related=[{"prefect.resource.id": repository, "prefect.resource.role": "repository"}] if stream else [],
             payload=dict(payload or {}),
+            id=_id(resource, key) if key else None,
         )
     except PrefectException as error:  # too large; everything else Prefect logs itself
         logger.warning("irontree.%s is in the log, but Prefect did not take it: %s", event, error)
 
 
-def emit_events(app: App, issue_number: int, *, after: int) -> None:
-    """Emit every event of the issue behind the sequence *after*, as the log has it."""
-    for record in app.log.read(issue_number).records:
-        event = record.event
-        if event.sequence > after:
-            payload = {"sequence": event.sequence, "task_key": event.task_key, "stage": event.current_stage}
-            emit(event.event, workspace_id=app.repository.id, issue_number=issue_number, payload=payload)
+def tell_asked(app: App, title: str, *, key: str, number: int | None = None, loop_id: str | None = None) -> None:
+    """Emit `irontree.question_asked` for the question *key* that this flow run is about to ask, with its page.
+
+    It is no event of the log: a question follows from that.
+    """
+    stream = f"issue.{number}" if number else f"loop.{loop_id}" if loop_id else ""
+    page = f"{get_current_settings().ui_url}/runs/flow-run/{flow_run.get_id()}"  # where Resume is in sight
+    emit_question(app, "question_asked", stream, flow_run.get_name() or "", title=title, url=page, key=key)
+
+
+def emit_question(app: App, event: str, stream: str, run: str, *, title: str, url: str, key: str) -> None:
+    """Emit one of the events about an open question; *run* is the name of the run that asks."""
+    what = f"{app.repository.root.name} {run}"
+    payload = {"title": title, "what": what, "url": url, "repository": app.repository.root.name}
+    emit(event, workspace_id=app.repository.id, stream=stream, name=what, payload=payload, key=key)
+
+
+def _emit_happening(app: App, happening: Happening) -> None:
+    number = happening.payload.get("issue_number")
+    emit(
+        happening.event,
+        workspace_id=app.repository.id,
+        stream=happening.stream,
+        name=f"#{number}" if number else happening.stream,
+        payload={**happening.payload, "repository": app.repository.root.name},
+        key=f"{happening.sequence}:{happening.event}:{happening.payload['time']}",
+    )
+
+
+def _is_news(happening: Happening, now: datetime) -> bool:
+    try:
+        return now - datetime.fromisoformat(happening.payload["time"]) < NEWS
+    except (TypeError, ValueError):  # the log does not say when, or says it without a zone
+        return True
+
+
+def read_told(app: App) -> dict[str, int]:
+    """The newest sequence that was emitted, by stream; empty if that is not known."""
+    try:
+        found = json.loads(Layout(app.repository.root).mirrored.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_told(app: App, told: Mapping[str, int]) -> None:
+    """Keep it."""
+    replace(Layout(app.repository.root).mirrored, json.dumps(told).encode())
+
+
+def _id(resource: str, key: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"{resource}/{key}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
-from prefect.logging.loggers import LoggingAdapter
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
@@ -21,24 +21,16 @@ from irontree.services.execution.steps import perform
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread
-from irontree.tasks.mirror import emit_events
+from irontree.tasks.log_stream import LogProgress, never_silent
+from irontree.tasks.mirror import mirror
 from irontree.tasks.opening import app_of
+
+Found = TypeVar("Found")
 
 REFUSED = "Refused"
 """The state of an answer that was not taken, and of a step that could not be; its message says why."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogProgress:
-    """Progress notes become lines of the run's log."""
-
-    logger: LoggingAdapter
-
-    def note(self, text: str) -> None:
-        """One line."""
-        self.logger.info(text)
 
 
 @task(name="run", cache_policy=NO_CACHE, persist_result=False)
@@ -63,6 +55,12 @@ async def checkup_stage(repository: str, step: Step, loop_id: str | None) -> Sta
     return await _take(repository, step, loop_id)
 
 
+@task(name="issue", cache_policy=NO_CACHE, persist_result=False)
+async def watch_issue(watch: Callable[[], Awaitable[Found]]) -> Found:
+    """The time that an issue's own run takes, as a row of its loop's page."""
+    return await watch()
+
+
 @task(name="answer", cache_policy=NO_CACHE, persist_result=False)
 async def answer_stage(
     repository: str, number: int, answer: Answer, loop_id: str | None, channel: str = "form"
@@ -73,38 +71,44 @@ async def answer_stage(
         app = open_here(repository, cancel, channel=channel, actor=answer.by)
         try:
             with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
-                before = read_world(app).state(number).sequence
                 answer_issue(app, number, answer, loop_id)
         except (AnswerRefused, Busy) as error:
             return _refused(error)
-        emit_events(app, number, after=before)
+        mirror(app)
         return Completed(name="Recorded", message=f"by {answer.by}")
 
     return await in_thread(record)
 
 
 def open_here(
-    repository: str, cancel: Cancellation | None = None, *, channel: str = "flow", actor: str = "irontree"
+    repository: str,
+    cancel: Cancellation | None = None,
+    *,
+    channel: str = "flow",
+    actor: str = "irontree",
+    progress: LogProgress | None = None,
 ) -> App:
     """The ports of *repository* on behalf of the flow run this is called in; progress goes to its log."""
     origin = Origin(actor=actor, channel=channel, flow_run=flow_run.get_id())
-    return app_of(repository, origin=origin, cancel=cancel, progress=LogProgress(get_run_logger()))  # type: ignore[arg-type]
+    return app_of(repository, origin=origin, cancel=cancel, progress=progress or LogProgress(get_run_logger()))
 
 
 async def _take(repository: str, step: Step, loop_id: str | None) -> State[None]:
+    progress = LogProgress(get_run_logger())
+
     def take(cancel: Cancellation) -> State[None]:
-        app = open_here(repository, cancel)
-        before = _known(app, step.task_key)
+        app = open_here(repository, cancel, progress=progress)
         try:
             state = perform(app, step, loop_id, wait_seconds=WAIT_FOR_DRIVER)
         except Cancelled:
             raise
         except IrontreeError as error:
             return _refused(error)
-        emit_events(app, state.issue_number, after=before)
+        mirror(app)
         return Completed(message=state.last_event)
 
-    return await in_thread(take)
+    async with never_silent(progress):
+        return await in_thread(take)
 
 
 def _refused(error: IrontreeError) -> State[None]:

@@ -14,10 +14,13 @@ from irontree.domain.halt import Choice, choices
 from irontree.errors import AnswerRefused, in_words
 from irontree.flows.gate.forms import NEEDS, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
+from irontree.flows.lifecycle.pages import pages_of_issues
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import Question
+from irontree.tasks.artifacts import show_tree, tell_story
+from irontree.tasks.mirror import tell_asked
 
 Record = Callable[[Answer], Awaitable[None]]
 
@@ -88,11 +91,29 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
     """The person's answer and the key of the form it was given in."""
     special = await asyncio.to_thread(special_choices, app, question.rule.reason, question.task_key)
     legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
-    text = await asyncio.to_thread(question_text, app, question)
+    form = form_for(question, legal)
+    if stored := await given(form, key=question.key):
+        return answer_from(stored[0]), stored[1]
+    text = await _text(app, question)
+    tell_asked(app, question.rule.title, key=question.key, number=question.issue_number, loop_id=question.loop_id)
     if refusal:
         text = f"**The last answer was not taken:** {refusal}\n\n{text}"
-    filled, key = await ask(form_for(question, legal), key=question.key, description=text)
+    filled, key = await ask(form, key=question.key, description=text)
     return answer_from(filled), key
+
+
+async def _text(app: App, question: Question) -> str:
+    """What the form shows: it has little room, so it begins with where the same has more."""
+    text = await asyncio.to_thread(question_text, app, question)
+    if question.issue_number is not None:
+        return with_page(await tell_story(app, question.issue_number, question=text), text)
+    pages = await asyncio.to_thread(pages_of_issues, app, question.loop_id or "")
+    return with_page(await show_tree(app, question.loop_id or "", pages), text, "The tree of tasks")
+
+
+def with_page(page: str, text: str, words: str = "All of it on a page of its own") -> str:
+    """The text of a form under the link to its page, if it has one."""
+    return f"[{words}]({page})\n\n{text}" if page else text
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
@@ -111,5 +132,6 @@ def answer_from(filled: RunInput) -> Answer:
         note=values.get("note", ""),
         count=values.get("count"),
         revision=values.get("revision") or None,
+        amount=values.get("amount") or None,
         question=values["question"],
     )

@@ -198,10 +198,13 @@ def state(client: SyncPrefectClient, run_id: UUID) -> Run:
 
 def find_run(client: SyncPrefectClient, key: str) -> Run | None:
     """The run with that idempotency key; None if there is none (the server's database may have been deleted)."""
-    runs = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=[key])), limit=1
-    )
-    return _run(runs[0]) if runs else None
+    return find_runs(client, [key]).get(key)
+
+
+def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, Run]:
+    """Those that there are of the runs with these idempotency keys, at most 200, by their keys."""
+    chosen = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=list(keys)))
+    return {run.idempotency_key or "": _run(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
 
 
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:

@@ -225,7 +225,7 @@ def test_a_comment_tells_whether_its_author_may_write_here(stage: Stage):
 
 def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
     """A forge of plain files shows neither commits nor branches."""
-    for address in (forge.commit_url("0" * 40), forge.file_url("main", "README.md")):
+    for address in (forge.issue_url(7), forge.commit_url("0" * 40), forge.file_url("main", "README.md")):
         assert address is None or re.match("https?://", address)
     assert forge.commit_url(None) is None
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +17,10 @@ from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, tak
 from irontree.flows.loop import loop
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.steps import Question, next_step, perform, question_of_loop
+from irontree.services.execution.steps import next_step, perform
 from irontree.services.loops.loop import cancel, extend, halt, skip, spend
+from irontree.services.questions import Question, question_of_loop
+from irontree.tasks.artifacts import key_of
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until
 from tests.support.repositories import git
@@ -44,7 +49,7 @@ def test_a_loop_halts_where_a_person_is_needed_and_reaches_its_goal_after_the_an
         halted = toy.go(loop_id)
         [asking] = toy.suspended()
         assert (halted.state_name, toy.app.lease.holder()) == ("Halted", None)
-        assert halted.message == f"Your acceptance is needed: parts-left. Answer at {runs.url_for(asking.id)}"
+        assert halted.message == f"Your acceptance is needed: parts-left. Answer at {runs.url_for(asking.id)} (Resume)"
         assert asking.name == "#3 Left"
         toy.answer(asking.id, ACCEPT)
         assert toy.rest(loop_id).state_name == "Goal reached"
@@ -76,7 +81,7 @@ def test_an_issues_question_is_asked_while_another_driver_keeps_the_halt_from_be
 
 def progress_of(toy: Toy, loop_id: str) -> list[dict[str, Any]]:
     """The progress artifacts of the loop, oldest first."""
-    key = {"artifacts": {"key": {"any_": [f"irontree-{toy.id}-loop-{loop_id}"]}}}
+    key = {"artifacts": {"key": {"any_": [key_of(toy.app, f"loop-{loop_id}")]}}}
     found = toy.client.request("POST", "/artifacts/filter", json=key).json()
     return sorted(found, key=lambda artifact: artifact["created"])
 
@@ -93,6 +98,41 @@ def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_ge
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
     assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+
+
+def plan_all_day(toy: Toy, began: datetime) -> Path:
+    """Let the log say that a planner took two hours then."""
+    folder = toy.app.repository.root / ".mino" / "reports" / "plans" / began.strftime("%Y%m%dT%H%M%SZ") / "1"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps({"ended": "exited", "seconds": 7200}))
+    return folder.parent
+
+
+def test_a_loop_whose_agents_may_spend_no_more_asks_and_takes_an_amount(project):
+    toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
+    plan_all_day(toy, datetime.now(UTC))
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        assert "A new day begins at" in toy.asked(asking.id).description
+        toy.answer(asking.id, "allow more to be spent", amount="5h")
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
+
+
+def test_on_a_new_day_nobody_has_to_answer_for_the_budget_of_the_old_one(project):
+    toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
+    spent = plan_all_day(toy, datetime.now(UTC))
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        spent.rename(spent.with_name("20200101T000000Z"))
+        assert question_of_loop(toy.app, loop_id) is None
+        take_up(toy.app, loop_id)
+        wake_overtaken(toy.app)
+        wait_until(lambda: toy.loop(loop_id).entity.status == "completed" or None)
+        wait_until(lambda: None if toy.suspended() else True)
+    assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_resumed", "loop_completed"]
 
 
 def test_a_question_of_the_loop_is_asked_by_one_run_whoever_takes_the_loop_up(project, client):

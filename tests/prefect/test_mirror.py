@@ -18,7 +18,7 @@ def stored(client, resource):
 
 def test_an_event_names_its_issue_and_its_workspace(client):
     workspace = uuid.uuid4().hex[:8]
-    emit("run_started", workspace_id=workspace, issue_number=12, payload={"attempt": 2})
+    emit("run_started", workspace_id=workspace, stream="issue.12", name="#12", payload={"attempt": 2})
     EventsWorker.drain_all(timeout=10)
     deadline = time.monotonic() + 20
     while not (found := stored(client, f"irontree.{workspace}")):

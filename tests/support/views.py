@@ -17,12 +17,15 @@ from irontree.domain.plan import (
 )
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
+from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView
 from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,
+    AttemptView,
     BriefView,
     ChildView,
     CommentView,
+    DeniedView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
@@ -264,6 +267,8 @@ def form(text: str, reason: str) -> FormView:
         changes=(text,),
         approval=approval(text),
         diff=text,
+        denied=DeniedView((text,), (text,)),
+        attempts_alike=(AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
     )
 
 
@@ -308,6 +313,25 @@ def approval(text: str) -> ApprovalView:
     )
 
 
+def tree_row(text: str) -> TreeRowView:
+    return TreeRowView(7, 1, text, text, "1 / 4", SHA, "https://example.com/run", text, f"https://example.com/{SHA}")
+
+
+def story(text: str) -> StoryView:
+    return StoryView(
+        number=7,
+        title=text,
+        state=text,
+        attempts="1 of 4",
+        happened=(HappenedView(NOW, text),),
+        address=text,
+        commit=SHA,
+        commit_address=f"https://example.com/{SHA}",
+        request=text,
+        report=text,
+    )
+
+
 def case(template: str, text: str) -> Mapping[str, object]:
     """The values of that template; a template without a case is a KeyError, and so a failed test."""
     name, view = TEMPLATES[template]
@@ -326,5 +350,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         FormView: lambda: form(text, reason),
         LoopFormView: lambda: loop_form(text, reason),
         ApprovalView: lambda: approval(text),
+        TreeView: lambda: TreeView("2026-01-02-1200-a3f8b2", 1, 2, "", (tree_row(text),)),
+        StoryView: lambda: story(text),
     }
     return {name: makers[view]()}

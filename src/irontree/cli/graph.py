@@ -9,8 +9,9 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.domain.drawing import mermaid
 from irontree.domain.graph import Graph
-from irontree.domain.pictures import Look, dot, svg
+from irontree.domain.pictures import dot, svg
 from irontree.errors import NotEligible
+from irontree.services.projections.tree import looks_of
 from irontree.services.world import World, read_world
 
 
@@ -36,31 +37,15 @@ def run(context: Context) -> int:
 def drawn(world: World, notation: str) -> str:
     """The graph in that notation; each task as `#12 Title: state`, one without an issue by its title alone."""
     graph = Graph.of(world.nodes.values())
+    looks = looks_of(world)
     if notation == "mermaid":
-        return mermaid(graph, {key: _label(world, key) for key in world.nodes})
-    looks = {key: Look(_label(world, key), _tone(world, key)) for key in world.nodes}
+        return mermaid(graph, {key: look.label for key, look in looks.items()})
     return dot(graph, looks) if notation == "dot" else svg(graph, looks)
 
 
 def as_json(world: World) -> dict[str, Any]:
     """`nodes` in the order in which they can be done; edges are their `depends_on` and `parent`."""
     return {"nodes": [_node(world, key) for key in Graph.of(world.nodes.values()).order]}
-
-
-def _label(world: World, key: str) -> str:
-    state, title = world.states.get(key), world.nodes[key].title
-    return f"#{state.issue_number} {title}: {state.phase}" if state else title
-
-
-def _tone(world: World, key: str) -> str:
-    state = world.states.get(key)
-    if state is None or key in world.cancelled:
-        return ""
-    if state.done:
-        return "done"
-    if world.halt_of(state):
-        return "asks"
-    return "busy" if state.started else ""
 
 
 def _node(world: World, key: str) -> dict[str, Any]:

@@ -10,19 +10,21 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
-from irontree.cli.hints import OpenQuestion, step_command
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
-from irontree.cli.questions import given_up, open_questions, question_block, skipped
 from irontree.cli.text import short_sha
-from irontree.cli.tree import SKIPPED, state_words
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
+from irontree.services.hints import OpenQuestion, step_command
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.overview import IssueRow, Overview, overview_of
+from irontree.services.open_questions import given_up, open_questions, skipped
+from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
 
 LOOK_EVERY: Final = 1.0
@@ -86,16 +88,17 @@ def look(app: App) -> Glance:
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(world, loops))
+    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(app, world, loops))
 
 
-def next_command(world: World, loops: Sequence[Loop]) -> str:
+def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
     """What lets the work go on where nobody is at it: the newest open loop, else a single step; empty for none."""
     alive = still_open(loops)
     if alive:
         return f"irontree task resume {alive[-1].id}"
     nobodys = given_up(loops)
-    decision = decide(world.scope(key for key in world.states if key not in nobodys))
+    keys = [key for key in world.states if key not in nobodys]
+    decision = decide(world.scope(keys, overspent=read_funds(app, world, loops).overspent(keys)))
     if isinstance(decision, Halt):
         return ""
     return step_command(decision, world.states[decision.task_key].issue_number)
@@ -108,6 +111,7 @@ def as_json(glance: Glance) -> dict[str, Any]:
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
         "questions": [question.as_json() for question in glance.asked],
         "loops": [asdict(row) for row in found.loops],
+        "budgets": budgets_json(found.budgets),
         "busy": found.busy,
         "active_loop": found.active_loop,
         "serving": found.serving,
@@ -127,6 +131,7 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
         yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in found.loops))
+    yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
     yield from (question_block(question) for question in glance.asked)
@@ -163,7 +168,7 @@ def _at_work(glance: Glance) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Followed at a terminal, which goes on when it can: {found.serving}", "busy")
+        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
     if not _anybody(found) and (glance.asked or glance.next):
         yield Cell("Nobody is at work here now.", "asks")
 

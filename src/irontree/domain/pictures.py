@@ -27,6 +27,8 @@ _ARROW_HEAD: Final = (
     '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
     'orient="auto"><path d="M0 0L8 4L0 8z" fill="#57606a"/></marker></defs>'
 )
+_PAPER: Final = '<path d="M0 0h100000v100000h-100000z" fill="#ffffff"/>'
+"""Arrows would be lost on the dark pages that many people read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def svg(graph: Graph, looks: Mapping[str, Look]) -> str:
     )
     lines = (_line([places[stop] for stop in route], part=arrow.part) for arrow, route in routes.items())
     boxes = (_box(places[key], _look(graph, looks, key)) for key in _all_keys(graph))
-    return "\n".join([head, _ARROW_HEAD, *lines, *boxes, "</svg>\n"])
+    return "\n".join([head, _ARROW_HEAD, _PAPER, *lines, *boxes, "</svg>\n"])
 
 
 def _all_keys(graph: Graph) -> tuple[str, ...]:

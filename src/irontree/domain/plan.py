@@ -6,10 +6,11 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -171,6 +172,9 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
+_LATER_KEYS: Final = frozenset({"budgets", "same_failure"})
+
+
 class ExecutionPolicy(Value):
     """The part of the configuration that a person approves; a later difference needs approval again."""
 
@@ -184,6 +188,16 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
+    same_failure: int | None = Field(default=None, ge=2)
+    """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
+    budgets: BudgetPolicy | None = None
+    """What agents may spend; None: nothing is counted."""
+
+    @model_serializer(mode="wrap")
+    def _without_later_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Keys that came later are there once they are set: upgrading changes no file and no digest."""
+        found: dict[str, Any] = dump(self)
+        return {key: value for key, value in found.items() if key not in _LATER_KEYS or value is not None}
 
     @property
     def digest(self) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 AGENT_ADAPTERS: Final = (
     *("command", "acp"),
@@ -15,7 +17,19 @@ AGENT_ADAPTERS: Final = (
 """The names that `agents/` opens an agent by."""
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
+_BLOCK: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Automations:
+    """What a Prefect server does by itself for a repository; notification blocks are named `type/name`."""
+
+    notify: tuple[str, ...] = ()
+    start_label: str | None = None
+    reconcile: bool = True
+    remind_hours: int = 24
+    """0: nobody is reminded of a question."""
 
 
 def is_ref_name(name: str) -> bool:
@@ -47,6 +61,12 @@ def _variable(name: str) -> str:
     return name
 
 
+def _block(name: str) -> str:
+    if not _BLOCK.fullmatch(name):
+        raise ValueError(f"expected a block as type/name, such as slack-webhook/team, got {name!r}")
+    return name
+
+
 def _adapter(name: str) -> str:
     if name not in AGENT_ADAPTERS:
         raise ValueError(f"there is no agent adapter {name!r}; known: {', '.join(AGENT_ADAPTERS)}")
@@ -65,4 +85,24 @@ RefName = Annotated[str, AfterValidator(_ref_name)]
 InnerPath = Annotated[str, AfterValidator(_inside)]
 VariableName = Annotated[str, AfterValidator(_variable)]
 AgentAdapter = Annotated[str, AfterValidator(_adapter)]
+BlockName = Annotated[str, AfterValidator(_block)]
 ApiUrl = Annotated[str, AfterValidator(_api_url)]
+
+
+class Section(BaseModel):
+    """A group of keys; unknown ones are refused, with a guess at what was meant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, data: object) -> object:
+        """`verify:` with nothing, or only comments, below it says nothing."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys as they are written in the file."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())

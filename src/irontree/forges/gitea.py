@@ -19,6 +19,10 @@ class GiteaForge(GiteaIssues, GiteaPullRequests):
 
     name = "gitea"
 
+    def issue_url(self, number: int) -> str | None:
+        """The page of the issue."""
+        return f"{self._client.web}/issues/{number}"
+
     def commit_url(self, sha: str | None) -> str | None:
         """The page of the commit."""
         return f"{self._client.web}/commit/{sha}" if sha else None

@@ -70,6 +70,11 @@ class GithubForge(GithubPullRequests):
         listed = self._client.pages(self._client.path("issues", number, "comments"))
         return tuple(self._comment(data) for data in listed)
 
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment*, oldest first."""
+        listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
+        return tuple(self._comment(data) for data in listed)
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         return self._comment(self._touch("POST", number, ("comments",), self._comment_text(body)))
@@ -102,6 +107,10 @@ class GithubForge(GithubPullRequests):
                 answer = self._client.ask("DELETE", self._client.path("issues", number, "labels", name))
                 if answer.status != 404:  # noqa: PLR2004  (somebody was faster)
                     self._client.require(answer)
+
+    def issue_url(self, number: int) -> str | None:
+        """Its page."""
+        return f"{self._page}/issues/{number}"
 
     def commit_url(self, sha: str | None) -> str | None:
         """Its page."""

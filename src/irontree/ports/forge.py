@@ -29,6 +29,8 @@ class Comment:
     created_at: str
     url: str
     trusted: bool
+    edited: bool = False
+    """Whether it was changed after it was posted: others than its author may do that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,13 @@ class Comments(Protocol):
         """All comments, oldest first."""
         ...
 
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment* (ISO 8601, UTC, by the forge's clock), oldest first.
+
+        Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
+        """
+        ...
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
         ...
@@ -114,6 +123,10 @@ class Labels(Protocol):
 
 class Links(Protocol):
     """Addresses of what is published, for people."""
+
+    def issue_url(self, number: int) -> str | None:
+        """Where the issue can be looked at; None where the forge shows none. Asks nobody."""
+        ...
 
     def commit_url(self, sha: str | None) -> str | None:
         """Where the commit can be looked at; None without one, or where the forge shows none."""

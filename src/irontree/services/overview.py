@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.state import TaskState
+from irontree.domain.spending import Budget
+from irontree.domain.state import Phase, TaskState
 from irontree.ports import Holder
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.world import World, read_world
 
 SERVING: Final = "serving"
 """The lock (`App.alive`) of the terminal that serves a repository's flows."""
+SKIPPED: Final = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Overview:
     busy: str | None = None
     active_loop: str | None = None
     serving: str | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def overview(app: App) -> Overview:
@@ -80,6 +84,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
         busy=_named(app.driver.holder()),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
+        budgets=read_funds(app, world, loops).shown(),
     )
 
 
@@ -90,6 +95,15 @@ def _stale_lease(app: App) -> tuple[str, ...]:
 
 def _named(holder: Holder | None) -> str | None:
     return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
+
+
+def state_words(row: IssueRow, *, skipped: bool = False) -> str:
+    """The phase, and what a task that is ready has to wait for; nothing of one that its loop *skipped* waits."""
+    if skipped:
+        return SKIPPED
+    if row.phase == Phase.READY and row.waits_for and not row.attempts:
+        return "waits for others"
+    return row.phase
 
 
 def tree_order(world: World) -> tuple[TaskState, ...]:

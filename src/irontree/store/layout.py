@@ -55,6 +55,11 @@ class Layout:
         """The folder of one issue's report and check results."""
         return self.state / "reports" / f"issue-{issue_number}"
 
+    @property
+    def mirrored(self) -> Path:
+        """What Prefect was told of; losing it loses nothing."""
+        return self.state / ".mirrored"
+
     def delivery(self, issue_number: int) -> Path:
         """The cursor of effects done for one issue."""
         return self.state / "deliveries" / f"issue-{issue_number}"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from irontree.cli.checkup import MODES, _require_fit
-from irontree.cli.hints import DAMAGED, OpenQuestion, program_for, step_command
 from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import RULES
+from irontree.services.hints import DAMAGED, OpenQuestion, program_for, step_command
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP_ID = "2026-04-22-1432-a3f8b2"
@@ -23,7 +23,10 @@ OF_ISSUES = [
     if rule.asked_of == "issue"
     for loop_id in (None, LOOP_ID)
 ]
-OF_LOOPS = [OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"]
+OF_LOOPS = [
+    *(OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
+    OpenQuestion("loop_budget_exhausted", loop_id=LOOP_ID, amount="5 USD"),
+]
 
 
 def understood(command: str) -> argparse.Namespace:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.blocks import plain
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.status import STYLES, Glance, as_json, blocks
-from irontree.cli.tree import state_words, tree_line
+from irontree.cli.tree import tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
-from irontree.services.overview import IssueRow, LoopRow, Overview
+from irontree.services.hints import OpenQuestion
+from irontree.services.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 
@@ -136,7 +136,7 @@ def test_the_keys_of_the_json_form_are_documented():
     asked = OpenQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
     data = as_json(Glance(overview(row()), (asked,)))
     assert data.keys() == {
-        *("issues", "questions", "loops", "busy", "active_loop", "serving", "next", "problems"),
+        *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
     }
     assert data["questions"][0].keys() == {
         *(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from irontree.app import App
+from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
 from irontree.domain.intent import Issues
@@ -20,13 +21,15 @@ from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, 
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop, stop_at
+from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.adopt import adopt
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.authorise import approve_issues, authorise_issues
 from irontree.services.planning.intake import authorise, authorise_stepwise, name_to_approve
 from irontree.services.planning.resolve import resolve
+from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene
@@ -144,11 +147,12 @@ class Model(RuleBasedStateMachine):
             self.document(place), Choices(reopen_done=reopen, keep_removed=keep), fate, loop_mode=loop_mode
         )
 
-    @rule(checked=st.booleans())
-    def change_the_settings(self, checked: bool) -> None:
-        """The configuration gets a check of the repository's own, or loses it."""
+    @rule(checked=st.booleans(), limited=st.booleans())
+    def change_the_settings(self, checked: bool, limited: bool) -> None:
+        """The configuration gets a check of the repository's own, and a budget for loops, or loses it."""
         checks = (CheckCommand(name="sound", run="sound"),) if checked else ()
-        self.scene.policy = self.scene.policy.model_copy(update={"checks": checks})
+        budgets = BudgetPolicy(loop=Limits(time="2s")) if limited else None
+        self.scene.policy = self.scene.policy.model_copy(update={"checks": checks, "budgets": budgets})
 
     # --- issues that people write -------------------------------------------------------------------------
 
@@ -311,7 +315,7 @@ class Model(RuleBasedStateMachine):
 
     def step_of_loop(self, app: App, loop_id: str) -> None:
         with app.lease.hold(loop_id):
-            decision = loops.next_decision(app, loop_id)
+            decision = next_decision(app, loop_id)
             if not isinstance(decision, Halt):
                 loops.resume(app, loop_id)
                 number = read_world(app).states[decision.task_key].issue_number
@@ -328,7 +332,14 @@ class Model(RuleBasedStateMachine):
         revision = None
         if question.task_key and (plan := read_world(app).plans.get(question.task_key)):
             revision = name_to_approve(app, plan)
-        return Answer(legal[choice % len(legal)].name, "ada", note="prettier", count=1 + choice % 2, revision=revision)
+        return Answer(
+            legal[choice % len(legal)].name,
+            "ada",
+            note="prettier",
+            count=1 + choice % 2,
+            amount="3s",
+            revision=revision,
+        )
 
     def brief_holds(self, number: int) -> None:
         brief_is_true(look(self.scene, self.chances.runs, decides=self.decides), number)

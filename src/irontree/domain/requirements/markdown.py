@@ -20,6 +20,9 @@ BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 
 MAX_TEXT: Final = 2000
 """Characters of a title, field, criterion or command; reading longer ones is not linear in time for hostile text."""
+_UNSAID: Final = {"fence", "code_block", "html_block"}
+_QUOTED: Final = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)*>")
+_HIDDEN: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
 
 
@@ -92,6 +95,17 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
     tokens = _parser().parseInline(text, environment if environment is not None else {})[0].children or []
     parts = (" " if token.type in ("softbreak", "hardbreak") else token.content for token in tokens)
     return " ".join("".join(parts).split())
+
+
+def lines_said(text: str) -> tuple[str, ...]:
+    """The lines of *text*; those that are no words of its author (code, quotes, HTML, what is hidden) are blank."""
+    visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines = ["" if _QUOTED.match(line) else line for line in visible.split("\n")]
+    for token in _blocks_parser().parse(visible):
+        if token.type in _UNSAID and token.map:
+            start, end = token.map
+            lines[start:end] = [""] * (min(end, len(lines)) - start)
+    return tuple(lines)
 
 
 def without_front_matter(lines: Sequence[str]) -> list[str]:

@@ -1,0 +1,106 @@
+"""Ready-made automations of a repository on a Prefect server: notify, start, reconcile (docs/how-to/automate.md).
+
+An automation is known by its name: registering again changes it, and removes what the configuration switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectNotFound
+
+from irontree.app import App
+from irontree.domain.settings import Automations
+from irontree.errors import ConfigRefused, ServerUnavailable
+from irontree.flows.lifecycle.names import deployment
+
+LABELLED: Final = "irontree.issue_labelled"
+CHANGED: Final = "irontree.forge_changed"
+ASKED: Final = "irontree.question_asked"
+WAITS: Final = "irontree.question_waits"
+SUBJECT: Final = "{{ event.payload.what }}: {{ event.payload.title }}"
+BODY: Final = """\
+{{ event.payload.title }}: {{ event.payload.what }}
+Answer in the form behind the button Resume: {{ event.payload.url }}
+"""
+
+
+def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
+    """Have exactly those automations of this repository on the server that its configuration wants; their names.
+
+    Its deployments have to be there. Raises ConfigRefused for a notification block that is not, ServerUnavailable
+    for a deployment that is not; nothing is changed then.
+    """
+    wanted = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
+    there = {found.name: found.id for found in client.read_automations() if found.name.startswith(_prefix(app))}
+    for name, automation in wanted.items():
+        if name in there:
+            client.update_automation(there[name], automation)
+        else:
+            client.create_automation(automation)
+    for name in there.keys() - wanted.keys():
+        client.delete_automation(there[name])
+    return tuple(wanted)
+
+
+def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:
+    for block in chosen.notify:
+        told = SendNotification(block_document_id=_block(client, block), subject=SUBJECT, body=BODY)
+        why = "Say that a person is asked, with the way to the form."
+        yield _automation(app, f"notify {block}", {ASKED, WAITS}, told, why)
+    if chosen.start_label:
+        document = {"__prefect_kind": "jinja", "template": "#{{ event.payload.issue_number }}"}
+        asks = _runs(client, app, "intake", {"document": document})
+        why = f"Ask for the approval of an issue that is labelled {chosen.start_label}."
+        yield _automation(app, "start", {LABELLED}, asks, why)
+    if chosen.reconcile:
+        compares = _runs(client, app, "reconcile", {})
+        yield _automation(
+            app, "reconcile", {CHANGED}, compares, "Compare the log with the forge when that has changed."
+        )
+
+
+def _automation(app: App, name: str, events: set[str], action: ActionTypes, why: str) -> AutomationCore:
+    """One that acts on each of these events of this repository, its issues and its loops."""
+    resource = f"irontree.{app.repository.id}"
+    trigger = EventTrigger(
+        expect=events,
+        match={"prefect.resource.id": [resource, f"{resource}.*"]},
+        posture=Posture.Reactive,
+        threshold=1,
+        within=timedelta(0),
+    )
+    return AutomationCore(name=f"{_prefix(app)}{name}", description=why, trigger=trigger, actions=[action])
+
+
+def _prefix(app: App) -> str:
+    return f"irontree {app.repository.root.name} {app.repository.id}: "
+
+
+def _runs(client: SyncPrefectClient, app: App, flow: str, parameters: dict[str, Any]) -> RunDeployment:
+    name = deployment(flow, app)
+    try:
+        found = client.read_deployment_by_name(name).id
+    except ObjectNotFound as error:
+        raise ServerUnavailable(
+            f"The Prefect server has no deployment {name}.", remedy="Serve it, or deploy it (`prefect deploy --all`)."
+        ) from error
+    return RunDeployment(source="selected", deployment_id=found, parameters=parameters, job_variables=None)
+
+
+def _block(client: SyncPrefectClient, name: str) -> UUID:
+    """The notification block `type/name`, as Prefect lists it."""
+    kind, _, label = name.partition("/")
+    try:
+        return client.read_block_document_by_name(name=label, block_type_slug=kind).id
+    except ObjectNotFound as error:
+        raise ConfigRefused(
+            f"automations.notify: the Prefect server has no block {name}",
+            remedy="make it there under Blocks, or leave it out of .mino/config.yml",
+        ) from error

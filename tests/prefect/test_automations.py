@@ -1,0 +1,126 @@
+"""Ready-made automations on a real server: a person is told where to answer, an issue is put up for approval."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from queue import Queue
+from typing import Any
+
+import pytest
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.events.worker import EventsWorker
+
+from irontree.errors import ConfigRefused, ServerUnavailable
+from irontree.flows.automations import register_automations
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.noticing import remind, tell_labelled
+from irontree.ports import Label
+from irontree.tasks.mirror import emit, mirror, read_told
+from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until
+
+SETTINGS = "automations: {notify: [custom-webhook/team], start_label: agent, remind_hours: 24}\n"
+
+
+@pytest.fixture
+def received() -> Iterator[Queue[dict[str, Any]]]:
+    """What a webhook of ours on loopback is sent; a notification block of that name leads there."""
+    bodies: Queue[dict[str, Any]] = Queue()
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.put(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        words = {"subject": "{{subject}}", "body": "{{body}}"}
+        address = f"http://127.0.0.1:{server.server_port}/"
+        block = CustomWebhookNotificationBlock(name="team", url=address, json_data=words, allow_private_urls=True)
+        block.save("team", overwrite=True, _sync=True)
+        yield bodies
+        server.shutdown()
+
+
+@pytest.fixture
+def toy(tmp_path, client, received):
+    """A project that wants all automations."""
+    return make_toy(tmp_path, client, FRIENDLY, "issue", "intake", "reconcile", settings=SETTINGS)
+
+
+def automations(client) -> list[str]:
+    return [found.name.rpartition(": ")[2] for found in client.read_automations()]
+
+
+def told(received: Queue[dict[str, Any]]) -> dict[str, Any]:
+    EventsWorker.drain_all(timeout=10)
+    return received.get(timeout=60)
+
+
+def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside_starts_a_run(toy, client, received):
+    names = register_automations(client, toy.app)
+    assert register_automations(client, toy.app) == names
+    mine = [found for found in client.read_automations() if found.name in names]
+    assert len(mine) == len(names) == 3
+
+    toy.publish()
+    asking = toy.start()
+    assert toy.drive(asking).name == "Suspended"
+    first = told(received)
+    assert "#1 Greeting: Your acceptance is needed" in first["subject"]
+    assert runs.url_for(asking) in first["body"]
+
+    assert remind(toy.app) == ()
+
+    forge = toy.app.forge()
+    forge.ensure_labels([Label("agent", "ededed")])
+    number = forge.create_issue("Another", "- [ ] it is there `$ test -f x`", ["agent"]).number
+    assert (tell_labelled(toy.app), tell_labelled(toy.app)) == ((number,), ())
+    emit("forge_changed", workspace_id=toy.id)
+    EventsWorker.drain_all(timeout=10)
+    started = wait_until(lambda: [run for run in toy.all_runs() if run.id != asking][1:] and toy.all_runs())
+    assert {"document": f"#{number}"} in [run.parameters | {} for run in started] or any(
+        run.parameters.get("document") == f"#{number}" for run in started
+    )
+
+
+def test_what_the_configuration_switches_off_is_removed(toy, client):
+    register_automations(client, toy.app)
+    (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false}\n")
+    assert register_automations(client, toy.app) == ()
+    assert not [found for found in client.read_automations() if toy.id in found.name]
+
+
+def test_a_block_or_a_deployment_that_is_not_there_is_named_and_nothing_is_changed(toy, client, tmp_path):
+    (toy.root / ".mino" / "config.yml").write_text("automations: {notify: [slack-webhook/nobody]}\n")
+    with pytest.raises(ConfigRefused, match="no block slack-webhook/nobody"):
+        register_automations(client, toy.app)
+    bare = make_toy(tmp_path / "bare", client, GREETING)
+    with pytest.raises(ServerUnavailable, match=f"no deployment reconcile/{bare.id}"):
+        register_automations(client, bare.app)
+    assert not [found for found in client.read_automations() if toy.id in found.name or bare.id in found.name]
+
+
+def test_every_event_of_issues_and_loops_is_emitted_once_whoever_recorded_it(tmp_path, client):
+    toy = make_toy(tmp_path, client, GREETING)
+    loop_id = toy.authorise()
+    assert mirror(toy.app) == 2
+    assert mirror(toy.app) == 0
+    assert read_told(toy.app) == {"issue.1": 1, f"loop.{loop_id}": 1}
+    (toy.root / ".mino" / ".mirrored").unlink()
+    assert mirror(toy.app) == 2, "the same ids: Prefect has them already"
+    EventsWorker.drain_all(timeout=10)
+    chosen = {"filter": {"any_resource": {"id": [f"irontree.{toy.id}"]}}}
+    found = wait_until(lambda: client.request("POST", "/events/filter", json=chosen).json()["events"][1:], patience=30)
+    assert found
+    events = client.request("POST", "/events/filter", json=chosen).json()["events"]
+    assert sorted((event["event"], event["resource"]["prefect.resource.id"]) for event in events) == [
+        ("irontree.loop_started", f"irontree.{toy.id}.loop.{loop_id}"),
+        ("irontree.task_published", f"irontree.{toy.id}.issue.1"),
+    ]
