@@ -29,7 +29,7 @@ def nudge(app: App, issue_number: int) -> str | None:
     None where no server runs: `irontree task resume` goes on by the log then. Raises ServerUnavailable if a
     configured server does not answer.
     """
-    environment = _environment(app)
+    environment = server_environment(app)
     if environment is None:
         return None
     adopt(environment, state_folder())
@@ -38,7 +38,7 @@ def nudge(app: App, issue_number: int) -> str | None:
 
 def close_overtaken(app: App) -> None:
     """Let suspended runs end whose loop was cancelled or whose task was skipped; the janitor does what this cannot."""
-    environment = _environment(app)
+    environment = server_environment(app)
     if environment is None:
         return
     adopt(environment, state_folder())
@@ -48,7 +48,8 @@ def close_overtaken(app: App) -> None:
         wake_overtaken(app)
 
 
-def _environment(app: App) -> Mapping[str, str] | None:
+def server_environment(app: App) -> Mapping[str, str] | None:
+    """The settings for the server that is configured, else for the private one if it runs; None where there is none."""
     home = state_folder()
     configured = chosen_api_url(os.environ, app.preferences().api_url)
     if configured:

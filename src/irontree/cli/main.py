@@ -49,6 +49,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "config": "every setting, its value and where it comes from",
             "doctor": "look for what would keep the work from going on, before it begins",
         },
+        "server": {
+            "automations": "have the Prefect server notify, start and reconcile by itself",
+        },
         "move": {
             "export": "pack the home of this repository for another machine or path, and give it up here",
             "import": "make this clone the home of what was exported",
