@@ -16,8 +16,8 @@ from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events.worker import EventsWorker
 
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.automations import register_automations
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.automations import register_automations
 from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.ports import Label
 from irontree.tasks.mirror import emit, mirror, read_told

@@ -28,8 +28,8 @@ def run(context: Context) -> int:
             remedy="Set PREFECT_API_URL or prefect.api_url, or do this while `irontree task` is at work.",
         )
     adopt(environment, state_folder())
-    from irontree.flows.automations import register_automations, remove_automations
     from irontree.flows.lifecycle import runs
+    from irontree.flows.lifecycle.automations import register_automations, remove_automations
 
     change = remove_automations if context.options.remove else register_automations
     with runs.connect() as client:
