@@ -12,7 +12,7 @@ NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @googl
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents check descriptions format demo soak bench lock clean
+.PHONY: help setup test test-agents test-scale check descriptions format demo soak bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test: check descriptions ## everything CI runs
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
 	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
+test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both)
+	SCALE=all $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)
+
 build/agents/.installed: Makefile
 	npm install --silent --no-audit --no-fund --prefix build/agents $(NODE_AGENTS)
 	$(PYTHON) -m venv build/agents/python
@@ -68,7 +71,7 @@ bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 
 lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade --target build/uv uv
-	build/uv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev --quiet \
+	build/uv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev --extra scale --quiet \
 	  --no-header --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements.lock
 
 clean: ## remove everything that can be made again

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import cast
 
 from prefect.blocks.core import Block
 from pydantic import Field
 
-from irontree.app import App, Origin
 from irontree.blocks.gitea_credentials import GiteaCredentials
 from irontree.blocks.github_credentials import GitHubCredentials
-from irontree.bootstrap import open_app
 from irontree.errors import ConfigRefused
-from irontree.ports import Cancellation, Progress
 
 
 class IrontreeRepository(Block):
@@ -29,25 +25,24 @@ class IrontreeRepository(Block):
     )
 
 
-def app_of(
-    repository: str,
-    *,
-    origin: Origin,
-    cancel: Cancellation | None = None,
-    progress: Progress | None = None,
-) -> App:
-    """The ports of *repository*: an absolute path, or the name of an `irontree-repository` block.
+def keep_block(name: str, root: Path) -> None:
+    """Have a block of that name for the repository at *root*; credentials that a person gave it stay.
 
-    Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
+    Raises what Prefect's client raises.
     """
-    if Path(repository).is_absolute():
-        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
-    block = _load(repository)
-    environment = {**os.environ, **(block.credentials.variables() if block.credentials else {})}
-    return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
+    try:
+        block = load_repository(name)
+    except ConfigRefused:
+        block = IrontreeRepository(path=str(root))
+    else:
+        if block.path == str(root):
+            return
+        block.path = str(root)
+    block.save(name, overwrite=True, _sync=True)  # type: ignore[call-arg]
 
 
-def _load(name: str) -> IrontreeRepository:
+def load_repository(name: str) -> IrontreeRepository:
+    """The block that was saved under *name*; raises ConfigRefused if there is none."""
     try:
         return cast("IrontreeRepository", IrontreeRepository.load(name, _sync=True))  # type: ignore[call-arg]
     except ValueError as error:

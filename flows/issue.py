@@ -22,7 +22,8 @@ from irontree.flows.lifecycle.runs import url_for
 from irontree.flows.lifecycle.starting import let_loop_go_on, start_own_run
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, validate
-from irontree.services.execution.steps import Idle, Question, next_step
+from irontree.services.execution.steps import Idle, next_step
+from irontree.services.questions import Question
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import tell_story
 from irontree.tasks.stages import REFUSED, answer_stage, checkup_stage, open_here, run_stage, verify_stage

@@ -28,9 +28,11 @@ from irontree.flows.lifecycle.waiting import wait_for
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.delivery.halted import tell_halts_if_free
-from irontree.services.execution.steps import Question, question_about, question_of_loop, stop_at
+from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.takeover import clear_the_way
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_loop
 from irontree.tasks.mirror import mirror
@@ -111,7 +113,7 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
             return Completed(name=now.entity.status.title())
         pages = await asyncio.to_thread(pages_of_issues, app, loop_id)
         progress = await show_loop(app, loop_id, progress, pages)
-        decision = await asyncio.to_thread(loops.next_decision, app, loop_id)
+        decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
             return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():

@@ -13,7 +13,6 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App, Origin
-from irontree.blocks.repository import app_of
 from irontree.domain.decide import Step
 from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
@@ -24,6 +23,7 @@ from irontree.tasks.artifacts import publish_report
 from irontree.tasks.blocking import in_thread
 from irontree.tasks.log_stream import LogProgress, never_silent
 from irontree.tasks.mirror import mirror
+from irontree.tasks.opening import app_of
 
 Found = TypeVar("Found")
 

@@ -17,7 +17,11 @@ import pytest
 
 # Names by which the caller's shell, hooks, CI or desktop would reach into a test.
 FOREIGN = ("GIT_", "PREFECT_", "IRONTREE_", "XDG_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_")
-FOREIGN_NAMES = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER")
+# Without stored bytecode each program of ours that a test starts compiles 180 modules first: 0.15 s.
+FOREIGN_NAMES = (
+    "PYTHONDONTWRITEBYTECODE",
+    *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER"),
+)
 GIT_CONFIG = """\
 [user]
 \tname = Test Author

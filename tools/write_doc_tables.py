@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from irontree.agents.presets import PRESETS
-from irontree.cli.hints import OpenQuestion
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
 from irontree.domain.evolve import _PHASE_AFTER
 from irontree.domain.halt import RULES, HaltRule
@@ -21,6 +20,7 @@ from irontree.domain.labels import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, 
 from irontree.domain.legal import LEGAL
 from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.domain.state import Phase
+from irontree.services.hints import OpenQuestion
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARKED = re.compile(r"(?<=<!-- table: )(?P<name>[a-z-]+)(?P<open> -->\n)(?P<body>.*?)(?=<!-- end -->)", re.DOTALL)

@@ -16,9 +16,9 @@ from irontree.flows.gate.forms import NEEDS, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.flows.lifecycle.pages import pages_of_issues
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import Question
 from irontree.tasks.artifacts import show_tree, tell_story
 from irontree.tasks.mirror import tell_asked
 
@@ -132,5 +132,6 @@ def answer_from(filled: RunInput) -> Answer:
         note=values.get("note", ""),
         count=values.get("count"),
         revision=values.get("revision") or None,
+        amount=values.get("amount") or None,
         question=values["question"],
     )

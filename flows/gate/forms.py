@@ -8,10 +8,19 @@ from typing import Any, Literal
 from prefect.input import RunInput
 from pydantic import Field, create_model
 
-Need = Literal["count", "revision"]
+Need = Literal["count", "amount", "revision"]
 
 NEEDS: dict[Need, tuple[Any, Any]] = {
     "count": (int, Field(1, ge=1, le=50, title="How many", description="Attempts, or transitions of the loop.")),
+    "amount": (
+        str,
+        Field(
+            "",
+            pattern=r"^(\s*[0-9$][0-9.]* ?[A-Za-z0-9 ]*)?$",
+            title="How much more",
+            description="With its unit, whichever is used up: `5 USD`, `200000 tokens`, `2h`.",
+        ),
+    ),
     "revision": (
         str,
         Field(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from prefect.runtime import flow_run
 
 from irontree.app import App, Origin
-from irontree.blocks.repository import app_of
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
 from irontree.errors import IrontreeError
 from irontree.services.overview import title_of
 from irontree.services.world import read_world
+from irontree.tasks.opening import app_of
 
 
 def issue_run_name() -> str:

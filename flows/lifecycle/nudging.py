@@ -5,20 +5,12 @@ The answer is in the log already, so nothing is lost when this finds no server. 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from contextlib import suppress
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable
-from irontree.flows.local.server_state import ServerState
-from irontree.flows.local.settings import (
-    adopt,
-    chosen_api_url,
-    configured_environment,
-    local_environment,
-    state_folder,
-)
+from irontree.flows.local.finding import environment_of_server
+from irontree.flows.local.settings import adopt, state_folder
 from irontree.services.loops.loop import read_loops
 from irontree.services.world import read_world
 
@@ -29,7 +21,7 @@ def nudge(app: App, issue_number: int) -> str | None:
     None where no server runs: `irontree task resume` goes on by the log then. Raises ServerUnavailable if a
     configured server does not answer.
     """
-    environment = server_environment(app)
+    environment = environment_of_server(app)
     if environment is None:
         return None
     adopt(environment, state_folder())
@@ -38,7 +30,7 @@ def nudge(app: App, issue_number: int) -> str | None:
 
 def close_overtaken(app: App) -> None:
     """Let suspended runs end whose loop was cancelled or whose task was skipped; the janitor does what this cannot."""
-    environment = server_environment(app)
+    environment = environment_of_server(app)
     if environment is None:
         return
     adopt(environment, state_folder())
@@ -46,16 +38,6 @@ def close_overtaken(app: App) -> None:
 
     with suppress(ServerUnavailable):
         wake_overtaken(app)
-
-
-def server_environment(app: App) -> Mapping[str, str] | None:
-    """The settings for the server that is configured, else for the private one if it runs; None where there is none."""
-    home = state_folder()
-    configured = chosen_api_url(os.environ, app.preferences().api_url)
-    if configured:
-        return configured_environment(os.environ, home, configured)
-    address = ServerState(home).address()
-    return local_environment(os.environ, home, address.api_url) if address else None
 
 
 def _start_again(app: App, issue_number: int) -> str | None:

@@ -17,8 +17,9 @@ from irontree.flows.lifecycle.names import issue_key, issue_tag, loop_key
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.starting import start_issue, start_loop
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Question, next_step, question_of_loop
+from irontree.services.execution.steps import next_step
 from irontree.services.loops.loop import read_loop, read_loops
+from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import read_world
 
 STARTING = timedelta(seconds=120)

@@ -7,7 +7,16 @@ from irontree.flows.local.serving import Served
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
-FLOWS = ("intake", "issue", "loop", "reconcile", "janitor")
+POOL = "irontree"
+"""The work pool; the queue of a repository is called like its deployments, by the workspace id (ruling R21)."""
+FLOWS = {
+    "intake": "Show what a requirement document would become, and wait for its approval.",
+    "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",
+    "loop": "Work through the tasks of a loop, one issue's run after the other.",
+    "reconcile": "Compare the log with itself and with the forge, every night.",
+    "janitor": "Take up what a crash left, every five minutes.",
+}
+"""With what the UI says of each; the same as in prefect.yaml."""
 
 
 def deployments_of(app: App) -> tuple[Served, ...]:
@@ -16,10 +25,11 @@ def deployments_of(app: App) -> tuple[Served, ...]:
         Served(
             entrypoint=f"irontree.flows.{flow}.{flow}",
             name=app.repository.id,
+            description=description,
             parameters={"repository": str(app.repository.root)},
             cron=SCHEDULES[flow][0] if flow in SCHEDULES else None,
             slug=SCHEDULES[flow][1] if flow in SCHEDULES else None,
             tags=("irontree", f"repository:{app.repository.root.name}"),
         )
-        for flow in FLOWS
+        for flow, description in FLOWS.items()
     )

@@ -5,8 +5,8 @@ This module does not import Prefect: the server starts while the command line sh
 
 from __future__ import annotations
 
-import http.client
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -18,25 +18,32 @@ from typing import Self
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.local import background
-from irontree.flows.local.server_state import Address, ServerState
-from irontree.flows.local.settings import strip
+from irontree.flows.local.listening import is_prefect
+from irontree.flows.local.server_state import Address, Place, ServerState
+from irontree.flows.local.settings import password, strip
 
 LINGER = 60.0
 LOOK_EVERY = 0.05
 KEEP_EVERY = 0.2
+ANYWHERE = Place()
 
 
 class LocalServer:
     """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
+
+    It is at any free port, or at *place*: one that is elsewhere and that nobody uses is ended for that.
 
     Everything in *home* is disposable. A server that is killed is started again, on the same port: processes that
     know its address go on, because Prefect's client tries again for a minute. Raises ServerUnavailable if *home*
     cannot be made.
     """
 
-    def __init__(self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER) -> None:
+    def __init__(
+        self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER, place: Place = ANYWHERE
+    ) -> None:
         self._state = _state_in(home)
-        self._environment = strip(environ)
+        self._environment = strip(environ) | password(environ)
+        self._place = place
         self._linger = linger
         self._log_start = background.size(self._state.log)
         self._program: subprocess.Popen[bytes] | None = None
@@ -64,6 +71,11 @@ class LocalServer:
             if time.monotonic() > deadline:
                 raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
             time.sleep(LOOK_EVERY)
+        if not self._place.is_at(address):
+            raise ServerUnavailable(
+                f"The private Prefect server is at port {address.port} of {address.host}, where other commands use it.",
+                remedy="End them (`irontree repos` says what is served), or leave --port and --host out.",
+            )
         return address.api_url
 
     def close(self) -> None:
@@ -80,6 +92,7 @@ class LocalServer:
 
     def _keep(self) -> None:
         try:
+            self._make_room()
             membership = self._state.join()
             try:
                 self._have_a_server()
@@ -89,6 +102,13 @@ class LocalServer:
                 os.close(membership)
         except OSError as error:
             self._failure = f"cannot be started: {error}"
+
+    def _make_room(self) -> None:
+        address = self._state.address()
+        if address and not self._place.is_at(address) and not self._state.in_use():
+            os.kill(address.pid, signal.SIGTERM)
+            while self._state.lives() and not self._left.wait(LOOK_EVERY):
+                pass
 
     def _have_a_server(self) -> None:
         """Exit code 0 says that another process was the server, a negative one that ours was killed."""
@@ -100,16 +120,19 @@ class LocalServer:
     def _launch(self) -> None:
         self._program = background.start(
             "irontree.flows.local.server",
-            ["--serve", "--home", str(self._state.home), "--linger", str(self._linger)],
+            ["--serve", "--home", str(self._state.home), "--linger", str(self._linger), *self._where()],
             environment=self._environment,
             home=self._state.home,
             log=self._state.log,
         )
         background.reap(self._program)
 
+    def _where(self) -> list[str]:
+        return ["--host", self._place.host, "--port", str(self._place.port)] if self._place.port else []
+
     def _answering(self) -> Address | None:
         address = self._state.address()
-        return address if address and answers(address.port) else None
+        return address if address and is_prefect(address.port) else None
 
     def _unavailable(self, what: str) -> ServerUnavailable:
         output = background.tail(self._state.log, start=self._log_start)
@@ -124,18 +147,6 @@ def _state_in(home: Path) -> ServerState:
             f"The private Prefect server has no state folder: {error}.",
             remedy="Let it be made, or choose another place with XDG_STATE_HOME.",
         ) from error
-
-
-def answers(port: int) -> bool:
-    """Whether Prefect's health check on that port of 127.0.0.1 says yes; proxies play no part."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/api/health")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def _remedy(output: str, state: ServerState) -> str:

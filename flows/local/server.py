@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.flows.local import server_database
-from irontree.flows.local.server_state import Address, ServerState
+from irontree.flows.local.listening import listen
+from irontree.flows.local.server_state import LOOPBACK, Address, Place, ServerState
 from irontree.flows.local.settings import local_environment, state_folder
 
 if TYPE_CHECKING:
     import uvicorn
-
-FIRST_PORT = 4280
-PORTS = 200
 
 
 def main(arguments: list[str]) -> int:
@@ -31,6 +28,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m irontree.flows.local.server", description=__doc__)
     parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
     parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
+    parser.add_argument("--host", default=LOOPBACK, help="where to listen, beside loopback (default: %(default)s)")
+    parser.add_argument("--port", type=int, help="at this port alone (default: the first free one)")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--serve", action="store_true", help="be the server until no client is left")
     action.add_argument("--build-template", action="store_true", help="make the database template if there is none")
@@ -39,45 +38,33 @@ def main(arguments: list[str]) -> int:
         if options.build_template:
             server_database.build_template(options.home)
         else:
-            _serve(ServerState(options.home), options.linger)
+            _serve(ServerState(options.home), options.linger, Place(options.host, options.port))
     except IrontreeError as error:
         sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
         return 1
     return 0
 
 
-def _serve(state: ServerState, linger: float) -> None:
+def _serve(state: ServerState, linger: float, place: Place) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()
     server_database.ensure(state.home)
-    with _listen(last_port) as listener:
-        address = Address(port=listener.getsockname()[1], pid=os.getpid())
-        os.environ.update(local_environment(os.environ, state.home, address.api_url))
+    with ExitStack() as open_sockets:
+        listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
+        address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=place.host)
+        os.environ.update(local_environment(os.environ, state.home, address.api_url) | _pages(place))
         with _queued_writers():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look
-            server.run(sockets=[listener])
+            server.run(sockets=listeners)
     if not server.started:
         raise ServerUnavailable("Prefect's server ended before it answered.")
 
 
-def _listen(last_port: int | None) -> socket.socket:
-    """Bind the last server's port if it is free, so that its clients find this one; else the first free one."""
-    for port in [*([last_port] if last_port else []), *range(FIRST_PORT, FIRST_PORT + PORTS)]:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", port))
-            listener.listen()
-        except OSError:
-            listener.close()
-        else:
-            return listener
-    raise ServerUnavailable(
-        f"Ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} of 127.0.0.1 are all taken by other programs.",
-        remedy="End one of them, or use a server of your own: set PREFECT_API_URL.",
-    )
+def _pages(place: Place) -> dict[str, str]:
+    """The pages call the API of this machine's loopback unless told otherwise: wrong in somebody else's browser."""
+    return {} if place.host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
 
 
 def _queued_writers() -> AbstractContextManager[object]:

@@ -8,18 +8,33 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server has to be: at *host*, and at any free port if that is None."""
+
+    host: str = LOOPBACK
+    port: int | None = None
+
+    def is_at(self, address: Address) -> bool:
+        """Whether a server there is where it has to be."""
+        return self.port is None or (self.host, self.port) == (address.host, address.port)
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server answers; `pid` is for people."""
+    """Where the server answers: on loopback, and at *host* if that is another."""
 
     port: int
     pid: int
+    host: str = LOOPBACK
 
     @property
     def api_url(self) -> str:
         """The value of PREFECT_API_URL."""
-        return f"http://127.0.0.1:{self.port}/api"
+        return f"http://{LOOPBACK}:{self.port}/api"
 
 
 class ServerState:

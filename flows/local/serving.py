@@ -23,6 +23,8 @@ from irontree.flows.local.lifeline import FINISH
 
 LIMIT = 2
 """Flow processes per repository: the loop, and the issue it waits for."""
+RUNNER = "irontree.flows.local.runner"
+WORKER = "irontree.flows.local.worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Served:
 
     entrypoint: str
     name: str
+    description: str | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cron: str | None = None
     slug: str | None = None
@@ -44,26 +47,28 @@ class Served:
 class Serving:
     """Takes up the runs of *deployments*, each in a process of its own, from the moment it is made until `stop`.
 
+    *by* is the module that does it: RUNNER for one repository, WORKER for any number of them.
+
     All of it is one session that no Ctrl-C of ours reaches, with *home* as its working folder; it ends when this
     process ends, whatever ends it. `stop` has to be called, or the object used in a `with`.
     """
 
     def __init__(
-        self, deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path, limit: int = LIMIT
+        self, deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path, by: str = RUNNER
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="irontree-serving-")
         self._finish = Path(self._folder.name) / "finish"
-        self._log = home / f"serving-{deployments[0].name}.log"
+        self._log = home / f"serving-{deployments[0].name if by == RUNNER else 'all'}.log"
         self._log_start = background.size(self._log)
         self._program = background.start(
-            "irontree.flows.local.runner",
+            by,
             [str(os.getpid())],
             environment={**environment, FINISH: str(self._finish)},
             home=home,
             log=self._log,
             talk=True,
         )
-        self._order({"folder": self._folder.name, "limit": limit, "deployments": [asdict(d) for d in deployments]})
+        self._order({"folder": self._folder.name, "limit": LIMIT, "deployments": [asdict(d) for d in deployments]})
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns their ids by full name (`flow/deployment`). Once only.

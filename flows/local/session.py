@@ -7,35 +7,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
-from irontree.errors import Busy, ServerUnavailable
+from irontree.errors import Busy
 from irontree.flows.gate import questions
 from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.living import tidy
 from irontree.flows.lifecycle.names import deployment, issue_key
 from irontree.flows.lifecycle.runs import Run
-from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, newest_run, take_up
+from irontree.flows.lifecycle.taking_up import newest_run, take_up
 from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.server_state import ServerState
+from irontree.flows.local.holding import LOOK_EVERY, at_rest, held, is_private, settle
 from irontree.flows.local.serving import Serving
 from irontree.services.answers import Answer, validate
-from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.steps import Question
 from irontree.services.overview import SERVING
+from irontree.services.questions import Question
 from irontree.services.world import read_world
 
 REST_SECONDS: Final = 15.0
-FREE_SECONDS: Final = 2.0
-DRIVER_SECONDS: Final = 10.0
 OTHERS_SECONDS: Final = 60.0
 """The terminal that serves may have just begun to: on a busy machine that takes a while."""
-LOOK_EVERY: Final = 0.2
 
 
 class Session:
@@ -55,13 +50,11 @@ class Session:
 
     def __enter__(self) -> Self:
         try:
-            self._held.enter_context(self._app.alive(SERVING).hold("irontree task"))
+            private = is_private(self._environment, self._home)
+            self._held.enter_context(held(self._app, "irontree task", private=private))
         except Busy:
             return self
         with self._held:
-            tidy(self._app)
-            self._held.callback(self._tell_what_became)
-            self._mark_dead()
             self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
             self._held.callback(self._serving.stop)
             self._held = self._held.pop_all()
@@ -146,8 +139,7 @@ class Session:
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of this repository."""
-        with runs.connect() as client:
-            return not runs.taken_up(client, self._app.repository.id)
+        return at_rest(self._app)
 
     def come_to_rest(self, seconds: float = REST_SECONDS) -> None:
         """Let flows that have done their work tell Prefect so: who ends them before leaves them running for ever."""
@@ -163,21 +155,4 @@ class Session:
         if not self._serving:
             return
         self._serving.stop()
-        with self._app.driver.hold("stopped, recover", wait_seconds=DRIVER_SECONDS):
-            settle_leftovers(self._app)
-        self._app.repository.back_up()
-
-    def _mark_dead(self) -> None:
-        """We hold the lock of who serves; only workers of a configured server may be starting a run beside us."""
-        address = ServerState(self._home).address()
-        private = address is not None and address.api_url == self._environment.get("PREFECT_API_URL")
-        mark_dead_runs(self._app, grace=NOBODY_STARTS if private else WORKERS_START)
-
-    def _tell_what_became(self) -> None:
-        """No run of the processes that we ended may seem to go on; each frees its lock a moment after it is killed."""
-        deadline = time.monotonic() + FREE_SECONDS
-        with suppress(ServerUnavailable):
-            self._mark_dead()
-            while not self.at_rest() and time.monotonic() < deadline:
-                time.sleep(LOOK_EVERY)
-                self._mark_dead()
+        settle(self._app)

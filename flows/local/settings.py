@@ -16,6 +16,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
 """Prefixes of variables that are between us and Prefect, and no business of agents and checks."""
 
+PASSWORD = "PREFECT_SERVER_API_AUTH_STRING"
+"""`user:password` of a private server that others can reach: the one setting of Prefect's that we take for it."""
+
 CLIENT = {
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_COLORS": "false",
@@ -25,6 +28,8 @@ CLIENT = {
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
     # Without it Prefect starts a hidden server of its own when ours cannot be reached.
     "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
+    # A worker's default of 10 s would be most of the time from an answer to the first thing that is done about it.
+    "PREFECT_WORKER_QUERY_SECONDS": "1",
 }
 SERVER = {
     "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "false",  # the private server has no such protection: saves a request
@@ -61,8 +66,8 @@ def strip(environ: Mapping[str, str]) -> dict[str, str]:
 def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
     """The whole environment of a process that belongs to the private server in *home*.
 
-    No PREFECT_* of *environ* survives; the rest does. Start such a process with *home* as its working folder:
-    Prefect also reads `.env`, `prefect.toml` and `pyproject.toml` there.
+    No PREFECT_* of *environ* survives but for its PASSWORD; the rest does. Start such a process with *home* as its
+    working folder: Prefect also reads `.env`, `prefect.toml` and `pyproject.toml` there.
     """
     address = api_url.removesuffix("/api")
     return (
@@ -70,6 +75,7 @@ def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> d
         | CLIENT
         | SERVER
         | _places(environ, home, api_url)
+        | password(environ)
         | {
             # By default any page in the user's browser may call the API, and answer our questions.
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"{address},{address.replace('127.0.0.1', 'localhost')}",
@@ -78,6 +84,12 @@ def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> d
             "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
         }
     )
+
+
+def password(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a private server and its clients need where *environ* has a password for it."""
+    given = environ.get(PASSWORD)
+    return {PASSWORD: given, "PREFECT_API_AUTH_STRING": given} if given else {}
 
 
 def configured_environment(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:

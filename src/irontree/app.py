@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
@@ -68,10 +68,14 @@ class Origin:
     actor: str
     channel: str = "command"
     flow_run: str | None = None
+    comment: str | None = None
+    """The address of the comment that says so."""
+    commented_at: str | None = None
+    """When it was posted, by the forge's clock."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
-        known = {"actor": self.actor, "channel": self.channel, "flow_run": self.flow_run}
+        known = {name: getattr(self, name) for name in self.__slots__}
         return {key: value for key, value in known.items() if value}
 
 
@@ -105,6 +109,8 @@ class App:
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]
     """What the configuration says today, compared with what was approved (ruling R6); an approved remote and target
     branch hold where it names none."""
+    allow: Callable[[Sequence[PermissionRule]], None]
+    """Adds rules to `agent.permissions` of the configuration; raises ConfigRefused, EnvironmentRefused."""
     preferences: Callable[[], Preferences]
     origin: Origin
     which: Callable[[str], str | None] = shutil.which

@@ -19,7 +19,7 @@ from irontree.agents import as_called, open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.domain.plan import ExecutionPolicy, PublishPolicy, default_remote
+from irontree.domain.plan import ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.domain.settings import Automations
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, Location, Merge, connect
@@ -95,6 +95,7 @@ def open_app(
         clock=clock,
         renderer=_LazyRenderer(environment),
         policy=lambda approved: policy_of(_load(layout), repository, approved),
+        allow=lambda rules: _allow(layout, rules),
         preferences=cache(lambda: _preferences(config(), repository)),
         origin=origin,
         progress=progress or Silence(),
@@ -178,6 +179,12 @@ def _load(layout: Layout) -> Config:
     from irontree.config import load_config  # noqa: PLC0415
 
     return load_config(layout.config)
+
+
+def _allow(layout: Layout, rules: Sequence[PermissionRule]) -> None:
+    from irontree.config import add_permissions  # noqa: PLC0415  (as above)
+
+    add_permissions(layout.config, rules)
 
 
 def _forge(config: Config, layout: Layout, repository: GitRepository, environment: Mapping[str, str]) -> Forge:

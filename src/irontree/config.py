@@ -10,15 +10,13 @@ import difflib
 import io
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationError,
     WithJsonSchema,
@@ -26,6 +24,8 @@ from pydantic import (
     model_validator,
 )
 
+from irontree.domain.budget_settings import Budgets
+from irontree.domain.budgets import approved_budgets
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -37,7 +37,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, VariableName
+from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, Section, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -72,25 +72,6 @@ Checks = Annotated[
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Positive = Annotated[int, Field(strict=True, gt=0)]
-
-
-class Section(BaseModel):
-    """A group of keys; unknown ones are refused, with a guess at what was meant."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _empty_is_unset(cls, data: object) -> object:
-        """`verify:` with nothing, or only comments, below it says nothing."""
-        if not isinstance(data, Mapping):
-            return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
-
-    @classmethod
-    def known_keys(cls) -> tuple[str, ...]:
-        """The keys as they are written in the file."""
-        return tuple(field.alias or name for name, field in cls.model_fields.items())
 
 
 class Agent(Section):
@@ -275,6 +256,10 @@ class Run(Section):
     max_retry_count: Count = Field(
         default=3, description="How often a failed task is tried again: one more attempt than this in all."
     )
+    same_failure: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+        default=None,
+        description="After how many equal failures in a row a person is asked before the next attempt. Unset: never.",
+    )
     lock_stale_hours: Positive = Field(
         default=2, description="After how long another tool's `run.lock` is no longer believed."
     )
@@ -316,6 +301,7 @@ class Config(Section):
     forge: Forge = Forge()
     loop: Loop = Loop()
     run: Run = Run()
+    budgets: Budgets = Budgets()
     prefect: Prefect = Prefect()
     automations: Automation = Automation()
 
@@ -345,6 +331,8 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            budgets=approved_budgets(self.budgets.model_dump()),
+            same_failure=self.run.same_failure,
         )
 
 
@@ -374,6 +362,26 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
     document = _parsed(before, str(path))
     for dotted, value in values.items():
         _set(document, dotted.split("."), value, (comments or {}).get(dotted))
+    _write(path, document)
+
+
+def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
+    """Add *rules* behind those of `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
+
+    document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
+    if not isinstance(document.get("agent"), Mapping):
+        document["agent"] = CommentedMap()
+    if not document["agent"].get("permissions"):
+        document["agent"]["permissions"] = CommentedSeq()
+    for rule in rules:
+        entry = CommentedMap(rule.model_dump())
+        entry.fa.set_flow_style()
+        document["agent"]["permissions"].append(entry)
+    _write(path, document)
+
+
+def _write(path: Path, document: Any) -> None:
     _validated(document, str(path))
     text = io.StringIO()
     _yaml().dump(document, text)

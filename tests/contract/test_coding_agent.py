@@ -163,3 +163,7 @@ def test_each_attempt_is_a_new_one(kit, task):
         (task.workspace / "made.txt").unlink(missing_ok=True)
         agent.attempt(task, cancel=NEVER, progress=Heard())
         assert (task.workspace / "made.txt").exists()
+
+
+def test_an_agent_whose_access_cannot_be_told_is_not_turned_away(kit):
+    assert kit.writing({}).no_access() is None

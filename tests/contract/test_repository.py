@@ -159,6 +159,12 @@ def test_it_tells_what_is_here_and_what_changed(project, repository):
     assert "+print('bye')" in repository.diff(base, sha)
 
 
+def test_it_counts_the_lines_that_came_and_went_but_for_files_without_lines(project, repository):
+    first = project.work(project.tip(), **{"app.py": "print('bye')\nprint('again')\n", "picture": "a\0b"})
+    counts = {count.path: (count.added, count.removed) for count in repository.line_counts(project.tip(), first)}
+    assert counts == {"app.py": (2, 1), "picture": (None, None)}
+
+
 def test_it_tells_which_commits_it_lacks_and_which_no_ref_keeps(project, repository):
     base, sha = project.tip(), project.work()
     gone = "0" * 40

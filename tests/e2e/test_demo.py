@@ -18,6 +18,7 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
+from irontree.cli.answering import expected_numbers, prepare, refuse_unknown
 from irontree.demo import sample
 from irontree.services.world import read_world
 from tests.integration.crash.laboratory import faults
@@ -119,6 +120,17 @@ def test_the_log_is_complete_and_nothing_is_left_over(place):
     assert (place / "fairshare" / ".mino" / "reports" / "issue-6" / "report.md").is_file()
     assert git(place / "fairshare", "status", "--porcelain") == "?? .mino/"
     assert [app.forge().read_issue(number).state for number in range(1, 8)] == ["closed"] * 7
+
+
+def test_without_a_terminal_it_says_which_command_approves_and_answers(home):
+    """`make demo` takes no options, so the whole command is shown, and is one that runs."""
+    asked = typed(home, "demo", "unasked")
+    assert asked.returncode == 1
+    command = shlex.split(asked.stderr.partition("run: ")[2])
+    assert command[:4] == ["irontree", "demo", "--approve", REVISION]
+    answers = prepare(command[5::2])
+    assert set(command[4::2]) == {"--answer"}
+    refuse_unknown(answers, expected_numbers(sample.requirements(), {}))
 
 
 # --- before anything is laid out -----------------------------------------------------------------------------

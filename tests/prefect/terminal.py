@@ -17,7 +17,7 @@ from irontree.cli.following import Asking, Follower, Shown
 from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 from tests.prefect.toys import wait_until
 
 

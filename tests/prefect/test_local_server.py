@@ -17,7 +17,8 @@ import psutil
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.local.local_server import LocalServer, answers
+from irontree.flows.local.listening import is_prefect
+from irontree.flows.local.local_server import LocalServer
 from tests.prefect.harness import prepare_home
 
 
@@ -53,7 +54,7 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
     pid = pid_of(own_home)
     assert pid != killed
     servers[0].close()
-    assert answers(port_of(address))
+    assert is_prefect(port_of(address))
     servers[1].close()
     wait_for_end(pid)
     assert not (own_home / "server.json").exists()
@@ -94,7 +95,7 @@ def test_a_state_folder_that_cannot_be_made_is_said_with_its_remedy(tmp_path):
 def test_nothing_but_prefect_answers_for_a_server():
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
-    assert not answers(port)
+    assert not is_prefect(port)
 
 
 def test_writers_at_the_same_time_are_all_served(api_url):

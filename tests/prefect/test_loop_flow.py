@@ -14,8 +14,9 @@ from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, tak
 from irontree.flows.loop import loop
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.steps import Question, next_step, perform, question_of_loop
+from irontree.services.execution.steps import next_step, perform
 from irontree.services.loops.loop import cancel, extend, halt, skip, spend
+from irontree.services.questions import Question, question_of_loop
 from irontree.tasks.artifacts import key_of
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until

@@ -24,7 +24,7 @@ from prefect.states import Scheduled
 from irontree.errors import ServerUnavailable
 from irontree.flows.gate.questions import answer, open_question
 from irontree.flows.lifecycle import runs
-from irontree.flows.local.runner import drop_missed
+from irontree.flows.local.registration import drop_missed
 from irontree.flows.local.serving import Served, Serving
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note

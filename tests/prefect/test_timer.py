@@ -9,7 +9,8 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.taking_up import have_asking
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.preflight import block
-from irontree.services.execution.steps import Question, next_step
+from irontree.services.execution.steps import next_step
+from irontree.services.questions import Question
 from tests.prefect.toys import GREETING, make_toy
 
 LONG_AGO, NEVER = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)

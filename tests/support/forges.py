@@ -54,6 +54,10 @@ class Stage(Protocol):
         """Hand in a review as `irontree`, `mallory` or `writer`, who has write access."""
         ...
 
+    def dismiss(self, account: str) -> None:
+        """Take write access away from an account."""
+        ...
+
 
 class FallibleStage(Stage, Protocol):
     """A stage whose forge is somewhere else, and whose network fails when it is told to."""
@@ -96,6 +100,9 @@ class MemoryStage:
 
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:
         self.tracker.review(number, author, verdict, body, remarks)
+
+    def dismiss(self, account: str) -> None:
+        self.tracker.writers.discard(account)
 
     def go_down(self) -> None:
         self.tracker.outage = "the forge is down"
@@ -156,6 +163,9 @@ class LocalStage:
         folder.mkdir(parents=True, exist_ok=True)
         index = len(list(folder.iterdir())) + 1
         (folder / f"{index:04d}.md").write_text(f"---\nauthor: {author}\nverdict: {verdict}\n---\n\n{body}\n")
+
+    def dismiss(self, account: str) -> None:
+        """Files have no accounts to take anything from."""
 
 
 @contextmanager

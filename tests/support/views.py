@@ -21,9 +21,11 @@ from irontree.services.projections.page_views import HappenedView, StoryView, Tr
 from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,
+    AttemptView,
     BriefView,
     ChildView,
     CommentView,
+    DeniedView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
@@ -265,6 +267,8 @@ def form(text: str, reason: str) -> FormView:
         changes=(text,),
         approval=approval(text),
         diff=text,
+        denied=DeniedView((text,), (text,)),
+        attempts_alike=(AttemptView(1, SHA, (text, text), text, text, text), AttemptView(2, "", (), "", text, "")),
     )
 
 

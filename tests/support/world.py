@@ -13,7 +13,7 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PublishPolicy, ReviewerSpec
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
 from irontree.forges.memory import MemoryForge
@@ -23,13 +23,15 @@ from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Question, perform, question_about, question_of_loop
+from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.takeover import clear_the_way
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.planning.publish import publish
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
@@ -231,11 +233,17 @@ class Scene:
             clock=self.clock,
             renderer=self.renderer,
             policy=lambda _: self.policy,
+            allow=self.allow,
             preferences=lambda: self.preferences,
             origin=Origin("ada", "command"),
             progress=self.notes,
             cancel=self.cancel,
         )
+
+    def allow(self, rules: Sequence[PermissionRule]) -> None:
+        agent = self.policy.agent
+        told = agent.model_copy(update={"permissions": (*agent.permissions, *rules)})
+        self.policy = self.policy.model_copy(update={"agent": told})
 
     def forge(self, account: str) -> MemoryForge:
         settings = ForgeSettings(self.root / "forge", account, self.clock, read_mapping, write_mapping)
@@ -329,7 +337,7 @@ def drive(app: App, loop_id: str, answers: Answers) -> Halt:
 
 def _drive_to_the_end(app: App, loop_id: str, answers: Answers) -> Halt:
     while True:
-        decision = loops.next_decision(app, loop_id)
+        decision = next_decision(app, loop_id)
         if not isinstance(decision, Halt):
             loops.resume(app, loop_id)
             perform(app, decision, loop_id)

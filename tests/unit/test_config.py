@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import irontree.config
-from irontree.config import Config, Section, load_config, read_config, write_config
+from irontree.config import Config, Section, add_permissions, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -43,7 +43,7 @@ workspace: {setup: [npm ci], copy: [.env], pristine: true, kind: none}
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
-run: {max_retry_count: 0, lock_stale_hours: 4}
+run: {max_retry_count: 0, same_failure: 2, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
 automations: {notify: [slack-webhook/team], start_label: agent, reconcile: false, remind_hours: 8}
 """
@@ -199,6 +199,7 @@ def test_configured_commands_replace_detection():
         ("run:\n  max_retry_count: three\n", "line 2: `run.max_retry_count`: expected a whole number, got 'three'"),
         ("run:\n  max_retry_count: '3'\n", "expected a whole number, got '3'"),
         ("run:\n  max_retry_count: true\n", "expected a whole number, got True"),
+        ("run:\n  same_failure: 1\n", "expected greater than or equal to 2, got 1"),
         ("run:\n  max_retry_count: -1\n", "expected greater than or equal to 0, got -1"),
         ("verify:\n  seconds: 1.5\n", "expected a whole number, got 1.5"),
         ("verify:\n  seconds: 0\n", "expected greater than 0, got 0"),
@@ -334,3 +335,23 @@ def test_a_forge_that_cannot_be_meant_is_refused_with_its_line(line, message):
     assert message in said
     assert "line 2" in said
     assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "agent:\n",
+        "agent:\n  permissions: []\n",
+        "# ours\nagent:\n  permissions:\n    - {allow: false, tool: edit}  # no\n",
+    ],
+)
+def test_rules_are_added_behind_those_that_are_there_and_comments_stay(tmp_path, before):
+    path = tmp_path / "config.yml"
+    path.write_text(before)
+    rules_before = load_config(path).agent.permissions
+    rule = PermissionRule(tool="execute", match='say "[*]": {x} # y', allow=True)
+    add_permissions(path, [rule])
+    assert load_config(path).agent.permissions == (*rules_before, rule)
+    comments = [line.partition("#")[2] for line in before.splitlines()]
+    assert all(comment in path.read_text() for comment in comments)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 
-from irontree.cli.hints import OpenQuestion
 from irontree.domain.halt import RULE, RULES
 from irontree.domain.lint import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
+from irontree.services.hints import OpenQuestion
 from irontree.services.projections.views import (
     TEMPLATES,
     ApprovalView,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from irontree.agents import acp_messages as acp
 from irontree.agents.acp_session import Ended, Session
+from irontree.agents.meter import Meter
 from irontree.agents.reading import failure_in, failure_of_status, retry_time
 from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
 from irontree.clock import SystemClock
@@ -42,6 +44,10 @@ class AcpAgent:
         self._children = children
         self._surroundings = Surroundings(spec, environment)
 
+    def no_access(self) -> str | None:
+        """Nothing: the protocol tells only once a session is asked for."""
+        return None
+
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Hold one session with one prompt; all processes are gone when this returns.
 
@@ -56,15 +62,17 @@ class AcpAgent:
                 self._spec.permissions,
                 lambda text: ear.hear(_line(text)),
             )
+            meter = Meter(task.allowance, cancel, lambda: session.usage)
             done = self._children.run(
                 filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
-                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
+                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 on_line=ear.hear,
                 conversation=session,
             )
         result = self._observed(done, session, "\n".join(ear.told))
+        result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
         transcript.conclude(self._spec.command, result)
         return result
 

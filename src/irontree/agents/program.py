@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from irontree.agents.meter import Add, Meter, Tally, says_nothing
 from irontree.agents.reading import Reading
 from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
 from irontree.clock import SystemClock
@@ -43,6 +44,8 @@ class Way:
     read: Callable[[Iterable[str], datetime], Reading]
     tell: Callable[[str], str | None]
     settings: Mapping[str, str] = field(default_factory=dict)
+    add: Add = says_nothing
+    """What it has taken by now, by one more line; of a program that tells only at its end, nothing."""
 
 
 class ProgramAgent:
@@ -55,6 +58,10 @@ class ProgramAgent:
         self._surroundings = Surroundings(spec, environment, way.settings)
         self._way = way
 
+    def no_access(self) -> str | None:
+        """Nothing: any program can be behind a command."""
+        return None
+
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run the program once; all its processes are gone when this returns. Its transcript is in `task.transcript`.
 
@@ -63,16 +70,19 @@ class ProgramAgent:
         transcript = Transcript(task)
         with transcript.open_output() as log:
             ear = Ear(log, progress, self._way.tell, self._surroundings)
+            tally = Tally(self._way.add)
+            meter = Meter(task.allowance, cancel, lambda: tally.usage)
             done = self._children.run(
                 filled(self._way.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
-                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, cancel),
+                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 stdin=task.prompt.encode(),
-                on_line=ear.hear,
+                on_line=_both(ear.hear, tally.hear),
             )
             reading = self._way.read(ear.lines(), SystemClock().now())
         result = self._observed(done, transcript, reading, ear.told)
+        result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
         transcript.conclude(self._way.command, result)
         return result
 
@@ -92,3 +102,11 @@ class ProgramAgent:
             session=reading.session,
             denied=reading.denied,
         )
+
+
+def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    def hear(line: bytes) -> None:
+        first(line)
+        second(line)
+
+    return hear

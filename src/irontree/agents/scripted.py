@@ -18,6 +18,11 @@ class ScriptedAgent:
     def __init__(self, *steps: Step) -> None:
         self._steps = steps
         self.tasks: list[AgentTask] = []
+        self.access_denied: str | None = None
+
+    def no_access(self) -> str | None:
+        """What a test put there."""
+        return self.access_denied
 
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Take the next step, unless asked to stop."""

@@ -37,18 +37,10 @@ def look_for_all(environment: Mapping[str, str]) -> tuple[Program, ...]:
         return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
 
 
-def has_access(preset: Preset, environment: Mapping[str, str], names: Collection[str]) -> bool | None:
-    """Whether it has a key under one of the *names* that it may see, or a log-in; None if that cannot be told."""
-    if any(environment.get(name) for name in preset.variables if name in names):
-        return True
-    home = Path(environment.get("HOME", "~")).expanduser()
-    return any((home / place).exists() for place in preset.signed_in) if preset.signed_in else None
-
-
 def _look_for(preset: Preset, environment: Mapping[str, str]) -> Program:
     path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
     version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
-    return Program(preset, path, version, has_access(preset, environment, preset.variables))
+    return Program(preset, path, version, preset.signed_in_here(environment, preset.variables))
 
 
 def _version(path: str, environment: Mapping[str, str]) -> str | None:

@@ -6,25 +6,27 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
-from irontree.domain.halt import RULES, Choice, Need
+from irontree.domain.budgets import EXAMPLES, amount_of
+from irontree.domain.halt import RULES, VALUES, Choice, Need
 from irontree.domain.spec import Requirements
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
 from irontree.services.planning.publish import publication_order
+from irontree.services.questions import Question
 
 _FORM = re.compile(
     r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL
 )
-VALUES: Final[dict[Need, re.Pattern[str]]] = {
-    "count": re.compile(r"[1-9]|[1-4]\d|50"),
-    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
-}
-"""How what a choice needs is written."""
-_EXAMPLE: Final[dict[Need, str]] = {"count": "2", "revision": "REVISION", "note": "NOTE"}
+_EXAMPLE: Final[dict[Need, str]] = {"count": "2", "amount": "5 USD", "revision": "REVISION", "note": "NOTE"}
+
+
+def fits(need: Need, text: str) -> bool:
+    """Whether *text* is how what a choice needs is written."""
+    return amount_of(text) is not None if need == "amount" else bool(VALUES[need].fullmatch(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Prepared:
     note: str = ""
     count: int | None = None
     revision: str | None = None
+    amount: str | None = None
 
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
@@ -48,7 +51,13 @@ class Prepared:
     def by(self, name: str, question: Question) -> Answer:
         """The answer in that person's name."""
         return Answer(
-            self.choice, name, note=self.note, count=self.count, revision=self.revision, question=question.key
+            self.choice,
+            name,
+            note=self.note,
+            count=self.count,
+            revision=self.revision,
+            amount=self.amount,
+            question=question.key,
         )
 
 
@@ -59,7 +68,8 @@ def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:
 
 def option_for(question: Question, choice: Choice) -> str:
     """The option that makes this choice: `--answer 'issue-7=send-back:NOTE'`."""
-    return f"--answer '{_target(question.issue_number)}={_words(choice)}'"
+    example = {"amount": EXAMPLES[question.budget.unit]} if question.budget else {}
+    return f"--answer '{_target(question.issue_number)}={_words(choice, example)}'"
 
 
 def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> None:
@@ -102,6 +112,8 @@ def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
             raise _incomplete(prepared, choice, "note")
         return replace(prepared, note=rest)
     value, _, note = rest.partition(":")
+    if choice.name == "extend" and amount_of(value):
+        return replace(prepared, amount=value.strip(), note=note)
     if not VALUES[needed].fullmatch(value.lower()):
         raise _incomplete(prepared, choice, needed)
     if needed == "count":
@@ -118,8 +130,8 @@ def _target(number: int | None) -> str:
     return "loop" if number is None else f"issue-{number}"
 
 
-def _words(choice: Choice) -> str:
-    return ":".join((choice.name, *(_EXAMPLE[need] for need in choice.needs)))
+def _words(choice: Choice, example: Mapping[str, str] = MappingProxyType({})) -> str:
+    return ":".join((choice.name, *(example.get(need, _EXAMPLE[need]) for need in choice.needs)))
 
 
 def _choice(text: str, name: str, *, for_loop: bool) -> Choice:

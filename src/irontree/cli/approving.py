@@ -30,10 +30,12 @@ def ask_for_approval(
     *,
     loop_mode: bool,
     meanwhile: Callable[[], None] = lambda: None,
+    command: str = "",
 ) -> None:
     """Return once a person has approved exactly this; raises ApprovalRefused if nobody does.
 
-    *meanwhile* is called once somebody is reading.
+    *meanwhile* is called once somebody is reading. *command* approves it without a terminal, where that needs more
+    than `--approve` in addition to what was typed.
     """
     given = context.options.approve
     if wanted.approved and given is None:
@@ -46,16 +48,16 @@ def ask_for_approval(
     show_markdown(context.console, text)
     wanted.require_clear()
     if given is None:
-        _ask(context.console, wanted, loop_mode=loop_mode, meanwhile=meanwhile)
+        if not asked_here:
+            raise ApprovalRefused(
+                f"{wanted.what} is not approved, and nobody is here to ask",
+                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}",
+            )
+        meanwhile()
+        _ask(context.console, loop_mode=loop_mode)
 
 
-def _ask(console: Console, wanted: Wanted, *, loop_mode: bool, meanwhile: Callable[[], None]) -> None:
-    if not sys.stdin.isatty():
-        raise ApprovalRefused(
-            f"{wanted.what} is not approved, and nobody is here to ask",
-            remedy=f"look at the plan above, then add --approve {wanted.name}",
-        )
-    meanwhile()
+def _ask(console: Console, *, loop_mode: bool) -> None:
     prompt = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
     if not _says_yes(console, prompt):
         raise ApprovalRefused("not approved; nothing was published")

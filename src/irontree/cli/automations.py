@@ -8,7 +8,7 @@ from irontree.cli.blocks import Lines
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.errors import ServerUnavailable
-from irontree.flows.lifecycle.nudging import server_environment
+from irontree.flows.local.finding import environment_of_server
 from irontree.flows.local.settings import adopt, state_folder
 
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Register or remove them, and list their names; raises ServerUnavailable where no server runs."""
     app = context.look()
-    environment = server_environment(app)
+    environment = environment_of_server(app)
     if environment is None:
         raise ServerUnavailable(
             "No Prefect server is configured, and the private one does not run.",

@@ -12,16 +12,16 @@ from typing import Final
 from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.context import Context
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
-from irontree.cli.questions import asked_about
 from irontree.cli.stepwise import goes_on, take_step
 from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.world import read_world
 
 
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_note(parser, "why, or what the next attempt should change")
     parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts")
     parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
+    parser.add_argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again")
     parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")
     add_wait(parser)
     add_json(parser)
@@ -68,10 +69,11 @@ def _require_fit(options: argparse.Namespace, mode: Mode) -> None:
         raise UsageError(f"checkup {name} needs a note: irontree checkup {name} {options.issue} 'what to change'")
     if note and not mode.note:
         raise UsageError(f"checkup {name} takes no note: {note!r}")
-    if name != "unblock" and (options.retry or options.verify or options.approve):
-        raise UsageError("--retry, --verify and --approve belong to checkup unblock")
-    if sum(map(bool, (options.retry, options.verify, options.approve))) > 1:
-        raise UsageError("one of --retry, --verify and --approve at a time")
+    given = sum(map(bool, (options.retry, options.verify, options.allow, options.approve)))
+    if name != "unblock" and given:
+        raise UsageError("--retry, --verify, --allow and --approve belong to checkup unblock")
+    if given > 1:
+        raise UsageError("one of --retry, --verify, --allow and --approve at a time")
 
 
 def _aggregate(context: Context) -> int:
@@ -98,13 +100,15 @@ def _reject(context: Context) -> int:
 
 def _unblock(context: Context) -> int:
     return _answer(
-        context, _unblocking(context.options), wanted=("checkup_unblocked", "task_approved", "task_published")
+        context,
+        _unblocking(context.options),
+        wanted=("checkup_unblocked", "task_approved", "task_published", "verify_failed_retryable"),
     )
 
 
 def _unblocking(options: argparse.Namespace) -> Callable[[OpenQuestion], str]:
     """The choice that the options name; without any, the plain one of a block."""
-    given = {"retry": options.retry, "verify": options.verify, "approve": options.approve}
+    given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
     return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
 

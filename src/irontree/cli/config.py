@@ -15,8 +15,9 @@ from pydantic import BaseModel
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.config import Config, Section, load_config
+from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
+from irontree.domain.settings import Section
 from irontree.errors import EnvironmentRefused
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue, find_number
-from irontree.cli.hints import OpenQuestion
-from irontree.cli.questions import asked_about, open_questions, question_block
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
@@ -19,9 +18,17 @@ from irontree.services.consistency import repair as repair_service
 from irontree.services.consistency.audit import Finding, lost_findings, stream_findings, unreadable
 from irontree.services.consistency.restore import Restoration
 from irontree.services.delivery.comment_lint import lint_comments
-from irontree.services.execution.preflight import FREE_TRANSITIONS, blockers, require_runnable, stop_before_run
+from irontree.services.execution.preflight import (
+    FREE_TRANSITIONS,
+    blockers,
+    fails_alike,
+    require_runnable,
+    stop_before_run,
+)
 from irontree.services.execution.steps import follow_up
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import open_loops, read_loops
+from irontree.services.open_questions import asked_about, open_questions
 from irontree.services.overview import title_of
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.projections.history import request_url_of
@@ -189,7 +196,9 @@ def obstacles(app: App, world: World, state: TaskState) -> Iterator[Finding]:
     changed = changed_since_approval(app, world, state)
     if changed:
         yield Finding(f"issue-{state.issue_number}", changed, "approve it as it is now, or take the change back")
-    for blocker in blockers(app, world.plans[state.task_key]):
+    if alike := fails_alike(world, state):
+        yield Finding(f"issue-{state.issue_number}", alike, "compare the attempts, and say how to go on")
+    for blocker in blockers(app, world.plans[state.task_key], state):
         yield Finding(blocker.check, blocker.message, blocker.remedy)
     if state.free_streak >= FREE_TRANSITIONS:
         yield Finding(f"issue-{state.issue_number}", f"{state.last_event} {state.free_streak} times in a row")

@@ -29,6 +29,8 @@ from irontree.services.world import World
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
 """The task in whose first attempt `--kill` shoots."""
+_ANSWERS = "--answer 'issue-6=send-back:Begin with the total' --answer 'issue-6=accept:Now everybody can read it'"
+"""What a script says to the demo's one question, twice."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +59,8 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
+        command = f"run: irontree demo --approve {proposal.revision} {_ANSWERS}"
+        ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
         shoot = _in_the_middle if options.kill else None

@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agent_programs import has_access, require_agent
+from irontree.cli.agent_programs import require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK, REFUSED
@@ -183,7 +183,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     try:
         require_agent(policy.agent)
         yield Examined("good", "agent", policy.agent.line)
-        yield from _access(policy.agent, environment)
+        yield from _access(app, policy.agent, environment)
     except IrontreeError as error:
         yield _bad("agent", error)
     unset = [name for name in policy.agent.environment if name not in environment]
@@ -215,12 +215,14 @@ def _forge(app: App) -> Iterator[Examined]:
     yield Examined("good", "forge", f"{forge.name}: {access_line(facts)}")
 
 
-def _access(agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
-    """A known agent that seems to have no access: neither a key that it may see nor a log-in of its own."""
+def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
+    """A known agent that says it has no access, or seems to: neither a key that it may see nor a log-in of its own."""
     preset = PRESETS.get(agent.adapter)
     if preset is None:
         return
-    if has_access(preset, environment, agent.environment) is False:
+    if said := app.agent(agent).no_access():
+        yield Examined("bad", "agent", said, preset.log_in)
+    elif preset.signed_in_here(environment, agent.environment) is False:
         yield Examined("note", "agent", f"{agent.adapter} may not be logged in here", preset.log_in)
 
 

@@ -15,7 +15,6 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
-from irontree.cli.hints import program_for
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused, IrontreeError, in_words
 from irontree.flows.local.local_server import LocalServer
@@ -26,9 +25,11 @@ from irontree.flows.local.settings import (
     local_environment,
     state_folder,
 )
+from irontree.services.delivery.closing import left_to_people
+from irontree.services.hints import program_for
 from irontree.services.loops.loop import read_loop
 from irontree.services.loops.loop_choice import replacement
-from irontree.services.overview import overview
+from irontree.services.overview import SERVING, overview
 from irontree.services.world import World
 
 if TYPE_CHECKING:
@@ -72,16 +73,16 @@ class Server:
 def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
     """The server for the block; a private one starts with the first call of `start` or `environment`.
 
-    Raises ConfigRefused if runs are to be left to a worker (*detach*) and no server is configured.
+    Raises ConfigRefused if runs are to be left to a worker (*detach*), no server is configured and nobody serves.
     """
     home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         yield Server(home, configured, None)
         return
-    if detach:
+    if detach and app.alive(SERVING).holder() is None:
         raise ConfigRefused(
-            "--detach leaves the runs to a worker, but no Prefect server is configured",
-            remedy="set PREFECT_API_URL or prefect.api_url, or leave --detach out",
+            "--detach leaves the runs to a worker, but no Prefect server is configured and nobody serves here",
+            remedy="start `irontree serve`, set PREFECT_API_URL or prefect.api_url, or leave --detach out",
         )
     with closing(LocalServer(home, os.environ)) as private:
         yield Server(home, None, private)
@@ -176,12 +177,18 @@ class Drive:
         for answer in self.prepared:
             self._say(f"Not needed: --answer {answer.text!r}")
         if status == "completed":
+            self._tell_left_open(loop_id)
             return OK
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
             return REFUSED
         self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
         return REFUSED if status in ("halted", "called off") else INTERRUPTED
+
+    def _tell_left_open(self, loop_id: str) -> None:
+        """What is done and still open on the forge looks like work that is left, unless somebody says so."""
+        if left := left_to_people(self.app, read_loop(self.app, loop_id).keys):
+            self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.lifecycle.runs import url_for

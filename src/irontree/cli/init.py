@@ -63,6 +63,8 @@ class Outcome:
     """Where issues go and as whom, if they leave this machine."""
     config_is_back: bool = False
     """Whether the configuration was gone, and taken from the last commit."""
+    is_committed: bool = True
+    """Whether the configuration is in the last commit, as it is."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +136,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         restored=restored,
         forge=access_line(about) if about else "",
         config_is_back=config_is_back,
+        is_committed=git.committed(layout.shown(layout.config)) == layout.config.read_bytes(),
     )
 
 
@@ -239,7 +242,7 @@ class _Unrecorded:
 def _next(outcome: Outcome) -> Iterator[str]:
     if not outcome.has_agent:
         yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
-    if outcome.is_new:
+    if not outcome.is_committed:
         push = " && git push" if outcome.has_remote else ""
         yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
     yield "irontree example > SPEC.md   # then edit it"

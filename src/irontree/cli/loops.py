@@ -8,13 +8,16 @@ from dataclasses import asdict
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.cli.questions import open_questions, question_block
 from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loop
+from irontree.services.open_questions import open_questions
 from irontree.services.overview import LoopRow, overview, title_of
 from irontree.services.projections.narrate import say_loop_event
 from irontree.services.world import World, read_world
@@ -37,9 +40,10 @@ def run(context: Context) -> int:
         context.console.show(lambda: {"loops": [asdict(row) for row in rows]}, list_blocks(rows))
         return 0
     loop, world = read_loop(app, context.options.loop_id), read_world(app)
-    records = app.loops.read(loop.id).records
+    records, budgets = app.loops.read(loop.id).records, read_funds(app, world).of_loop(loop)
     context.console.show(
-        lambda: as_json(loop, world, records), [*blocks(loop, world, records), *_asked(app, world, loop)]
+        lambda: as_json(loop, world, records) | {"budgets": budgets_json(budgets)},
+        [*blocks(loop, world, records), *budget_blocks(budgets), *_asked(app, world, loop)],
     )
     return 0
 

@@ -49,7 +49,11 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "config": "every setting, its value and where it comes from",
             "doctor": "look for what would keep the work from going on, before it begins",
         },
-        "server": {
+        "serve": {
+            "serve": "keep a Prefect server and a worker going for the repositories of this machine",
+            "repos": "the repositories that are served here: what runs, what waits; add or remove one",
+            "inbox": "everything that waits for a person in all of them, oldest first",
+            "ui": "open the page of the run that waits, or of this repository's runs",
             "automations": "have the Prefect server notify, start and reconcile by itself",
         },
         "move": {

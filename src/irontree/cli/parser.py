@@ -58,14 +58,14 @@ def add_note(parser: argparse.ArgumentParser, purpose: str) -> None:
     parser.add_argument("note", metavar="NOTE", nargs="*", help=purpose)
 
 
-def add_wait(parser: argparse.ArgumentParser) -> None:
-    """`--wait`, for everything that needs the driver lock."""
+def add_wait(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """`--wait`, for everything that needs the driver lock; *also* is what else is waited for."""
     parser.add_argument(
         "--wait",
         metavar="SECONDS",
         type=_seconds,
         default=0.0,
-        help="how long to wait while somebody else is at work here (default: not at all)",
+        help=f"how long to wait while somebody else is at work here{also} (default: not at all)",
     )
 
 

@@ -11,12 +11,13 @@ from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Recover, Run
 from irontree.domain.state import Phase, TaskState
 from irontree.services.execution.steps import perform
+from irontree.services.timer import let_time_pass
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the issue."""
     add_issue(parser)
-    add_wait(parser)
+    add_wait(parser, also=", or for the time at which a block ends")
     add_json(parser)
 
 
@@ -26,6 +27,7 @@ def run(context: Context) -> int:
     def step(app: App, state: TaskState) -> None:
         # An attempt that was cut off is settled first; that is a transition of its own.
         wait = context.options.wait
+        state = let_time_pass(app, state, wait)
         cut_off = state.phase is Phase.RUNNING
         settled = perform(app, Recover(state.task_key), wait_seconds=wait) if cut_off else state
         if not cut_off or (settled.phase is Phase.READY and not app.cancel.is_set()):

@@ -13,22 +13,24 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.panel import Panel
 
-from irontree.cli.answering import VALUES, option_for
+from irontree.cli.answering import fits, option_for
 from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
 from irontree.domain.halt import Choice, Need, choices
 from irontree.flows.gate.questions import Question as Form
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 
 LOOK_EVERY = 0.3
 _PROMPTS: Final[dict[Need, str]] = {
     "count": "How many (1 to 50)",
+    "amount": "How much more, with its unit",
     "revision": "Revision that you approve",
     "note": "Note",
 }
 _WANTED: Final[dict[Need, str]] = {
     "count": "That is no whole number from 1 to 50.",
+    "amount": "Say how much, with its unit: 5 USD, 200000 tokens or 2h, whichever is used up.",
     "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphens.",
     "note": "A note is needed: it tells the next attempt what to change.",
 }
@@ -111,6 +113,7 @@ class RichScreen:
             note=note,
             count=int(count) if count else None,
             revision=revision,
+            amount=given.get("amount"),
             question=question.key,
         )
 
@@ -125,9 +128,9 @@ class RichScreen:
         return None
 
     def _needed(self, need: Need, still_open: Asking) -> str | None:
-        """A number or a revision, asked for until it is one."""
+        """A number, an amount or a revision, asked for until it is one."""
         while (line := self._line(_PROMPTS[need], still_open)) is not None:
-            if VALUES[need].fullmatch(line.strip().lower()):
+            if fits(need, line.strip().lower()):
                 return line.strip().lower()
             self._console.print(f"[yellow]{_WANTED[need]}[/]")
         return None

@@ -8,21 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Table, Verbatim
+from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.parser import add_issue, add_json
-from irontree.cli.questions import asked_about, question_block
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
+from irontree.services.hints import OpenQuestion
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
@@ -57,6 +61,7 @@ class Shown:
     undelivered: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     diff: str | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +105,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         undelivered=app.deliveries.load(state.issue_number).failures,
         warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
+        budgets=read_funds(app, world).of_issue(state),
     )
 
 
@@ -127,6 +133,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "publication": state.code_publication_state,
         "completion_basis": state.completion_basis,
         "criteria": [{"text": item.criterion.text, "covered_by": item.by} for item in shown.covered],
+        "budgets": budgets_json(shown.budgets),
         "checks": [_check_json(result) for result in shown.report.results] if shown.report else [],
         "failure": _failure_json(shown.failure) if shown.failure else None,
         "denied": {"asked": list(shown.denied.words), "rules": list(shown.denied.rules)} if shown.denied else None,
@@ -146,6 +153,7 @@ def blocks(shown: Shown) -> Iterator[Block]:
     if shown.covered:
         rows = tuple(_criterion(item) for item in shown.covered)
         yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
+    yield from budget_blocks(shown.budgets)
     if shown.report and shown.report.results:
         results = tuple((_ended(result), result.shown) for result in shown.report.results)
         yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")

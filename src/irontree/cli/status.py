@@ -10,17 +10,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
-from irontree.cli.hints import OpenQuestion, step_command
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
-from irontree.cli.questions import given_up, open_questions, question_block, skipped
 from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
+from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.loop import Loop, read_loops, still_open
+from irontree.services.open_questions import given_up, open_questions, skipped
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
 
@@ -107,6 +109,7 @@ def as_json(glance: Glance) -> dict[str, Any]:
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
         "questions": [question.as_json() for question in glance.asked],
         "loops": [asdict(row) for row in found.loops],
+        "budgets": budgets_json(found.budgets),
         "busy": found.busy,
         "active_loop": found.active_loop,
         "serving": found.serving,
@@ -126,6 +129,7 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
         yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in found.loops))
+    yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
     yield from (question_block(question) for question in glance.asked)
@@ -162,7 +166,7 @@ def _at_work(glance: Glance) -> Iterator[Cell]:
     if found.active_loop:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
-        yield Cell(f"Followed at a terminal, which goes on when it can: {found.serving}", "busy")
+        yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
     if not _anybody(found) and (glance.asked or glance.next):
         yield Cell("Nobody is at work here now.", "asks")
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.finding import find_issue
-from irontree.cli.hints import OpenQuestion, step_command
-from irontree.cli.questions import asked_about, question_block
 from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
+from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.loops.lease import refuse_beside_loop
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import SERVING, title_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event

@@ -11,13 +11,14 @@ from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Verify
 from irontree.domain.state import TaskState
 from irontree.services.execution.steps import perform
+from irontree.services.timer import let_time_pass
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the issue, and a note for the report."""
     add_issue(parser)
     add_note(parser, "words for the report, if there is one")
-    add_wait(parser)
+    add_wait(parser, also=", or for the time at which a block ends")
     add_json(parser)
 
 
@@ -26,6 +27,7 @@ def run(context: Context) -> int:
     options = context.options
 
     def step(app: App, state: TaskState) -> None:
+        let_time_pass(app, state, options.wait)
         perform(app, Verify(state.task_key), wait_seconds=options.wait, note=" ".join(options.note))
 
     return take_step(context, step, wanted=("verify_passed",))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached"]
-Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
+Ended = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,16 @@ class Usage:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together; what either does not say is not known of both."""
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
+        return Usage(*(None if one is None or more is None else one + more for one, more in pairs))
+
+    def known(self) -> dict[str, float]:
+        """What it says, by name."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,7 @@ def outcome_of(seen: Seen, *, changed: bool) -> Outcome:
     """
     if stopped := stopped_by(seen):
         return stopped
-    if changed or seen.failure in ("refused", "limit_reached") or not _failed(seen):
+    if changed or seen.ended == "over_budget" or seen.failure in ("refused", "limit_reached") or not _failed(seen):
         return _VERIFY
     return Outcome("give_back", reason=how_it_ended(seen))
 
@@ -100,6 +110,7 @@ def how_it_ended(seen: Seen) -> str:
 _ENDS: Final[dict[Ended, str]] = {
     "timeout": "ran out of time",
     "stalled": "went silent",
+    "over_budget": "was stopped at the limit of its budget",
     "cancelled": "was stopped",
     "not_started": "was not started",
 }

@@ -8,7 +8,7 @@ then lowest issue number.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from irontree.domain.halt import RULES, halt_of
@@ -76,6 +76,8 @@ class Scope:
     children: Mapping[str, tuple[str, ...]]
     """Planned children by parent; all that the plan lists, not only those that exist (B11)."""
     budget_left: int = 1
+    overspent: Mapping[str, str] = field(default_factory=dict)
+    """Tasks whose next step would call an agent that no budget is left for, and which one, in words."""
 
 
 _BY_PHASE: Final[dict[Phase, type[Recover | Verify | Finalize]]] = {
@@ -114,7 +116,15 @@ def decide(scope: Scope) -> Decision:
         return Halt("protocol_gap", detail=_what_is_left(scope, left))
     if scope.budget_left <= 0:
         return Halt("loop_budget_exhausted")
+    if step.task_key in scope.overspent:
+        return _without_agent(scope, left) or Halt("loop_budget_exhausted", detail=scope.overspent[step.task_key])
     return step
+
+
+def _without_agent(scope: Scope, left: Iterable[TaskState]) -> Step | None:
+    """The best step that calls no agent: checks, publication and what is only recorded are no agent's spending."""
+    free = (state for state in left if state.phase is not Phase.READY and state.task_key not in scope.overspent)
+    return _best_step(scope, free)
 
 
 def step_for(scope: Scope, state: TaskState) -> Step | None:

@@ -402,7 +402,7 @@ E = TypeVar("E", IssueEvent, LoopEvent)
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[E]):
-    """An event as it stands in the log, with what we keep beside it (`meta:`); meta drives no rule but recovery."""
+    """An event as it stands in the log, with what we keep beside it: `meta:` drives few rules (protocol, Meta)."""
 
     event: E
     meta: dict[str, Any] = field(default_factory=dict)

@@ -63,6 +63,9 @@ _ENDS_STREAK: Final = frozenset(
         "checkup_accept_recorded",
     }
 )
+_VERDICTS: Final = frozenset(
+    {"verify_passed", "verify_failed_retryable", "verify_failed_terminal", "verify_pending_acceptance"}
+)
 _FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
 _UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
 _ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
@@ -153,6 +156,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
         **_run_facts(state, record),
         **_streak(state, event),
         **_wait(state, record),
+        **_repetition(state, record),
         sequence=event.sequence,
         last_event=event.event,
         phase=phase,
@@ -179,6 +183,7 @@ def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
         sequence=event.sequence,
         last_event=event.event,
         waits=state.waits,
+        **_repetition(state, Record(event)),
         **{"free_event": state.free_event, "free_streak": state.free_streak} | _streak(state, event),
     )
 
@@ -253,6 +258,18 @@ def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
         return {"not_before": str(not_before), "waits": state.waits + 1}
     goes_on = event.event in _ENDS_STREAK and event.event != "checkup_unblocked"
     return {"not_before": None, "waits": 0 if goes_on else state.waits}
+
+
+def _repetition(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
+    """How often the same failure came in a row; whatever a person decided, that of time passing apart, begins anew."""
+    event = record.event
+    if event.event in _VERDICTS:
+        found = record.meta.get("fingerprint")
+        again = found is not None and found == state.fingerprint
+        return {"fingerprint": found, "same_failures": (state.same_failures if again else 0) + (found is not None)}
+    if event.event == "task_approved" or (event.event == "checkup_unblocked" and not state.not_before):
+        return {"fingerprint": None, "same_failures": 0}
+    return {"fingerprint": state.fingerprint, "same_failures": state.same_failures}
 
 
 def _before(state: TaskState, phase: Phase) -> TaskState | None:

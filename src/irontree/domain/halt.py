@@ -5,6 +5,7 @@ The table is data: forms, terminal prompts and comment commands are made from it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -13,12 +14,19 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
 
 AskedOf = Literal["issue", "loop"]
-Need = Literal["note", "count", "revision"]
+Need = Literal["note", "count", "amount", "revision"]
+Argument = Literal["count", "amount", "revision", "key"]
+VALUES: Final[dict[Need, re.Pattern[str]]] = {
+    "count": re.compile(r"[1-9]|[1-4]\d|50"),
+    "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
+}
+"""How what a choice needs is written, in small letters."""
+_SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "REVISION", "key": "KEY"}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One legal answer: its word on the command line and in comments, its label in a form, and what it needs."""
+    """One legal answer: its word on the command line, its label in a form, and what it needs."""
 
     name: str
     label: str
@@ -26,6 +34,27 @@ class Choice:
     loop_only: bool = False
     special: bool = False
     """Offered only where it makes a difference; as an answer it is always legal."""
+    spoken: str = ""
+    """Its word in a comment, where that is not its name."""
+    names_task: bool = False
+    """Whether a comment has to name the task: it undoes more than what the comment stands under."""
+
+    @property
+    def word(self) -> str:
+        """What a comment says behind its slash."""
+        return self.spoken or self.name
+
+    @property
+    def argument(self) -> Argument | None:
+        """What has to follow the word in a comment; notes may always."""
+        if self.names_task:
+            return "key"
+        return "count" if "count" in self.needs else "revision" if "revision" in self.needs else None
+
+    def usage(self, key: str = "KEY") -> str:
+        """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""
+        shown = key if self.names_task else _SHOWN[self.argument] if self.argument else ""
+        return " ".join(filter(None, (f"/{self.word}", shown, "NOTE" if "note" in self.needs else "")))
 
 
 def _special(name: str, label: str) -> Choice:
@@ -33,7 +62,8 @@ def _special(name: str, label: str) -> Choice:
     return Choice(name, label, ("revision",), special=True)
 
 
-_SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True)
+_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True)
+_SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True, names_task=True)
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
 
@@ -57,6 +87,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("retry", "allow more attempts", ("count",)),
             Choice("verify", "verify the same commit again"),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -69,6 +100,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (
             Choice("accept", "accept this commit"),
             Choice("send-back", "send back with a note", ("note",)),
+            _ALLOW,
             _SKIP,
             _STOP,
         ),
@@ -92,14 +124,14 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on"), _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on", spoken="continue"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(
         "protocol_gap",
         "There is work left that nothing can start",
         "loop",
-        (Choice("go-on", "reviewed, go on"), _STOP),
+        (Choice("go-on", "reviewed, go on", spoken="continue"), _STOP),
     ),
     HaltRule(
         "loop_budget_exhausted",
@@ -108,6 +140,13 @@ RULES: Final[tuple[HaltRule, ...]] = (
         (Choice("extend", "allow more transitions", ("count",)), _STOP),
     ),
 )
+AGENT_BUDGET: Final = HaltRule(
+    "loop_budget_exhausted",
+    "The budget of the agents is spent",
+    "loop",
+    (Choice("extend", "allow more to be spent", ("amount",)), _STOP),
+)
+"""The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

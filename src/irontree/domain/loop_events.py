@@ -49,10 +49,13 @@ class LoopResumed(LoopEvent):
 
 
 class LoopBudgetExtended(LoopEvent):
-    """A person allowed more transitions (added event, ruling R13)."""
+    """A person allowed more transitions, or more to be spent (added event, ruling R13).
+
+    What agents may spend more stands in `meta.budget`; no transition is added then (protocol, Budgets).
+    """
 
     event: Literal["loop_budget_extended"] = "loop_budget_extended"
-    extra_transitions: int = Field(gt=0)
+    extra_transitions: int = Field(ge=0)
     budget_max_transitions: int = Field(gt=0)
     by: str
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from pydantic import ValidationError
+
 from irontree.domain.plan import PermissionRule
 
 IN_WORKSPACE: Final = frozenset({"read", "search", "edit", "move", "delete"})
@@ -54,13 +56,22 @@ def denials(rules: Sequence[PermissionRule], request: ToolRequest) -> tuple[str,
     return tuple(_refusals(rules, request))
 
 
-def missing_rule(denied: str) -> str | None:
-    """The entry of `agent.permissions` that would allow what *denied* says, as YAML; None if none is missing."""
+def missing_rule(denied: str) -> PermissionRule | None:
+    """The rule that would allow what *denied* says, and nothing else; None if none is missing."""
     found = re.fullmatch(rf"{_NO_RULE}: (\S+) (.+)", denied)
     if found is None or denied.endswith((_CUT, _UNNAMED)) or _UNSHOWN in denied:
         return None
     tool, subject = found.groups()
-    return f"- {{tool: {tool}, match: {json.dumps(_literally(subject), ensure_ascii=False)}, allow: true}}"
+    try:
+        return PermissionRule.model_validate({"tool": tool, "match": _literally(subject), "allow": True})
+    except ValidationError:  # a kind of tool that no rule can be about
+        return None
+
+
+def entry_of(rule: PermissionRule) -> str:
+    """The rule as an entry of `agent.permissions`, as YAML."""
+    match, allow = json.dumps(rule.match, ensure_ascii=False), json.dumps(rule.allow)
+    return f"- {{tool: {rule.tool}, match: {match}, allow: {allow}}}"
 
 
 def _refusals(rules: Sequence[PermissionRule], request: ToolRequest) -> Iterator[str]:

@@ -6,10 +6,11 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -184,11 +185,20 @@ class ExecutionPolicy(Value):
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
+    same_failure: int | None = Field(default=None, ge=2)
+    """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
+    budgets: BudgetPolicy | None = None
+    """What agents may spend; None: nothing is counted, and files and digests are as if there were no such key."""
+
+    @model_serializer(mode="wrap")
+    def _without_unset_budgets(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = dump(self)
+        return {key: value for key, value in found.items() if key != "budgets" or value is not None}
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting."""
-        return canonical_digest(self.model_dump())
+        """64 hex over every approved setting; one that came later counts once it is set, so upgrading changes none."""
+        return canonical_digest(self.model_dump(exclude={"same_failure"} if self.same_failure is None else None))
 
 
 class Approval(Value):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 AGENT_ADAPTERS: Final = (
     *("command", "acp"),
@@ -86,3 +87,22 @@ VariableName = Annotated[str, AfterValidator(_variable)]
 AgentAdapter = Annotated[str, AfterValidator(_adapter)]
 BlockName = Annotated[str, AfterValidator(_block)]
 ApiUrl = Annotated[str, AfterValidator(_api_url)]
+
+
+class Section(BaseModel):
+    """A group of keys; unknown ones are refused, with a guess at what was meant."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, data: object) -> object:
+        """`verify:` with nothing, or only comments, below it says nothing."""
+        if not isinstance(data, Mapping):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys as they are written in the file."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())

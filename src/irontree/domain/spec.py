@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from irontree.domain.ids import normalized_lines, spec_revision
+from irontree.domain.ids import normalize, normalized_lines, spec_revision
 from irontree.domain.plan import PlanNode
 from irontree.domain.requirements.dependencies import refuse_cycles, resolve
 from irontree.domain.requirements.drafts import Draft, make_drafts
@@ -21,7 +21,15 @@ from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.errors import RequirementsRefused
 
-__all__ = ["MAX_BYTES", "Requirements", "SpecProblem", "deceptive_characters", "plan_node", "read_requirements"]
+__all__ = [
+    "MAX_BYTES",
+    "Requirements",
+    "SpecProblem",
+    "deceptive_characters",
+    "plan_node",
+    "read_requirements",
+    "reads_as",
+]
 
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
@@ -73,6 +81,14 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
         revision=spec_revision(source, nodes),
         warnings=tuple(sorted(set(findings.warnings))),
     )
+
+
+def reads_as(data: bytes, source: str) -> bool:
+    """Whether the document *data* is the normalised text *source*: then no node of it can differ, and none is read."""
+    try:
+        return len(data) <= MAX_BYTES and normalize(data.decode("utf-8").lstrip("\ufeff")) == source
+    except UnicodeDecodeError:
+        return False
 
 
 def _refuse(name: str, *problems: SpecProblem) -> NoReturn:

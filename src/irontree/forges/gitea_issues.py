@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_access import GiteaAccess
+from irontree.forges.gitea_http import Query
 from irontree.forges.gitea_mapping import Shown, comment_of, issue_of
 from irontree.forges.issue_index import IssueIndex, Listed
 from irontree.forges.text import as_kept, holds_line, one_line
@@ -72,9 +73,11 @@ class GiteaIssues(GiteaAccess):
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first; Gitea gives them all at once."""
-        with self._commenting(number):
-            shown = self._find(f"issues/{number}/comments", f"issue #{number}")
-        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
+        return self._comments(number)
+
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment*, oldest first. Gitea's API has no ETags."""
+        return self._comments(number, {"since": moment})
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
@@ -109,6 +112,11 @@ class GiteaIssues(GiteaAccess):
 
     def _issue(self, shown: Shown) -> Issue:
         return issue_of(shown, trusted=self._trusts(shown["user"]["login"]))
+
+    def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
+        with self._commenting(number):
+            shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
+        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
     def _comment(self, shown: Shown) -> Comment:
         return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))

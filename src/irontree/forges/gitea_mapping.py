@@ -64,6 +64,7 @@ def comment_of(shown: Shown, *, account: str, trusted: bool) -> Comment:
         created_at=utc(shown["created_at"]),
         url=shown["html_url"],
         trusted=trusted,
+        edited=shown["updated_at"] != shown["created_at"],
     )
 
 

@@ -70,6 +70,11 @@ class GithubForge(GithubPullRequests):
         listed = self._client.pages(self._client.path("issues", number, "comments"))
         return tuple(self._comment(data) for data in listed)
 
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment*, oldest first."""
+        listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
+        return tuple(self._comment(data) for data in listed)
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         return self._comment(self._touch("POST", number, ("comments",), self._comment_text(body)))

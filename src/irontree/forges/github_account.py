@@ -36,13 +36,23 @@ class GithubAccount:
         """
         return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(author_of(data))
 
-    def _may_write(self, login: str) -> bool:
+    @property
+    def knows_authors(self) -> bool:
+        """GitHub does."""
+        return True
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
+        if login.casefold() == self._login.casefold():
+            return True
         if login == GHOST:
             return False
-        if login not in self._writers:
-            data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
-            self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
+        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
+        self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
         return self._writers[login]
+
+    def _may_write(self, login: str) -> bool:
+        return self._writers[login] if login in self._writers else self.may_write(login)
 
     def _present(self, data: Any, what: str) -> Any:
         """The object; raises AccessRefused where it is not there, or hidden from us."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import github
 import jwt
@@ -40,7 +40,7 @@ class GithubClient:
     def __init__(self, settings: ForgeSettings) -> None:
         self._settings = settings
         self._location = settings.require_location()
-        self._known: dict[str, tuple[str, Any]] = {}
+        self._known: dict[str, tuple[str, Answer]] = {}
         self._resolved: tuple[datetime, dict[str, Any]] | None = None
 
     @property
@@ -75,24 +75,37 @@ class GithubClient:
 
         An unchanged one is not sent again and counts for no limit (ETag).
         """
-        tag, data = self._known.get(path, ("", None))
-        answer = self.ask("GET", path, headers={"If-None-Match": tag} if tag else None)
-        if answer.status == 304:  # noqa: PLR2004
-            return data
+        answer = self._ask_again(path)
         if answer.status == 404 or (answer.status == 410 and "disabled" not in answer.message):  # noqa: PLR2004
             return None
         if hidden and answer.status == 403 and not limited_until(answer, self._now()):  # noqa: PLR2004
             return None
-        self.require(answer)
-        if answer.headers.get("etag"):
-            self._known[path] = (answer.headers["etag"], answer.data)
-            for old in list(self._known)[:-_KNOWN_ANSWERS]:
-                del self._known[old]
-        return answer.data
+        return self.require(answer).data
+
+    def pages_again(self, path: str, **parameters: str | int) -> Iterator[Any]:
+        """As `pages`, for who looks again and again: a first page that did not change is not sent again (ETag)."""
+        query = {"per_page": PER_PAGE, **parameters}
+        first = self.require(self._ask_again(f"{path}?{urlencode(query)}"))
+        yield from first.data
+        yield from self._pages(path, None, _next_query(first.headers.get("link", "")))
 
     def pages(self, path: str, key: str | None = None, **parameters: str | int) -> Iterator[Any]:
         """All items of a listing (below *key*), page by page to the end; a page that fails raises."""
-        query: dict[str, Any] | None = {"per_page": PER_PAGE, **parameters}
+        return self._pages(path, key, {"per_page": PER_PAGE, **parameters})
+
+    def _ask_again(self, address: str) -> Answer:
+        """The answer to a GET, the known one where it did not change."""
+        tag, known = self._known.get(address, ("", None))
+        answer = self.ask("GET", address, headers={"If-None-Match": tag} if tag else None)
+        if known and answer.status == 304:  # noqa: PLR2004
+            return known
+        if answer.ok and answer.headers.get("etag"):
+            self._known[address] = (answer.headers["etag"], answer)
+            for old in list(self._known)[:-_KNOWN_ANSWERS]:
+                del self._known[old]
+        return answer
+
+    def _pages(self, path: str, key: str | None, query: dict[str, Any] | None) -> Iterator[Any]:
         while query is not None:
             answer = self.require(self.ask("GET", path, query))
             yield from answer.data[key] if key else answer.data

@@ -66,6 +66,7 @@ def comment(data: Json, *, ours: bool, trusted: bool) -> Comment:
         created_at=data["created_at"],
         url=data["html_url"],
         trusted=trusted,
+        edited=data["updated_at"] != data["created_at"],
     )
 
 

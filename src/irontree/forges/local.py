@@ -73,6 +73,10 @@ class LocalForge(LocalPullRequests):
         self._must_exist(number)
         return tuple(self._comment(number, index) for index in numbers(self._comments(number)))
 
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments that name a time at or after *moment*, or whose file was written then, oldest first."""
+        return tuple(comment for comment in self.comments(number) if comment.created_at >= moment)
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         with self._writing():

@@ -89,6 +89,10 @@ class MemoryForge:
         posted = self.tracker.comments.get(number, [])
         return tuple(replace(c, ours=c.author == self._account, trusted=self._trusts(c.author)) for c in posted)
 
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted at or after *moment*, oldest first, and edited ones."""
+        return tuple(comment for comment in self.comments(number) if comment.edited or comment.created_at >= moment)
+
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
         self._issue(number)
@@ -111,7 +115,7 @@ class MemoryForge:
         index = next((index for index, comment in enumerate(posted) if comment.id == comment_id), None)
         if index is None:
             raise RemoteFailed(f"there is no comment {comment_id} on issue #{number} in memory")
-        posted[index] = replace(posted[index], body=as_kept(body))
+        posted[index] = replace(posted[index], body=as_kept(body), edited=True)
         return self._answered(self.comments(number)[index])
 
     # --- labels -------------------------------------------------------------------------------------------
@@ -207,6 +211,16 @@ class MemoryForge:
         check = CommitCheck(name, state, one_line(description), url or "")
         self.tracker.check(sha, check)
         self._answered(check)
+
+    @property
+    def knows_authors(self) -> bool:
+        """Each forge has one account."""
+        return True
+
+    def may_write(self, login: str) -> bool:
+        """Whether that is us, or one of the writers."""
+        self._require_up()
+        return self._trusts(login)
 
     def about(self) -> RepositoryFacts:
         """What is true of a place in memory."""

@@ -29,6 +29,8 @@ class Comment:
     created_at: str
     url: str
     trusted: bool
+    edited: bool = False
+    """Whether it was changed after it was posted: others than its author may do that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,13 @@ class Comments(Protocol):
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
+        ...
+
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment* (ISO 8601, UTC, by the forge's clock), oldest first.
+
+        Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
+        """
         ...
 
     def post_comment(self, number: int, body: str) -> Comment:

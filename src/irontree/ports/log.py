@@ -13,6 +13,7 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.results import CheckReport
+from irontree.domain.spending import Spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,12 @@ class EventLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one stream amounts to, and the files that could not be read."""
+    """What one stream amounts to, what it cost, and the files that could not be read."""
 
     replay: Replay
     problems: tuple[Problem, ...] = ()
+    spendings: tuple[Spending, ...] = ()
+    """What the agents took that worked on it, by the events that can be read."""
 
 
 class Replays(Protocol):
@@ -229,6 +232,8 @@ class DeliveryCursor:
     """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
     withdrawn: str = ""
     """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
+    settled: tuple[str, ...] = ()
+    """Ids of the newest comments with commands that were taken, refused, or are nobody's: not looked at again."""
 
 
 class Upkeep(Protocol):

@@ -134,7 +134,16 @@ class Checks(Protocol):
 
 
 class About(Protocol):
-    """What a person wants to know before work begins."""
+    """What a person wants to know before work begins, and who may do what."""
+
+    @property
+    def knows_authors(self) -> bool:
+        """Whether people log in there: what is written under a name was written by who has it. Asks nobody."""
+        ...
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now (ruling R20); asked anew each time."""
+        ...
 
     def about(self) -> RepositoryFacts:
         """Ask the forge. Raises AccessRefused if it does not let us in, RemoteUnavailable if it does not answer."""

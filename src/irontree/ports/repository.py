@@ -66,6 +66,15 @@ WorkspaceName = Literal["run", "verify", "review"]
 """Where agents change code, where checks run, and where agents only look: none sees what another left (ruling R4)."""
 
 
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """How many lines of a file came and went between two commits; both None for a file that has no lines."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
 class Workspace(Protocol):
     """One of the private workspaces (ruling R4)."""
 
@@ -158,6 +167,10 @@ class Repository(Protocol):
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
+        ...
+
+    def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
+        """The same paths, each with how many lines came and went."""
         ...
 
     def contains(self, tip: str, sha: str) -> bool:

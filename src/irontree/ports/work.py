@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
+from irontree.domain.budgets import Allowance
 from irontree.domain.results import CheckResult
 from irontree.ports.basics import Cancellation, Progress
 
@@ -25,6 +26,8 @@ class AgentTask:
     transcript: Path
     """A folder of this attempt alone (keyed by the sequence of run_started)."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    allowance: Allowance = field(default_factory=Allowance)
+    """What it may take; an agent that says what it takes while it works is stopped there (protocol, Budgets)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,13 @@ class AgentResult:
 
 class CodingAgent(Protocol):
     """A program that edits code in a workspace."""
+
+    def no_access(self) -> str | None:
+        """Why its service would turn it away, if its program says so itself, at once and without calling anybody.
+
+        None: it has access, or that cannot be told.
+        """
+        ...
 
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run once to its end; all its processes are gone when this returns."""

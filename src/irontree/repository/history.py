@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from irontree.errors import GitFailed
-from irontree.ports import Document
+from irontree.ports import Document, LineCount
 from irontree.repository.git import Git
 
 _BATCH = 500
@@ -115,6 +115,17 @@ def changed_files(git: Git, base: str, sha: str) -> tuple[str, ...]:
     """Paths that differ between two commits; a renamed file is two."""
     found = git.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
     return tuple(shown(path) for path in found)
+
+
+def line_counts(git: Git, base: str, sha: str) -> tuple[LineCount, ...]:
+    """The same, each with how many lines came and went; git writes `-` for files that it takes for binary."""
+    found = git.paths("diff", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
+    return tuple(_line_count(*entry.split("\t", 2)) for entry in found)
+
+
+def _line_count(added: str, removed: str, path: str) -> LineCount:
+    has_lines = added.isdecimal() and removed.isdecimal()
+    return LineCount(shown(path), int(added) if has_lines else None, int(removed) if has_lines else None)
 
 
 def shown(path: str) -> str:

@@ -19,6 +19,7 @@ from irontree.ports import (
     CommitRefused,
     Committed,
     Document,
+    LineCount,
     Moved,
     Published,
     Workspace,
@@ -202,6 +203,11 @@ class MemoryRepository:
         """Paths that differ between two commits."""
         return _changed(self.commits[base].files, self.commits[sha].files)
 
+    def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
+        """The same paths, each with how many lines came and went."""
+        old, new = self.commits[base].files, self.commits[sha].files
+        return tuple(_line_count(path, old, new) for path in self.changed_files(base, sha))
+
     def contains(self, tip: str, sha: str) -> bool:
         """Whether *tip* has *sha* in its history; False if either is not here."""
         return tip in self.commits and sha in self.history(tip)
@@ -381,6 +387,13 @@ def _changed(old: Files, new: Files) -> tuple[str, ...]:
 def _diff(path: str, old: Files, new: Files) -> Iterator[str]:
     before, after = (files.get(path, b"").decode("utf-8", "replace").splitlines() for files in (old, new))
     return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="")
+
+
+def _line_count(path: str, old: Files, new: Files) -> LineCount:
+    if any(b"\0" in files.get(path, b"") for files in (old, new)):
+        return LineCount(path, None, None)
+    signs = [line[:1] for line in _diff(path, old, new)][2:]  # behind the two lines that name the file
+    return LineCount(path, signs.count("+"), signs.count("-"))
 
 
 def _tokens(message: str) -> set[str]:

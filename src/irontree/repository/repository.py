@@ -11,7 +11,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, Moved, Published, Workspace, WorkspaceName
+from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, bundle, history, preflight, publication
 from irontree.repository.clone import PrivateClone
@@ -220,6 +220,10 @@ class GitRepository:
         if (base, sha) not in self._changed:
             self._changed[base, sha] = history.changed_files(self.git, base, sha)
         return self._changed[base, sha]
+
+    def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
+        """The same paths, each with how many lines came and went."""
+        return history.line_counts(self.git, base, sha)
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:

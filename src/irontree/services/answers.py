@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.halt import RULE, Choice, choices, halt_of
-from irontree.domain.state import TaskState
+from irontree.domain.budgets import EXAMPLES, Unit, amount_of
+from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
@@ -17,11 +18,13 @@ from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, set
 from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.execution.steps import Question, follow_up, question_about, question_of_loop
+from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
 from irontree.services.loops.takeover import STALE_LEASE, take_over
 from irontree.services.planning.approve import WAYS, Choices
 from irontree.services.planning.intake import approve_again
+from irontree.services.planning.leave import give_leave
+from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000
@@ -37,6 +40,8 @@ class Answer:
     note: str = ""
     count: int | None = None
     revision: str | None = None
+    amount: str | None = None
+    """How much more agents may spend, with its unit: `5 USD`, `200000 tokens`, `2h`."""
     question: str | None = None
 
 
@@ -77,9 +82,17 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             loop.cancel(app, loop_id, answer.by)
         else:
             if choice.name == "extend":
-                loop.extend(app, loop_id, answer.count or 0, answer.by)
+                _extend(app, loop_id, question, answer)
             loop.resume(app, loop_id)
     app.repository.back_up()
+
+
+def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
+    amount = amount_of(answer.amount or "")
+    if question.budget and amount:
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by)
+    else:
+        loop.extend(app, loop_id, answer.count or 0, answer.by)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -93,24 +106,42 @@ def validate(question: Question, answer: Answer) -> Choice:
     legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
     choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
     if choice is None:
-        names = ", ".join(item.name for item in legal)
+        names = ", ".join(item.name for item in legal if not item.special)
         raise AnswerRefused(f"“{answer.choice}” is no answer to “{question.rule.title}”", remedy=f"one of: {names}")
     _require_needs(choice, answer)
+    if question.budget and "amount" in choice.needs:
+        _require_unit(question.budget.unit, answer.amount or "")
     return choice
+
+
+def _require_unit(unit: Unit, text: str) -> None:
+    amount = amount_of(text)
+    if amount is None or amount.unit != unit:
+        raise AnswerRefused(
+            f"“{text}” is no amount of what is used up", remedy=f"say how much more, such as extend:{EXAMPLES[unit]}"
+        )
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
     count = answer.count if answer.count and answer.count > 0 else None
-    given = {"note": answer.note.strip(), "count": count, "revision": answer.revision}
-    missing = [need for need in choice.needs if not given[need]]
+    given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
+    missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
-        raise AnswerRefused(f"“{choice.name}” needs a {missing[0]}", remedy=f"answer again with a {missing[0]}")
+        raise AnswerRefused(f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}")
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(
             f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
         )
     if len(answer.by.strip()) == 0:
         raise AnswerRefused("the answer does not say who decided", remedy="give a name")
+
+
+_NEEDED: Final[dict[Need, str]] = {
+    "note": "a note",
+    "count": "a count",
+    "amount": "an amount with its unit, such as 5 USD, 200000 tokens or 2h",
+    "revision": "a revision",
+}
 
 
 @contextmanager
@@ -199,6 +230,23 @@ def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
     return checkup.unblock(app, state.issue_number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
 
 
+def _allow(app: App, number: int, answer: Answer) -> TaskState:
+    """Approve the rules for what the agent was denied, and give it another attempt.
+
+    A kill in between asks again: the rules are approved then, and any answer that goes on does.
+    """
+    state = read_world(app).state(number)
+    rules = give_leave(app, number, answer.by.strip())
+    words = tuple(f"{rule.tool} {rule.match}" for rule in rules)
+    note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
+    decider = Decider(answer.by.strip(), note, allowed=words)
+    if state.phase is Phase.PENDING:
+        return checkup.send_back(app, number, decider)
+    if state.phase is Phase.BLOCKED:
+        return checkup.unblock(app, number, "resume", decider)
+    return checkup.unblock(app, number, "retry", decider, extra_attempts=1)
+
+
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
     ways = {choice.label: WAYS[choice.name] for choice in RULE["reapproval_required"].choices if choice.special}
     chosen = WAYS.get(answer.choice) or ways.get(answer.choice) or Choices()
@@ -212,4 +260,5 @@ _ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] 
     ("pending_acceptance", "send-back"): _send_back,
     **{("reapproval_required", name): _approve for name in ("approve", *WAYS)},
     ("blocked", "go-on"): _go_on,
+    **{(reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
 }

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import Holder
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.world import World, read_world
 
@@ -65,6 +67,7 @@ class Overview:
     busy: str | None = None
     active_loop: str | None = None
     serving: str | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def overview(app: App) -> Overview:
@@ -82,6 +85,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
         busy=_named(app.driver.holder()),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
+        budgets=read_funds(app, world, loops).shown(),
     )
 
 

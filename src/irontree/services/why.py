@@ -11,7 +11,10 @@ from irontree.domain.external import BY_CHECK
 from irontree.domain.halt import choices
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
-from irontree.services.loops.loop import Loop, read_loops, scope_of
+from irontree.services.execution.preflight import SAME_FAILURE
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import Funds, read_funds
+from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.overview import waits_for
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
@@ -30,6 +33,9 @@ _ORDER: Final = (
     "a cut-off attempt first, then the issue in progress, then parents whose parts are done, then a new attempt; "
     "among equals the one that was touched least, then the lowest number (R11)"
 )
+
+
+_BUDGET: Final = "at the limit a person says how much more, or stops the loop (protocol, Budgets)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,7 @@ def explain(app: App, task_key: str) -> Explanation:
     if state is None:
         return _unpublished(world, task_key)
     loop = _loop_over(app, task_key)
-    standing, because, rule = _standing(world, state, loop)
+    standing, because, rule = _standing(world, state, loop, read_funds(app, world))
     because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
     told = tuple(f"{record.event.sequence}. {say_issue_event(record)}" for record in records)
@@ -70,7 +76,7 @@ def _loop_over(app: App, task_key: str) -> Loop | None:
     return next((loop for loop in reversed(read_loops(app)[0]) if task_key in loop.entity.task_keys), None)
 
 
-def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:
+def _standing(world: World, state: TaskState, loop: Loop | None, funds: Funds) -> tuple[Standing, str, str]:
     if state.done:
         return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
     if (skipped := _skipped(world, state, loop)) is not None:
@@ -82,11 +88,15 @@ def _standing(world: World, state: TaskState, loop: Loop | None) -> tuple[Standi
         who = f"it is tried again after {state.not_before}, or a person decides" if state.not_before else _A_PERSON
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
         return "blocked", because, f"{who}; the choices are: {words}"
-    return _among_others(world, state, loop)
+    if state.task_key in funds.overspent([state.task_key]):
+        return "blocked", f"no agent may work on it: {funds.overspent([state.task_key])[state.task_key]}", _BUDGET
+    return _among_others(world, state, loop, funds)
 
 
 def _in_words(state: TaskState) -> str | None:
-    """What blocks it; what was done outside, with its reason."""
+    """What blocks it; the same failure with how often it came, what was done outside with its reason."""
+    if state.blocking_check == SAME_FAILURE:
+        return f"{SAME_FAILURE}: {state.same_failures} attempts in a row failed in the same way"
     outside = BY_CHECK.get(state.blocking_check or "")
     return f"{state.blocking_check}: {outside.reason}" if outside else state.blocking_check
 
@@ -104,8 +114,8 @@ def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, st
     return None
 
 
-def _among_others(world: World, state: TaskState, loop: Loop | None) -> tuple[Standing, str, str]:
-    scope = scope_of(loop, world) if loop else world.scope(world.states)
+def _among_others(world: World, state: TaskState, loop: Loop | None, funds: Funds) -> tuple[Standing, str, str]:
+    scope = scope_of(loop, world, funds) if loop else world.scope(world.states)
     step = step_for(scope, state)
     if step is None:
         needed = ", ".join(waits_for(world, state.task_key)) or "its parts: it has none, break it down"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.decide import Scope
 from irontree.domain.evolve import Replay
 from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.spending import Spending
 from irontree.domain.state import TaskState
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
+
+NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class World:
     cancelled: frozenset[str] = frozenset()
     """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
     problems: tuple[Problem, ...] = ()
+    spendings: Mapping[int, tuple[Spending, ...]] = field(default_factory=dict)
+    """What agents took, by issue number; of the streams in force."""
 
     @property
     def known_issues(self) -> dict[int, str]:
@@ -76,10 +82,12 @@ class World:
                 remedy="put it back into the document and approve that",
             )
 
-    def scope(self, keys: Iterable[str], budget_left: int = 1) -> Scope:
+    def scope(
+        self, keys: Iterable[str], budget_left: int = 1, overspent: Mapping[str, str] = NOTHING_OVERSPENT
+    ) -> Scope:
         """What `decide` needs for these tasks, less the cancelled ones."""
         wanted = tuple(key for key in keys if key not in self.cancelled)
-        return Scope(self.nodes, self.states, wanted, self.children, budget_left)
+        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent)
 
 
 def read_world(app: App) -> World:
@@ -88,7 +96,8 @@ def read_world(app: App) -> World:
     problems = tuple(problem for reading in readings.values() for problem in reading.problems)
     replays = {number: reading.replay for number, reading in readings.items()}
     plans, damaged = _plans(app)
-    return _world(replays, plans, (*problems, *_lost(replays), *damaged))
+    world = _world(replays, plans, (*problems, *_lost(replays), *damaged))
+    return replace(world, spendings={number: reading.spendings for number, reading in readings.items()})
 
 
 def state_of(app: App, issue_number: int) -> TaskState | None:

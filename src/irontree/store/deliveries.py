@@ -27,6 +27,7 @@ class _CursorFile(Value):
     halt_told: str = ""
     ready: str = ""
     withdrawn: str = ""
+    settled: tuple[str, ...] = ()
 
 
 class FileDeliveries:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
 from irontree import __version__
 from irontree.domain.evolve import Replay
+from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import Clock, EventLog, Problem, Reading
 from irontree.store.cache import DerivedCache, fingerprint_streams
@@ -32,7 +33,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/7")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/8")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""
@@ -53,7 +54,7 @@ class CachedReplays:
 def read_one(log: EventLog, issue_number: int) -> Reading:
     """Read and replay one stream."""
     stream = log.read(issue_number)
-    return Reading(stream.replayed(), stream.problems)
+    return Reading(stream.replayed(), stream.problems, spendings_of(stream.records))
 
 
 def _encoded(reading: Reading) -> dict[str, Any]:
@@ -63,12 +64,14 @@ def _encoded(reading: Reading) -> dict[str, Any]:
         "missing": list(found.missing),
         "problem": found.problem,
         "problems": [(problem.path, problem.what, problem.newer) for problem in reading.problems],
+        "spendings": [astuple(spending) for spending in reading.spendings],
     }
 
 
 def _decoded(value: Mapping[str, Any]) -> Reading:
     problems = tuple(Problem(path, what, newer) for path, what, newer in value["problems"])
-    return Reading(Replay(_state(value["state"]), tuple(value["missing"]), value["problem"]), problems)
+    spendings = tuple(Spending(*spending) for spending in value["spendings"])
+    return Reading(Replay(_state(value["state"]), tuple(value["missing"]), value["problem"]), problems, spendings)
 
 
 def _state(value: dict[str, Any] | None) -> TaskState | None:

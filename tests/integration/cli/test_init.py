@@ -71,6 +71,15 @@ def test_a_second_time_changes_nothing_and_says_so(bare_shell):
     assert "nothing was changed" in bare_shell("init").out
 
 
+def test_until_the_settings_are_committed_it_says_how(bare_shell):
+    first, again = bare_shell("init"), bare_shell("init")
+    assert "git add .mino/.gitignore .mino/config.yml" in first.out
+    assert "git add .mino/.gitignore .mino/config.yml" in again.out
+    git(bare_shell.root, "add", ".mino")
+    git(bare_shell.root, "commit", "--quiet", "--message", "Set up")
+    assert "git add" not in bare_shell("init").out
+
+
 def config_of(shell) -> str:
     return (shell.root / ".mino" / "config.yml").read_text()
 

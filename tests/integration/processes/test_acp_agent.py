@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from irontree.agents import open_agent
 from irontree.domain.attempt import Claim
+from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children
@@ -138,3 +140,10 @@ def test_the_transcript_holds_prompt_output_and_outcome(task):
     assert {path.name for path in task.transcript.iterdir()} == {"prompt.md", "output.log", "result.json"}
     kept = json.loads((task.transcript / "result.json").read_text())
     assert (kept["ended"], kept["claim"]["kind"], kept["session"]) == ("exited", "end_turn", "session-1")
+
+
+def test_it_is_stopped_once_it_says_that_it_has_cost_what_it_may(task):
+    limited = dataclasses.replace(task, allowance=Allowance(money=400_000))
+    result = attempt(limited, "writes=made.txt", "costs=0.5", "hangs", wall_seconds=60)
+    assert (result.ended, result.usage.cost_usd) == ("over_budget", 0.5)
+    assert (task.workspace / "made.txt").is_file(), "what it did by then is kept"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.gitea.contents import Comment, Contents, Issue
@@ -178,10 +178,12 @@ def _edit(api: Api, issue: Issue, request: Request) -> None:
 
 
 @route("GET", r"issues/(\d+)/comments", "issue")
-def list_comments(api: Api, _: Request, found: re.Match[str]) -> Response:
+def list_comments(api: Api, request: Request, found: re.Match[str]) -> Response:
     """All at once: this list has no pages."""
     issue = api.commented(found[1])
-    shown = [api.shapes.comment(issue, comment) for comment in issue.comments]
+    since = datetime.fromisoformat(request.query.get("since", "1970-01-01T00:00:00Z"))
+    recent = (comment for comment in issue.comments if (comment.edited or comment.created) >= since)
+    shown = [api.shapes.comment(issue, comment) for comment in recent]
     return Response(200, shown, {"X-Total-Count": str(len(shown))})
 
 
@@ -200,6 +202,7 @@ def edit_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
     if request.user != comment.author and not api.can_write(request.user):
         raise Refused(403)
     comment.body = request.body["body"]
+    comment.edited = max(api.contents.now(), comment.created + timedelta(seconds=59))  # its clock stands still
     return Response(200, api.shapes.comment(issue, comment))
 
 

@@ -29,6 +29,7 @@ class Comment:
     author: str
     body: str
     created: datetime
+    edited: datetime | None = None
 
 
 @dataclass

@@ -105,7 +105,7 @@ class Shapes:
             "body": comment.body,
             "assets": [],
             "created_at": moment(comment.created),
-            "updated_at": moment(comment.created),
+            "updated_at": moment(comment.edited or comment.created),
         }
 
     def pull(self, issue: Issue, pull: Pull, viewer: str) -> Json:

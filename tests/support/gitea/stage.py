@@ -89,6 +89,9 @@ class GiteaStage:
         said = tuple(Remark(next(self._remarks), path, text, line) for path, line, text in remarks)
         self.server.contents.review(number, author, STATES[verdict], body, said)
 
+    def dismiss(self, account: str) -> None:
+        self.server.contents.account(account, "read")
+
     def go_down(self) -> None:
         self.server.faults.append(Fault(status=503, times=ALWAYS))
 

@@ -275,7 +275,9 @@ def _edit_issue(routes: Routes, request: Request, found: re.Match[str]) -> Reply
 @route("GET", "/repos/{owner}/{repo}/issues/{issue_number}/comments")
 def _comments(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
     number = routes.issue(found["issue_number"])["number"]
-    shown = [routes.shapes.comment(c) for c in routes.hub.comments.values() if c["number"] == number]
+    since = request.query.get("since", "")
+    records = (c for c in routes.hub.comments.values() if c["number"] == number)
+    shown = [shape for shape in map(routes.shapes.comment, records) if shape["updated_at"] >= since]
     return routes.page_of(request, shown)
 
 
@@ -309,6 +311,7 @@ def _edit_comment(routes: Routes, request: Request, found: re.Match[str]) -> Rep
     if record["author"] != request.account:
         routes.require_write(request)
     record["body"] = routes.checked(request.body["body"], "body", BODY_LIMIT)
+    record["updated_at"] = max(routes.hub.now, f"{record['created_at'][:-3]}59Z")  # its clock stands still
     return Reply(200, routes.shapes.comment(record))
 
 

@@ -121,7 +121,7 @@ class Shapes:
         issue = f"{self.repository_url}/issues/{record['number']}"
         page = f"{self.page}/issues/{record['number']}#issuecomment-{record['id']}"
         about = {"id": record["id"], "node_id": f"C_{record['id']}", "url": url, "html_url": page, "issue_url": issue}
-        stamps = {"created_at": record["created_at"], "updated_at": record["created_at"]}
+        stamps = {"created_at": record["created_at"], "updated_at": record.get("updated_at", record["created_at"])}
         association = {"author_association": "NONE", "user": self.user(record["author"]), "body": record["body"]}
         return about | stamps | association
 

@@ -53,6 +53,9 @@ class GithubStage:
             place = {"path": path, "line": line, "pull_request_review_id": key}
             self.hub.remarks.append({"id": self.hub.new_id(), "body": text, **about, **place})
 
+    def dismiss(self, account: str) -> None:
+        self.hub.rights[account] = "read"
+
     def go_down(self) -> None:
         self.hub.faults.append(Fault(Reply(503, {"message": "No server is currently available"})))
 

@@ -7,7 +7,7 @@ import pytest
 from irontree.cli.answering import Prepared, option_for, prepare, refuse_unknown
 from irontree.domain.halt import RULE, RULES
 from irontree.errors import AnswerRefused
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 
 
 def question(reason: str, number: int | None = 7) -> Question:

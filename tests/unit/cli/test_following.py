@@ -15,9 +15,9 @@ from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
 from irontree.flows.lifecycle.runs import Run
 from irontree.services.answers import Answer, answer_issue, answer_loop
-from irontree.services.execution.steps import Question
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
+from irontree.services.questions import Question
 from tests.support.world import (
     MANUAL_TASK,
     SPEC,

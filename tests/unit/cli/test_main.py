@@ -74,7 +74,10 @@ def test_no_option_is_understood_by_its_beginning(verb):
         (["checkup", "check", "issue-1"], "checkup check looks at all issues"),
         (["checkup", "accept", "issue-1", "--retry", "2"], "belong to checkup unblock"),
         (["checkup", "unblock", "issue-1", "--retry", "0"], "'0' is not a whole number above zero"),
-        (["checkup", "unblock", "issue-1", "--retry", "1", "--verify"], "one of --retry, --verify and --approve"),
+        (
+            ["checkup", "unblock", "issue-1", "--retry", "1", "--verify"],
+            "one of --retry, --verify, --allow and --approve",
+        ),
     ],
 )
 def test_a_command_line_that_cannot_be_understood_is_exit_code_2(words, said, capsys):

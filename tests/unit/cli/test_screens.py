@@ -16,7 +16,7 @@ from irontree.cli.screens import CHOICES, PlainScreen, RichScreen
 from irontree.domain.halt import RULE
 from irontree.flows.gate.forms import make_form
 from irontree.flows.gate.questions import Question as Form
-from irontree.services.execution.steps import Question
+from irontree.services.questions import Question
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP = "2026-04-22-1432-a3f8b2"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.blocks import plain
-from irontree.cli.hints import OpenQuestion
 from irontree.cli.status import STYLES, Glance, as_json, blocks
 from irontree.cli.tree import tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
+from irontree.services.hints import OpenQuestion
 from irontree.services.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"

@@ -101,3 +101,9 @@ def test_an_announced_time_counts_unless_it_is_past():
 )
 def test_only_a_time_that_has_come_is_due(text, due):
     assert is_due(text, NOW) is due
+
+
+def test_an_attempt_that_was_stopped_at_its_budget_counts_whatever_it_has_done_by_then():
+    """Given back, it would cost the same again and again."""
+    for changed in (True, False):
+        assert outcome_of(Seen("over_budget"), changed=changed).then == "verify"

@@ -29,8 +29,8 @@ HALTS = {
 # Reason -> who asks, and the answers: name and what it needs. A star: only inside a loop; a plus: where it matters.
 ANSWERS = {
     "goal_reached": (None, []),
-    "fail_terminal": ("issue", ["retry count", "verify", "*skip", "*stop"]),
-    "pending_acceptance": ("issue", ["accept", "send-back note", "*skip", "*stop"]),
+    "fail_terminal": ("issue", ["retry count", "verify", "+allow", "*skip", "*stop"]),
+    "pending_acceptance": ("issue", ["accept", "send-back note", "+allow", "*skip", "*stop"]),
     "reapproval_required": (
         "issue",
         [
@@ -38,7 +38,7 @@ ANSWERS = {
             *("+approve-keep-reopen revision", "*skip", "*stop"),
         ],
     ),
-    "blocked": ("issue", ["go-on", "*skip", "*stop"]),
+    "blocked": ("issue", ["go-on", "+allow", "*skip", "*stop"]),
     "protocol_gap": ("loop", ["go-on", "*stop"]),
     "loop_budget_exhausted": ("loop", ["extend count", "*stop"]),
 }

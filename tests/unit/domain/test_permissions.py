@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from irontree.domain.permissions import ToolRequest, denials, missing_rule
+from irontree.domain.permissions import ToolRequest, denials, entry_of, missing_rule
 from irontree.domain.plan import PermissionRule
 
 
@@ -105,7 +105,7 @@ def test_an_address_is_what_a_rule_for_fetching_is_about():
 @pytest.mark.parametrize("command", ["npm test", "echo 'a: b' # c", 'say "hi"', "ls *.py [ab]?", "a && b", "ünicode"])
 def test_the_rule_that_is_missed_is_named_as_yaml_that_can_be_added(command):
     (denied,) = denials((), execute(command))
-    (found,) = yaml.safe_load(missing_rule(denied))
+    (found,) = yaml.safe_load(entry_of(missing_rule(denied)))
     assert denials((PermissionRule.model_validate(found),), execute(command)) == ()
 
 
@@ -113,8 +113,8 @@ def test_the_rule_that_is_missed_is_named_as_yaml_that_can_be_added(command):
 def test_the_rule_that_is_missed_is_the_right_one_or_none_is_named(subject, tool):
     request = ToolRequest(tool, subject, command=subject if tool == "execute" else None)
     named = [missing_rule(denied) for denied in denials((), request)]
-    for line in filter(None, named):
-        (found,) = yaml.safe_load(line)
+    for missing in filter(None, named):
+        (found,) = yaml.safe_load(entry_of(missing))
         assert denials((PermissionRule.model_validate(found),), request) == ()
 
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from irontree.domain.plan import Criterion
-from irontree.domain.spec import MAX_BYTES, read_requirements
+from irontree.domain.spec import MAX_BYTES, read_requirements, reads_as
 
 
 def read(text, **options):
@@ -423,3 +423,24 @@ class TestRequirements:
     def test_warnings_come_in_the_order_of_their_lines(self):
         found = read("# A\n- [ ] x\n# B\n## Checks\n- `$ true`\n## Done when\n- x `$ :`")
         assert [warning.line for warning in found.warnings] == [1, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("data", "same"),
+    [
+        ("# Caf\u00e9\n\nText\n".encode(), True),
+        ("\ufeff# Cafe\u0301  \r\n\r\n\r\nText".encode(), True),
+        ("# Caf\u00e9\n\nText.\n".encode(), False),
+        ("# Caf\u00e9\n\nText\n".encode("latin-1"), False),
+    ],
+)
+def test_a_document_reads_as_its_approved_source_whatever_its_line_ends_and_its_way_to_write_an_accent(data, same):
+    assert reads_as(data, "# Caf\u00e9\n\nText") is same
+
+
+def test_a_document_that_reads_as_the_source_has_its_nodes():
+    data = b"\xef\xbb\xbf# One\r\n\r\n- [ ] works (check: t)\r\n"
+    approved = read_requirements(data, "SPEC.md")
+    again = read_requirements(approved.source.encode(), "SPEC.md")
+    assert reads_as(data, approved.source)
+    assert [node.digest for node in again.nodes] == [node.digest for node in approved.nodes]

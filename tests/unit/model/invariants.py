@@ -18,12 +18,12 @@ from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import open_questions
 from irontree.services.delivery.deliver import comment_marker
 from irontree.services.execution.refs import RUN_TRAILER
-from irontree.services.execution.steps import question_of_loop
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.overview import overview
 from irontree.services.planning.issue_text import key_marker
 from irontree.services.projections.brief import brief_view
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_of_loop
 from irontree.services.why import explain
 from irontree.services.world import World, read_world
 from tests.support.world import Scene

@@ -20,13 +20,15 @@ from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, 
 from irontree.services.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop, stop_at
+from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.adopt import adopt
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.authorise import approve_issues, authorise_issues
 from irontree.services.planning.intake import authorise, authorise_stepwise, name_to_approve
 from irontree.services.planning.resolve import resolve
+from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene
@@ -311,7 +313,7 @@ class Model(RuleBasedStateMachine):
 
     def step_of_loop(self, app: App, loop_id: str) -> None:
         with app.lease.hold(loop_id):
-            decision = loops.next_decision(app, loop_id)
+            decision = next_decision(app, loop_id)
             if not isinstance(decision, Halt):
                 loops.resume(app, loop_id)
                 number = read_world(app).states[decision.task_key].issue_number

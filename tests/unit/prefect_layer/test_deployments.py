@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from irontree.flows.local.deployments import FLOWS, SCHEDULES, deployments_of
+from irontree.flows.local.deployments import FLOWS, POOL, SCHEDULES, deployments_of
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,6 +30,7 @@ def test_a_repository_has_five_named_after_its_id_with_its_folder_as_their_param
 def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
     made = deployments_of(make_scene(tmp_path).app)
     assert [deployment["entrypoint"] for deployment in written] == [deployment.entrypoint for deployment in made]
+    assert [deployment["description"] for deployment in written] == [deployment.description for deployment in made]
     schedules = {
         deployment["entrypoint"].rpartition(".")[2]: [(entry["cron"], entry["slug"]) for entry in found]
         for deployment in written
@@ -41,5 +42,6 @@ def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
 
 def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
     for deployment in written:
+        assert deployment["work_pool"]["name"] == POOL
         assert deployment["name"] == deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
         assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}

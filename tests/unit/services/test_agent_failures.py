@@ -124,3 +124,23 @@ def test_an_outage_of_the_remote_is_waited_for_too(ready):
     later = datetime(2199, 1, 1, tzinfo=UTC)
     ready.repository.failures += [RemoteUnavailable("no route", not_before=later)] * 3
     assert take(ready).not_before == "2199-01-01T00:00:00Z"
+
+
+# --- an agent that says itself that it has no access ---------------------------------------------------------
+
+
+def test_an_agent_that_says_it_has_no_access_is_asked_about_before_an_attempt(ready):
+    ready.agent.access_denied = "`agent status` says that nobody is logged in"
+    state = take(ready)
+    assert ready.events()[1:] == ["checkup_preflight_blocked"]
+    assert state.blocking_check == "agent-not-authenticated"
+    assert "nobody is logged in" in ready.last().meta["reason"]
+    assert "agent.environment" in ready.last().meta["remedy"]
+    assert ready.agent.tasks == []
+
+
+def test_a_person_who_says_to_go_on_knows_better_and_the_attempt_tells(ready):
+    ready.agent.access_denied = "`agent status` says that nobody is logged in"
+    take(ready)
+    answer_issue(ready.app, 1, Answer("go-on", "ada"))
+    assert take(ready).last_event == "run_completed"

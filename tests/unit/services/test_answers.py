@@ -12,9 +12,10 @@ from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, Sequenc
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import next_step, question_about
+from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
+from irontree.services.questions import question_about
 from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
 

@@ -13,7 +13,7 @@ from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import Idle, next_step, question_about
+from irontree.services.execution.steps import Idle, next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.loop_choice import replacement
@@ -29,6 +29,7 @@ from irontree.services.planning.approve import (
 from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise
 from irontree.services.planning.publish import publish
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_about
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 

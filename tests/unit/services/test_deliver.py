@@ -14,6 +14,7 @@ from irontree.domain.lint import status_problems
 from irontree.errors import ConfigRefused
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
+from irontree.services.delivery.closing import left_to_people
 from irontree.services.delivery.comment import comment_marker
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.checkup import Decider, accept, finalize
@@ -244,6 +245,16 @@ def test_the_configuration_has_the_last_word(scene, setting, state):
     """TC-4.4"""
     scene.preferences = Preferences(close_on_done=setting)
     assert done(scene).tracker.issues[1].state == state
+
+
+@pytest.mark.parametrize(("setting", "left"), [("auto", ()), ("manual", (1,))])
+def test_what_is_done_and_left_for_a_person_to_close_can_be_named(scene, setting, left):
+    scene.preferences = Preferences(close_on_done=setting)
+    before = verified(scene).app
+    assert left_to_people(before, {"greeting"}) == ()
+    step(scene, finalize)
+    assert left_to_people(scene.app, {"greeting"}) == left
+    assert left_to_people(scene.app, {"another"}) == ()
 
 
 def test_an_issue_that_a_person_opened_again_is_left_open(scene):

@@ -16,8 +16,9 @@ from irontree.services.consistency.external import EDITED, UNASKED
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.consistency.repair import repair
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import perform, question_about
+from irontree.services.execution.steps import perform
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_about
 from irontree.services.why import explain
 from tests.support import issues
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.questions import asked_about
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, PermissionRule, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import question_about
 from irontree.services.execution.verify import verify
+from irontree.services.open_questions import asked_about
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.projections.forms import issue_form, question_text
+from irontree.services.questions import question_about
 from tests.support import issues
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, does

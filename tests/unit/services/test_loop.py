@@ -13,11 +13,13 @@ from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.services.answers import Answer
-from irontree.services.execution.steps import perform, question_of_loop
+from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_of_loop
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import (
@@ -392,7 +394,7 @@ def test_nothing_is_appended_to_a_loop_that_a_newer_version_wrote_and_upgrading_
 def test_the_issue_in_progress_comes_before_a_new_one(scene):
     loop = scene.start()
     perform(scene.app, Run(GREETING), loop.id)
-    assert type(loops.next_decision(scene.app, loop.id)).__name__ == "Verify"
+    assert type(next_decision(scene.app, loop.id)).__name__ == "Verify"
 
 
 def test_a_loop_that_has_nothing_left_in_scope_is_cancelled(scene):

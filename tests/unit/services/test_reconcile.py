@@ -12,10 +12,11 @@ from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import Question, next_step
+from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.overview import overview
 from irontree.services.planning.publish import publish
+from irontree.services.questions import Question
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 
 

@@ -10,8 +10,10 @@ from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services.execution.steps import Idle, Question, next_step, perform, question_of_loop
+from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
+from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import state_of
 from tests.support.watching import Killed
 from tests.support.world import (
@@ -72,7 +74,7 @@ def test_a_cut_off_one_is_recovered_even_without_any_budget_left(scene):
     loop = scene.start(ONE_TASK)
     with pytest.raises(Killed):
         perform(scene.app, Run(GREETING), loop.id)
-    assert loops.next_decision(scene.app, loop.id) == Recover(GREETING)
+    assert next_decision(scene.app, loop.id) == Recover(GREETING)
     assert next_step(scene.app, 1, loop.id) == Recover(GREETING)
     perform(scene.app, Recover(GREETING), loop.id)
     assert next_step(scene.app, 1, loop.id) == Idle("the loop has used its transitions")

@@ -8,13 +8,13 @@ from irontree.domain.halt import RULE
 from irontree.domain.intent import Issues
 from irontree.errors import ApprovalRefused
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import question_about
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.planning.approve import Choices, Proposal, propose, propose_again
 from irontree.services.planning.authorise import approve_issues, authorise_issues
 from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise, name_to_approve
 from irontree.services.planning.resolve import resolve
 from irontree.services.projections.forms import question_text
+from irontree.services.questions import question_about
 from tests.support import issues
 from tests.support.issues import resolved, write
 from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, telling
+from irontree.agents.presets.preset import Preset, Status, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -120,6 +121,15 @@ def _part(part: object) -> str:
     return _denial({"tool_name": at(part, "name"), "tool_input": at(part, "input")})
 
 
+def is_logged_out(said: str) -> bool:
+    """Whether `auth status` says so of its own service: others have log-ins of their own."""
+    try:
+        found = json.loads(said)
+    except ValueError:  # a version that does not know the question
+        return False
+    return at(found, "loggedIn") is False and at(found, "apiProvider") == "firstParty"
+
+
 PRESET: Final = Preset(
     name="claude",
     command=(
@@ -133,4 +143,5 @@ PRESET: Final = Preset(
     settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
     signed_in=(".claude/.credentials.json",),
     log_in="`claude`, then /login",
+    status=Status(("auth", "status"), denies=is_logged_out),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, telling
+from irontree.agents.presets.preset import Preset, Status, telling
 from irontree.agents.reading import (
     NO_RECORD,
     Reading,
@@ -75,6 +76,21 @@ def _item(item: object, *, begins: bool) -> str | None:
             return None
 
 
+def is_logged_out(said: str) -> bool:
+    """Whether `login status` says so."""
+    return "not logged in" in said.lower()
+
+
+def has_another_provider(home: Path, arguments: Sequence[str]) -> bool:
+    """Whether settings or *arguments* may name a provider without a log-in, of which `login status` knows nothing."""
+    if any("--oss" in word or "model_provider" in word for word in arguments):
+        return True
+    try:
+        return "model_provider" in (home / ".codex" / "config.toml").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
 PRESET: Final = Preset(
     name="codex",
     command=("exec", "--json", "--sandbox", "workspace-write", "--skip-git-repo-check"),
@@ -85,4 +101,5 @@ PRESET: Final = Preset(
     signed_in=(".codex/auth.json",),
     last=("-",),
     log_in="`codex login`",
+    status=Status(("login", "status"), denies=is_logged_out, elsewhere=has_another_provider),
 )

@@ -34,6 +34,12 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
     return _concluded(" ".join(ending), step, usage, now)
 
 
+def add(usage: Usage, line: str) -> Usage:
+    """What it says at each step that it has cost so far."""
+    found = _STEP.match(line.strip())
+    return Usage(cost_usd=float(found["cost"])) if found else usage
+
+
 def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> Reading:
     if error := ERROR.search(ending):
         failure = failure_named(error["name"])
@@ -51,6 +57,7 @@ PRESET: Final = Preset(
     model=("--model", "{model}"),
     read=read,
     tell=plain,
+    add=add,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_BASE", "MSWEA_MODEL_NAME"),
     settings={"MSWEA_CONFIGURED": "true"},
     log_in="set the key of your model's service, such as ANTHROPIC_API_KEY",

@@ -59,6 +59,12 @@ def _trouble(line: str) -> FailureClass | None:
     return failure_in(failed["what"]) if failed else None
 
 
+def add(usage: Usage, line: str) -> Usage:
+    """With what this line says that a step took."""
+    record = record_in(line) if "step_finish" in line else None
+    return _added(usage, record) if record and text_at(record, "type") == "step_finish" else usage
+
+
 def _added(usage: Usage, step: Record) -> Usage:
     """With what this step took; a step counts what it was given anew, cached or not."""
     cached = total(
@@ -114,6 +120,7 @@ PRESET: Final = Preset(
     model=("--model", "{model}"),
     read=read,
     tell=telling(tell, otherwise=log_line),
+    add=add,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENCODE_CONFIG"),
     settings={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
     signed_in=(".local/share/opencode/auth.json",),

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
+from irontree.agents.meter import Add, says_nothing
 from irontree.agents.reading import Reading, Record, record_in
 from irontree.domain.plan import KNOWN_AGENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The words behind the program that ask it for its log-in, and what of its answer says that there is none.
+
+    `elsewhere` says, of the home and more words of the command line, whether it may work with another service.
+    """
+
+    words: tuple[str, ...]
+    denies: Callable[[str], bool]
+    elsewhere: Callable[[Path, Sequence[str]], bool] = lambda _home, _arguments: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +51,24 @@ class Preset:
     """Words before the program, for one that cannot read its prompt from stdin."""
     last: tuple[str, ...] = ()
     """Words that have to stand behind all others."""
+    add: Add = says_nothing
+    """What it has taken by now, by one more line of output; only for programs that tell while they work."""
     log_in: str = ""
     """What a person does who has no access yet."""
+    status: Status | None = None
+    """How it says itself that nobody is logged in; None if it does not, or only slowly."""
 
     @property
     def program(self) -> str:
         """The name under which it is on PATH."""
         return KNOWN_AGENTS[self.name]
+
+    def signed_in_here(self, environment: Mapping[str, str], names: Collection[str]) -> bool | None:
+        """Whether it has a key under one of the *names* that it may see, or a log-in; None if that cannot be told."""
+        if any(environment.get(name) for name in self.variables if name in names):
+            return True
+        home = Path(environment.get("HOME", "~")).expanduser()
+        return any((home / place).exists() for place in self.signed_in) if self.signed_in else None
 
     def words(self, program: tuple[str, ...], model: str | None, arguments: tuple[str, ...]) -> tuple[str, ...]:
         """The command line; *program* replaces the usual name."""

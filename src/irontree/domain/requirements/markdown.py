@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from markdown_it import MarkdownIt
-from markdown_it.tree import SyntaxTreeNode
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.tree import SyntaxTreeNode
 
 BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 
-# Inline text is parsed only where it is needed; both parsers are never changed after this.
-_BLOCKS: Final = MarkdownIt("commonmark").disable("inline")
-_INLINE: Final = MarkdownIt("commonmark")
 MAX_TEXT: Final = 2000
 """Characters of a title, field, criterion or command; reading longer ones is not linear in time for hostile text."""
+_UNSAID: Final = {"fence", "code_block", "html_block"}
+_QUOTED: Final = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)*>")
+_HIDDEN: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _CHECKBOX: Final = re.compile(r"\[[ xX]\](?:\s+|$)")
 
 
@@ -73,8 +75,10 @@ class Document:
 
 def parse(lines: Sequence[str]) -> Document:
     """The document that *lines* are."""
+    from markdown_it.tree import SyntaxTreeNode  # noqa: PLC0415  (see _parser)
+
     environment: dict[str, object] = {}
-    tokens = _BLOCKS.parse("\n".join(lines), environment)
+    tokens = _blocks_parser().parse("\n".join(lines), environment)
     nodes = SyntaxTreeNode(tokens).children
     cuts = [*(index for index, node in enumerate(nodes) if node.type == "heading"), len(nodes)]
     sections = tuple(
@@ -88,9 +92,20 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
     """Inline Markdown without its markup, in one line; what is no markup stays as it is."""
     if len(text) > MAX_TEXT:
         return text
-    tokens = _INLINE.parseInline(text, environment if environment is not None else {})[0].children or []
+    tokens = _parser().parseInline(text, environment if environment is not None else {})[0].children or []
     parts = (" " if token.type in ("softbreak", "hardbreak") else token.content for token in tokens)
     return " ".join("".join(parts).split())
+
+
+def lines_said(text: str) -> tuple[str, ...]:
+    """The lines of *text*; those that are no words of its author (code, quotes, HTML, what is hidden) are blank."""
+    visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text.replace("\r\n", "\n").replace("\r", "\n"))
+    lines = ["" if _QUOTED.match(line) else line for line in visible.split("\n")]
+    for token in _blocks_parser().parse(visible):
+        if token.type in _UNSAID and token.map:
+            start, end = token.map
+            lines[start:end] = [""] * (min(end, len(lines)) - start)
+    return tuple(lines)
 
 
 def without_front_matter(lines: Sequence[str]) -> list[str]:
@@ -99,6 +114,20 @@ def without_front_matter(lines: Sequence[str]) -> list[str]:
     if closing and lines[0] == "---" and (closing == 1 or re.match(r"[\w-]+:", lines[1])):
         return [""] * (closing + 1) + list(lines[closing + 1 :])
     return list(lines)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """A parser, imported with the first text: a run whose document is as approved reads none (30 ms of its start)."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    return MarkdownIt("commonmark")
+
+
+@cache
+def _blocks_parser() -> MarkdownIt:
+    """One that leaves inline text alone: it is parsed only where it is needed."""
+    return type(_parser())("commonmark").disable("inline")
 
 
 def _section(

@@ -15,10 +15,10 @@ from irontree.services.consistency.external import Change, look_outside
 from irontree.services.consistency.restore import Restoration, restore
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
-from irontree.services.execution.steps import Question, question_about
 from irontree.services.planning.approve import approve_reverted
 from irontree.services.projections.brief import write_projections
 from irontree.services.projections.narrate import say_issue_event
+from irontree.services.questions import Question, question_about
 from irontree.services.world import World, read_world
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from irontree.app import App
 from irontree.domain import reply
 from irontree.domain.plan import PlanNode
@@ -18,6 +20,12 @@ def close_on_done(app: App, node: PlanNode | None) -> CloseOnDone:
 def is_closed_by_us(app: App, state: TaskState) -> bool:
     """Whether the issue is done, and nobody else closes it."""
     return state.done and close_on_done(app, read_world(app).nodes.get(state.task_key)) == "auto"
+
+
+def left_to_people(app: App, task_keys: Collection[str]) -> tuple[int, ...]:
+    """The issues among these tasks that are done, and that a person closes."""
+    states = (state for key, state in read_world(app).states.items() if key in task_keys)
+    return tuple(sorted(state.issue_number for state in states if state.done and not is_closed_by_us(app, state)))
 
 
 def close_where_due(app: App, state: TaskState) -> None:

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import choices, halt_of
 from irontree.domain.lint import status_problems
 from irontree.domain.state import TaskState
+from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.projections.history import results_at
 from irontree.services.projections.views import CommentView, comment_template
 
@@ -20,7 +22,20 @@ def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = 
     *suffix* tells comments apart that follow from events alike: of a stream that begins again, or a reply.
     """
     event = record.event
-    name = f"{event.task_key}/{event.approved_revision}/{event.sequence}{suffix}"
+    return _marker(issue_number, f"{event.task_key}/{event.approved_revision}/{event.sequence}{suffix}")
+
+
+def loop_marker(issue_number: int, loop_id: str, sequence: int) -> str:
+    """The same for the question that a loop asks itself, by the sequence of its event."""
+    return _marker(issue_number, f"{loop_id}/{sequence}")
+
+
+def answer_marker(issue_number: int, comment_id: str) -> str:
+    """The same for what we say to an answer in a comment that was not taken."""
+    return _marker(issue_number, f"answer/{comment_id}")
+
+
+def _marker(issue_number: int, name: str) -> str:
     token = base64.b32encode(hashlib.sha256(name.encode()).digest()[:10]).decode().lower()
     return f"<!-- irontree:{issue_number}:{token} -->"
 
@@ -42,8 +57,18 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         attempt=state.attempt_count,
         attempts=state.total_attempts,
         request=str(record.meta.get("request_url", "")),
+        answers=answers_to(app, state),
     )
     return comment_text(app, record.event.event, view)
+
+
+def answers_to(app: App, state: TaskState) -> tuple[str, ...]:
+    """How a comment answers what the issue asks in this state; empty where it asks nothing."""
+    rule = halt_of(state)
+    if rule is None:
+        return ()
+    in_loop = loop_of(open_loops(app), state.task_key) is not None
+    return tuple(choice.usage(state.task_key) for choice in choices(rule, in_loop=in_loop))
 
 
 def comment_text(app: App, event: str, view: CommentView) -> str:

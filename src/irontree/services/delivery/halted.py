@@ -1,4 +1,7 @@
-"""`loop_halted` belongs to no issue: it is told on the one the loop halted at, if nothing else was (ruling R10)."""
+"""`loop_halted` belongs to no issue: it is told on the one the loop halted at, if nothing else was (ruling R10).
+
+What the loop itself asks (its budget, a gap) is told where it last worked: there a comment can answer it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,12 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.ports import Stream
-from irontree.services.delivery.comment import comment_marker, comment_text, post_once
+from irontree.services.delivery.comment import answers_to, comment_marker, comment_text, loop_marker, post_once
 from irontree.services.delivery.deliver import due_comments
-from irontree.services.loops.loop import read_loops
+from irontree.services.delivery.questions import place_of
+from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.projections.views import CommentView
+from irontree.services.questions import question_of_loop
 from irontree.services.world import World, read_world
 
 _FAILED: Final = "comment_post_failed: loop halted: "
@@ -31,6 +36,7 @@ def tell_halts(app: App) -> None:
     for loop in read_loops(app)[0]:
         if loop.entity.status == "halted":
             _tell_if_due(app, world, loop.entity)
+            _tell_own_if_due(app, world, loop)
 
 
 def tell_halts_if_free(app: App, who: str, *, wait_seconds: float) -> None:
@@ -45,11 +51,26 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
         return
     stream, cursor = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
-    if marker == cursor.halt_told or _has_told_itself(stream):
+    if marker != cursor.halt_told and not _has_told_itself(stream):
+        _tell(app, state, marker, _view(app, state, entity, marker))
+
+
+def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
+    question, state = question_of_loop(app, loop.id), place_of(loop, world)
+    if question is None or state is None:
         return
+    marker = loop_marker(state.issue_number, loop.id, question.sequence)
+    if marker != app.deliveries.load(state.issue_number).halt_told:
+        answers = tuple(choice.usage() for choice in question.rule.choices)
+        view = CommentView(state.issue_number, marker, reason=question.detail or question.rule.title, answers=answers)
+        _tell(app, state, marker, view)
+
+
+def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
+    cursor = app.deliveries.load(state.issue_number)
     others = tuple(failure for failure in cursor.failures if not failure.startswith(_FAILED))
     try:
-        _post(app, state, entity, marker)
+        post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)
     except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
         now = replace(cursor, failures=(*others, f"{_FAILED}{error.message}"))
     else:
@@ -61,8 +82,7 @@ def _has_told_itself(stream: Stream) -> bool:
     return stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
 
 
-def _post(app: App, state: TaskState, entity: LoopEntity, marker: str) -> None:
+def _view(app: App, state: TaskState, entity: LoopEntity, marker: str) -> CommentView:
     reason = entity.halt_reason or ""
     title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
-    view = CommentView(number=state.issue_number, marker=marker, reason=state.problem or title)
-    post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)
+    return CommentView(state.issue_number, marker, reason=state.problem or title, answers=answers_to(app, state))

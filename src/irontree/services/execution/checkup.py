@@ -32,6 +32,8 @@ class Decider:
     note: str = ""
     reviews: tuple[str, ...] = ()
     """The ids of the reviews on the forge that say so."""
+    allowed: tuple[str, ...] = ()
+    """The rules for the agent that the answer added to those that are approved."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for the event's `meta:`."""
@@ -39,6 +41,7 @@ class Decider:
             "by": self.by,
             **({"note": self.note} if self.note else {}),
             **({"reviews": list(self.reviews)} if self.reviews else {}),
+            **({"allowed": list(self.allowed)} if self.allowed else {}),
         }
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
+from irontree.domain.fingerprint import fingerprint_of
 from irontree.domain.legal import held
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, RemoteFailed
@@ -189,7 +190,9 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
 
 
 def _red(app: App, world: World, state: TaskState, red: CommitCheck) -> TaskState:
-    meta = {"by": "CI", "failed_check": f"{red.name} (CI)", "output": red.excerpt or red.summary}
+    output = red.excerpt or red.summary
+    found = fingerprint_of((red.name, "CI"), output)
+    meta = {"by": "CI", "failed_check": f"{red.name} (CI)", "output": output, "fingerprint": found}
     return fail_pending(app, world, state, meta)
 
 

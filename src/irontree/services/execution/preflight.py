@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
-from irontree.domain.plan import Plan
+from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.waiting import next_try
 from irontree.errors import (
@@ -25,6 +28,12 @@ from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World
 
 FREE_TRANSITIONS = 3
+SAME_FAILURE = "same-failure"
+NO_ACCESS = "agent-not-authenticated"
+GIVE_ACCESS = (
+    "log in with the agent's own program, or name the variable with its key under agent.environment in "
+    ".mino/config.yml; then go on"
+)
 STALE_LOCK = "stale-run-lock"
 _FREE_CHECKS = {
     "run_interrupted": "run-interrupted",
@@ -57,20 +66,51 @@ def require_runnable(world: World, state: TaskState) -> None:
         raise NotEligible(f"{where} depends on {', '.join(waiting)}, not done yet", remedy=_first(world, waiting))
 
 
-def blockers(app: App, plan: Plan) -> tuple[Blocker, ...]:
+def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """What the machine and the repository have against an attempt now; writes nothing."""
-    return app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    found = app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    return found or _without_access(app, plan, state)
+
+
+def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+    """The agent says itself that it has no access, and no attempt has to find that out. Asked last: it takes a second.
+
+    Not where a person has just said to go on: they may know better, and the attempt will tell.
+    """
+    if state.last_event == "checkup_unblocked":
+        return ()
+    said = app.agent(plan.policy.agent).no_access()
+    return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
     """Record why no attempt may start, if there is a reason; None if the runway is clear."""
-    stopped = stop_before_verify(app, world, state) or _stop_at_stale_lock(app, state)
+    stopped = (
+        stop_before_verify(app, world, state)
+        or _stop_at_same_failure(app, world, state)
+        or _stop_at_stale_lock(app, state)
+    )
     if stopped:
         return stopped
-    found = blockers(app, world.plans[state.task_key])
+    plan = world.plans[state.task_key]
+    if unread := unreadable_budget(plan.policy):
+        return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
+    found = blockers(app, plan, state)
     if found:
         return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
     return None
+
+
+_READABLE: Final = "limit what can be read under budgets in .mino/config.yml (time always can), or choose another agent"
+
+
+def unreadable_budget(policy: ExecutionPolicy) -> str:
+    """A limit that nobody could watch over is no limit: why not, in words; empty if all can be read."""
+    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
+    found = (
+        f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
+    )
+    return next((f"there is a budget, and {words}" for words in found), "")
 
 
 def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | None:
@@ -87,14 +127,24 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
 
 
 def block(
-    app: App, state: TaskState, check: str, reason: str, *, remedy: str = "", not_before: datetime | None = None
+    app: App,
+    state: TaskState,
+    check: str,
+    reason: str,
+    *,
+    remedy: str = "",
+    not_before: datetime | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> TaskState:
-    """Record that a person must put something right before this issue can go on, or only time must pass."""
+    """Record that a person must put something right before this issue can go on, or only time must pass.
+
+    *meta* is what else is known by then.
+    """
     later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
     if later and not remedy:
         remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
-    meta = {"reason": reason, "remedy": remedy, "not_before": later}
-    given = {key: text for key, text in meta.items() if text or key == "reason"}
+    said = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in said.items() if text or key == "reason"} | dict(meta or {})
     return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
 
 
@@ -120,6 +170,23 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
             return "remote-unavailable"
         case _:
             return "workspace-not-ready"
+
+
+def fails_alike(world: World, state: TaskState) -> str | None:
+    """That it has failed in the same way as often as was approved, in words (docs/decisions/0012-same-failure.md)."""
+    limit = world.plan(state).policy.same_failure
+    if limit is None or state.same_failures < limit:
+        return None
+    return f"the last {state.same_failures} attempts failed in the same way"
+
+
+def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Ask before another attempt is used up on it."""
+    reason = fails_alike(world, state)
+    if reason is None:
+        return None
+    remedy = "compare them; go on with a note for the next attempt, or put right what no attempt can"
+    return block(app, state, SAME_FAILURE, reason, remedy=remedy)
 
 
 def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:

@@ -7,13 +7,14 @@ that it cites covers criteria which nothing else covers.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.attempt import Outcome
+from irontree.domain.attempt import Outcome, Usage
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
 from irontree.domain.results import CheckReport, CheckResult, truncate
 from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
@@ -39,6 +40,8 @@ class NoVerdict:
     waits: bool = False
     """Only time helps: its service has a limit, or cannot be reached."""
     retry_at: datetime | None = None
+    took: Mapping[str, object] = field(default_factory=dict)
+    """What asking took, for `meta.reviewers`."""
 
 
 def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> CheckReport | NoVerdict:
@@ -62,7 +65,11 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
 
 
 def _name(reviewer: ReviewerSpec) -> str:
-    return f"review: {reviewer.name}"
+    return _name_of(reviewer.name)
+
+
+def _name_of(reviewer: str) -> str:
+    return f"review: {reviewer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +86,28 @@ class _Reviewing:
     def ask(self) -> tuple[CheckResult, dict[str, str]] | NoVerdict:
         """Ask up to three times for an answer that can be used."""
         problems: tuple[str, ...] = ()
-        seconds = 0.0
+        seconds, usage = 0.0, Usage(0, 0, 0.0)
         for number in range(1, ROUNDS + 1):
             self.app.progress.note(f"review by {self.reviewer.name}")
             answer = send(self.app, self._errand(number, problems))
+            seconds, usage = seconds + answer.result.seconds, usage.plus(answer.result.usage)
             if answer.stopped:
-                return self._stopped(answer.stopped, answer.result)
-            seconds += answer.result.seconds
+                return replace(self._stopped(answer.stopped, answer.result), took=self._took(seconds, usage))
             found = self._found(answer)
             if isinstance(found, Assessment):
-                return self._result(found, seconds), self._evidence(found)
+                return self._result(found, seconds, usage), self._evidence(found)
             problems = found.problems
         return NoVerdict(
             "no-review",
             f"the reviewer {self.reviewer.name} gave no usable verdict: {'; '.join(problems)}",
             f"look at {self._folder(ROUNDS)}, then go on: it is asked again",
+            took=self._took(seconds, usage),
         )
+
+    def _took(self, seconds: float, usage: Usage) -> dict[str, object]:
+        """What it took, for the event that says that there is no verdict; each such asking counts."""
+        asked = f"{self.anchor} after {self.state.sequence}"
+        return {"name": self.reviewer.name, "anchor": asked, "seconds": round(seconds, 3), **usage.known()}
 
     def _errand(self, number: int, problems: tuple[str, ...]) -> Errand:
         return Errand(
@@ -136,7 +149,7 @@ class _Reviewing:
         found = cited(verdict, self.node, self._line_of).items()
         return {text: f"{places} ({self.reviewer.name})" for text, places in found}
 
-    def _result(self, verdict: Assessment, seconds: float) -> CheckResult:
+    def _result(self, verdict: Assessment, seconds: float, usage: Usage) -> CheckResult:
         words = in_words(verdict, self.node)
         return CheckResult(
             name=_name(self.reviewer),
@@ -147,4 +160,18 @@ class _Reviewing:
             output=truncate(words),
             output_digest=hashlib.sha256(words.encode()).hexdigest(),
             review=True,
+            usage=usage.known() or None,
         )
+
+
+def took_of(report: CheckReport) -> list[dict[str, object]]:
+    """What each reviewer took that spoke about this commit, for `meta.reviewers`: whoever counts, counts each once."""
+    said = (result for result in report.results if result.review)
+    return [
+        {"name": _spoke(result), "anchor": report.anchor, "seconds": result.seconds, **(result.usage or {})}
+        for result in said
+    ]
+
+
+def _spoke(result: CheckResult) -> str:
+    return result.name.removeprefix(_name_of(""))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.attempt import Outcome, Seen, outcome_of, stopped_by
-from irontree.domain.events import RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
+from irontree.domain.budgets import Allowance
+from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import truncate
+from irontree.domain.spending import moment
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import (
@@ -22,6 +26,8 @@ from irontree.errors import (
 )
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
 from irontree.services.execution.preflight import (
+    GIVE_ACCESS,
+    NO_ACCESS,
     block,
     block_for,
     require_runnable,
@@ -34,8 +40,9 @@ from irontree.services.execution.publication import patiently
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
 from irontree.services.execution.requests import base_of_request, proposes
-from irontree.services.execution.transcripts import transcript_folder
+from irontree.services.execution.transcripts import result_in, transcript_folder, usage_in
 from irontree.services.execution.verify import top_level
+from irontree.services.loops.funds import require_funds, tell_warnings
 from irontree.services.world import World, read_world
 
 
@@ -49,25 +56,29 @@ class _Attempt:
     node: PlanNode
     base: str
     workspace: Workspace
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 def run(app: App, issue_number: int) -> TaskState:
     """Take one attempt at the issue, or record why none may start. The caller holds the driver lock.
 
-    Raises NotEligible when the issue may not run now; nothing is written then.
+    Raises NotEligible when the issue may not run now, or no budget is left for it; nothing is written then.
     """
     world = read_world(app)
     state = world.state(issue_number)
     require_runnable(world, state)
+    funds = require_funds(app, world, state)
     _respect_foreign_lock(app)
     stopped = stop_before_run(app, world, state)
     if stopped:
         return stopped
     app.run_lock.write(state.task_key, issue_number)
     try:
-        return _attempt(app, world, state)
+        after = _attempt(app, world, state, funds.allowance(state))
     finally:
         app.run_lock.remove()
+    tell_warnings(app, funds, after)
+    return after
 
 
 def recover(app: App, issue_number: int) -> TaskState:
@@ -83,11 +94,13 @@ def recover(app: App, issue_number: int) -> TaskState:
     require_sound(state)
     app.children.kill_leftovers()
     attempt = _cut_off_attempt(app, world, state)
-    sha = _own_commit(app, attempt)
-    return _completed(app, attempt, sha) if sha else _interrupted(app, attempt, "the attempt was cut off")
+    sha, seen = _own_commit(app, attempt), _last_seen(app, attempt)
+    if sha:
+        return _completed(app, attempt, sha, seen={"recovered": True, **seen})
+    return _interrupted(app, attempt, "the attempt was cut off", seen)
 
 
-def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
+def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> TaskState:
     plan, node = world.plan(ready), world.node(ready)
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
@@ -98,12 +111,12 @@ def _attempt(app: App, world: World, ready: TaskState) -> TaskState:
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
     )
-    attempt = _Attempt(ready, state, plan, node, base, workspace)
+    attempt = _Attempt(ready, state, plan, node, base, workspace, allowance)
     try:
         workspace.prepare(base, tree_of=_earlier_tree(ready, base), cancel=app.cancel)
         result = _call_agent(app, attempt)
-    except IrontreeError as error:
-        return _could_not_work(app, attempt, error)
+    except IrontreeError as error:  # its program was not started
+        return _could_not_work(app, attempt, error, NOT_STARTED)
     return _settle(app, attempt, result)
 
 
@@ -126,6 +139,7 @@ def _base(app: App, plan: Plan, node: PlanNode, state: TaskState) -> str:
 
 def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
     state, present = attempt.state, top_level(attempt.workspace.path)
+    spec, allowance = attempt.plan.policy.agent, attempt.allowance
     task = AgentTask(
         issue_number=state.issue_number,
         task_key=state.task_key,
@@ -133,8 +147,10 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
         prompt=prompt_for(app, attempt.node, attempt.plan, state, present),
         workspace=attempt.workspace.path,
         transcript=transcript_folder(app, state),
+        allowance=allowance,
     )
-    return app.agent(attempt.plan.policy.agent).attempt(task, cancel=app.cancel, progress=app.progress)
+    spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
+    return app.agent(spec).attempt(task, cancel=app.cancel, progress=app.progress)
 
 
 def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
@@ -146,19 +162,19 @@ def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
     try:
         made = attempt.workspace.commit(message, base=attempt.base, replaces=attempt.state.commit)
     except EnvironmentRefused as error:
-        return _could_not_work(app, attempt, error)
+        return _could_not_work(app, attempt, error, _observed(result))
     if isinstance(made, CommitRefused):
-        return _commit_refused(app, attempt, made)
+        return _commit_refused(app, attempt, made, _observed(result))
     outcome = outcome_of(seen, changed=made is not None and _adds(app, attempt, made))
     if outcome.then != "verify":
         changed = "nothing more" if made else "nothing"
-        return _interrupted(app, attempt, f"the agent changed {changed} and {outcome.reason}", result)
-    return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, result=result, made=made)
+        return _interrupted(app, attempt, f"the agent changed {changed} and {outcome.reason}", _observed(result))
+    return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, seen=_observed(result), made=made)
 
 
 def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome) -> TaskState:
     """Give the attempt back, and have a person or a timer say when it is tried again (ruling R12)."""
-    state = _interrupted(app, attempt, outcome.reason, result)
+    state = _interrupted(app, attempt, outcome.reason, _observed(result))
     if outcome.then == "give_back":
         return state
     said = (result.claim.words if result.claim else "") or result.output_tail.rpartition("\n")[2]
@@ -169,8 +185,7 @@ def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome)
 
 _REMEDIES: Final = {
     "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
-    "agent-not-authenticated": "log in with the agent's own program, or name the variable with its key under "
-    "agent.environment in .mino/config.yml; then go on",
+    NO_ACCESS: GIVE_ACCESS,
 }
 
 
@@ -187,7 +202,7 @@ def _completed(
     attempt: _Attempt,
     code_ref: str,
     *,
-    result: AgentResult | None = None,
+    seen: Mapping[str, object],
     made: Committed | None = None,
 ) -> TaskState:
     if code_ref != NOT_APPLICABLE:
@@ -198,7 +213,7 @@ def _completed(
         RunCompleted,
         code_ref=code_ref,
         code_publication_state=NOT_APPLICABLE if code_ref == NOT_APPLICABLE else "local_only",
-        meta=_observed(result) | _beside(made),
+        meta={**seen, **_beside(made)},
     )
 
 
@@ -208,14 +223,14 @@ def _beside(made: Committed | None) -> dict[str, list[str]]:
     return ({"dropped": list(dropped)} if dropped else {}) | ({"joined": list(joined)} if joined else {})
 
 
-def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused) -> TaskState:
+def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused, seen: Mapping[str, object]) -> TaskState:
     kept = attempt.workspace.salvage(attempt.base, salvage_ref(attempt.state))
     state = record(
         app,
         attempt.state,
         RunCommitFailed,
         attempt_count=attempt.state.attempt_count - 1,
-        meta={"reason": "git refused the commit", "output": truncate(refused.output)},
+        meta={"reason": "git refused the commit", "output": truncate(refused.output), **seen},
     )
     if _is_refused_again(app, attempt, kept):
         return block(app, state, "commit-refused", "git refused the same change twice", remedy=_LOOK_AT_HOOKS)
@@ -233,7 +248,7 @@ def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
     return earlier is not None and not app.repository.changed_files(earlier, kept)
 
 
-def _interrupted(app: App, attempt: _Attempt, reason: str, result: AgentResult | None = None) -> TaskState:
+def _interrupted(app: App, attempt: _Attempt, reason: str, seen: Mapping[str, object]) -> TaskState:
     ref = salvage_ref(attempt.state)
     kept = attempt.workspace.salvage(attempt.base, ref)
     return record(
@@ -241,16 +256,16 @@ def _interrupted(app: App, attempt: _Attempt, reason: str, result: AgentResult |
         attempt.state,
         RunInterrupted,
         attempt_count=attempt.state.attempt_count - 1,
-        meta={"reason": reason} | ({"salvage_ref": ref} if kept else {}) | (_observed(result) if result else {}),
+        meta={"reason": reason} | ({"salvage_ref": ref} if kept else {}) | dict(seen),
     )
 
 
-def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError) -> TaskState:
+def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
     """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
 
     Nobody is asked about a git that something killed: that is tried again, a few times (ruling R12).
     """
-    state = _interrupted(app, attempt, error.message)
+    state = _interrupted(app, attempt, error.message, seen)
     if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):
         return state
     return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
@@ -279,9 +294,25 @@ def _respect_foreign_lock(app: App) -> None:
         )
 
 
-def _observed(result: AgentResult | None) -> dict[str, object]:
-    if result is None:
-        return {"recovered": True}
+NOT_STARTED: Final[Mapping[str, object]] = {"agent": {"ended": "not_started"}}
+
+
+def _last_seen(app: App, attempt: _Attempt) -> dict[str, object]:
+    """What is known of an agent that was cut off: what its adapter kept of its end, else how long it had at most."""
+    kept = result_in(transcript_folder(app, attempt.state))
+    if usage := usage_in(kept):
+        return {"seconds": kept.get("seconds"), "agent": usage}
+    begun = moment(next(r.meta.get("time") for r in _events(app, attempt) if r.event.event == "run_started"))
+    passed = (app.clock.now() - begun).total_seconds() if begun else math.inf
+    return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
+
+
+def _events(app: App, attempt: _Attempt) -> Iterator[Record[IssueEvent]]:
+    """Its issue's, newest first."""
+    return reversed(app.log.read(attempt.state.issue_number).records)
+
+
+def _observed(result: AgentResult) -> dict[str, object]:
     agent = {"ended": result.ended, "exit_code": result.exit_code, **_claimed(result), **asdict(result.usage)}
     words = result.claim.words if result.claim else ""
     return {

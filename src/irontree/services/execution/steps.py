@@ -7,7 +7,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
-from irontree.domain.halt import RULE, HaltRule, halt_of
+from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
 from irontree.services.delivery.deliver import deliver
@@ -16,24 +16,11 @@ from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import waits_for
 from irontree.services.projections.brief import write_projections
+from irontree.services.questions import Question, question_about
 from irontree.services.world import World, read_world
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """An issue or a loop waits for a person. `key` is the same as long as the log is (design, section 6)."""
-
-    rule: HaltRule
-    key: str
-    issue_number: int | None = None
-    task_key: str | None = None
-    sequence: int = 0
-    loop_id: str | None = None
-    detail: str = ""
-    not_before: str | None = None
-    """When a timer answers it, unless a person is faster (ISO 8601)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +54,8 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     if rule:
         return question_about(state, rule, loop_id)
     step = step_for(world.scope((state.task_key,)), state)
+    if isinstance(step, (Run, Verify)) and (over := read_funds(app, world).overspent((state.task_key,))):
+        return Idle(f"no agent may work on it: {over[state.task_key]}")
     if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
         return Idle(held_back)
     return step or Idle(_why_waiting(world, state))
@@ -117,34 +106,6 @@ def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
     state = block(app, state, "cancelled", reason)
     follow_up(app, state)
     return state
-
-
-def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
-    """The question that the newest event of this issue raises."""
-    return Question(
-        rule=rule,
-        key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
-        issue_number=state.issue_number,
-        task_key=state.task_key,
-        sequence=state.sequence,
-        loop_id=loop_id,
-        detail=state.problem or state.blocking_check or "",
-        not_before=state.not_before if rule.reason == "blocked" and not state.problem else None,
-    )
-
-
-def question_of_loop(app: App, loop_id: str) -> Question | None:
-    """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
-    found = loop.read_loop(app, loop_id)
-    entity = found.entity
-    if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
-        return None
-    rule = RULE[entity.halt_reason]
-    if rule.asked_of != "loop" or (rule.reason == "loop_budget_exhausted" and found.budget_left > 0):
-        return None
-    key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
-    detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
-    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
 
 
 def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:

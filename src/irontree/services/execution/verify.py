@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
+from irontree.domain.fingerprint import fingerprint
 from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import Phase, TaskState
@@ -26,7 +27,8 @@ from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
 from irontree.services.execution.record import record
 from irontree.services.execution.requests import Proposed, newest_request, propose_commit, proposes
-from irontree.services.execution.review import NoVerdict, review
+from irontree.services.execution.review import NoVerdict, review, took_of
+from irontree.services.loops.funds import calls_agent, require_funds
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
 
@@ -41,6 +43,19 @@ class Subject:
     anchor: str
     note: str = ""
     """What the person who verifies wants to say; into the report to the letter."""
+    reviewers: tuple[dict[str, object], ...] = ()
+    """What the reviewers took that spoke about the anchor."""
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The keys that every event about it has in its `meta:`."""
+        note = {"verifier_note": self.note} if self.note else {}
+        return note | self.took
+
+    @property
+    def took(self) -> dict[str, Any]:
+        """`meta.reviewers`."""
+        return {"reviewers": list(self.reviewers)} if self.reviewers else {}
 
 
 def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
@@ -55,6 +70,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
         raise NotEligible(f"issue-{issue_number} is {state.phase}; there is nothing to verify")
     require_sound(state)
     plan, node = world.plan(state), world.node(state)
+    if calls_agent(world, state):
+        require_funds(app, world, state)
     stopped = stop_before_verify(app, world, state)
     if stopped:
         return stopped
@@ -65,14 +82,15 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
         reviewed = review(app, state, plan, node, report)
         if isinstance(reviewed, NoVerdict):
             return _not_reviewed(app, state, reviewed)
-        return _conclude(app, subject, reviewed)
+        return _conclude(app, replace(subject, reviewers=tuple(took_of(reviewed))), reviewed)
     except EnvironmentRefused as error:
         return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
 
 
 def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
     later = try_again_at(app, state, found.retry_at) if found.waits else None
-    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later)
+    took = {"reviewers": [dict(found.took)]} if found.took else {}
+    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, meta=took)
 
 
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
@@ -149,9 +167,11 @@ def failed(
     app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
 ) -> TaskState:
     """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
+    meta = (meta or {}) | ({"fingerprint": fingerprint(report.failed)} if report.failed else {})
     if retryable:
+        meta = subject.took | meta
         return record(app, subject.state, VerifyFailedRetryable, verify_anchor_sha=report.anchor, meta=meta)
-    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta or {})
+    return _reported(app, subject, VerifyFailedTerminal, report, meta=meta)
 
 
 def _pending(
@@ -187,7 +207,7 @@ def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[st
 
 
 def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
-    meta = {"reason": outcome.reason, **_note(subject)}
+    meta = {"reason": outcome.reason, **subject.said}
     return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
 
 
@@ -248,10 +268,10 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
     """Record why the checked commit cannot be published as it is (ruling R14)."""
     state = subject.state
     if isinstance(outcome, Never):
-        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy)
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, meta=subject.took)
     if outcome.target_alone_red:
-        branch = subject.plan.policy.publish.target_branch
-        return block(app, state, "target-broken", f"the checks fail on {branch} without this change too")
+        reason = f"the checks fail on {subject.plan.policy.publish.target_branch} without this change too"
+        return block(app, state, "target-broken", reason, meta=subject.took)
     return failed(app, subject, outcome.report, retryable=state.may_retry, meta={"base_sha": outcome.tip})
 
 
@@ -262,15 +282,11 @@ def _reported(
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     to_judge = tuple(item.criterion.text for item in covered if item.by is None)
     path = report_path(app, report, to_judge, subject.note)
-    meta = {**meta, **_note(subject)}
+    meta = {**meta, **subject.said}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}
     state = record(app, subject.state, kind, meta=meta, **values)
     write_report(app, state, subject.plan, subject.node)
     return state
-
-
-def _note(subject: Subject) -> dict[str, str]:
-    return {"verifier_note": subject.note} if subject.note else {}
 
 
 def _note_before(app: App, state: TaskState, anchor: str) -> str:

@@ -12,7 +12,9 @@ from irontree.domain.forecast import Foreseen, as_published, forecast
 from irontree.domain.plan import ExecutionPolicy, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.verdict import coverage
-from irontree.services.loops.loop import Loop, scope_of
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import read_funds
+from irontree.services.loops.loop import Loop
 from irontree.services.planning.publish import publication_order
 from irontree.services.planning.staleness import is_changed
 from irontree.services.world import World, read_world
@@ -41,7 +43,8 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
 def foresee_loop(app: App, loop: Loop) -> tuple[Foreseen, ...]:
     """The decisions of a loop that is there already, from where it is."""
     world = read_world(app)
-    return tuple(forecast(scope_of(loop, world), lambda key: needs_person(world.nodes[key], world.plans[key].policy)))
+    scope = scope_of(loop, world, read_funds(app, world))
+    return tuple(forecast(scope, lambda key: needs_person(world.nodes[key], world.plans[key].policy)))
 
 
 def needs_person(node: PlanNode, policy: ExecutionPolicy) -> bool:

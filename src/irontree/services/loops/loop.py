@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.decide import Decision, Halt, Scope, decide
+from irontree.domain.decide import Halt
 from irontree.domain.graph import Graph
 from irontree.domain.ids import loop_id as new_loop_id
 from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition, entity_after, entity_from
@@ -24,6 +24,7 @@ from irontree.domain.loop_events import (
     LoopStarted,
 )
 from irontree.domain.plan import canonical_digest
+from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import LoopStream
 from irontree.services.world import World, read_world
@@ -38,6 +39,8 @@ class Loop:
     entity: LoopEntity
     sequence: int
     cancelled: frozenset[str] = frozenset()
+    extensions: tuple[Extension, ...] = ()
+    """What was allowed beyond the budgets of the agents."""
     damage: LogDamaged | None = None
     """Why its log cannot be trusted: nothing is appended to it, and no other loop takes its place."""
 
@@ -174,17 +177,6 @@ def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
     return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
-def next_decision(app: App, loop_id: str) -> Decision:
-    """What this loop should do next, by the log as it is now."""
-    loop = read_loop(app, loop_id)
-    return decide(scope_of(loop, read_world(app)))
-
-
-def scope_of(loop: Loop, world: World) -> Scope:
-    """What the loop may touch."""
-    return world.scope(loop.keys, loop.budget_left)
-
-
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
     """Count one transition, durably, before it is taken (ruling R12)."""
 
@@ -250,6 +242,14 @@ def extend(app: App, loop_id: str, extra: int, by: str) -> Loop:
     total = loop.entity.budget_max_transitions + extra
     event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
     return _record(app, loop, event, {})
+
+
+def allow(app: App, loop_id: str, extension: Extension, by: str) -> Loop:
+    """Allow agents to spend more than was approved (protocol, Budgets); the transitions stay as they are."""
+    loop = require_open(read_loop(app, loop_id))
+    total = loop.entity.budget_max_transitions
+    event = LoopBudgetExtended(**_next(loop), extra_transitions=0, budget_max_transitions=total, by=by)
+    return _record(app, loop, event, {"budget": extension.as_meta()})
 
 
 def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
@@ -320,4 +320,11 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    return replace(loop, entity=entity_after(loop.entity, event, meta), sequence=event.sequence, cancelled=cancelled)
+    extended = extension_from(meta.get("budget"), loop.id) if isinstance(event, LoopBudgetExtended) else None
+    return replace(
+        loop,
+        entity=entity_after(loop.entity, event, meta),
+        sequence=event.sequence,
+        cancelled=cancelled,
+        extensions=(*loop.extensions, extended) if extended else loop.extensions,
+    )

@@ -16,6 +16,7 @@ from irontree.services.execution.preflight import block
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
+from irontree.services.loops.deciding import next_decision
 from irontree.services.world import read_world
 
 STALE_LEASE: Final = "stale-loop-lease"
@@ -32,7 +33,7 @@ def clear_the_way(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | 
         return None
     with app.driver.hold(f"loop {loop_id}, stale lease", wait_seconds=wait_seconds):
         catch_up(app)
-        decision = loop.next_decision(app, loop_id)
+        decision = next_decision(app, loop_id)
         if isinstance(decision, Halt):
             return decision
         state = read_world(app).states[decision.task_key]

@@ -8,6 +8,7 @@ from irontree.app import App
 from irontree.domain.changes import changes_of
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.verdict import commands_for, coverage, is_trivial
+from irontree.services.execution.preflight import unreadable_budget
 from irontree.services.overview import title_of
 from irontree.services.planning.adopt import approval_name
 from irontree.services.planning.approve import Proposal, kept, what_changed
@@ -234,7 +235,13 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
     found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
-    return (*missing, *blockers)
+    return (*missing, *_unread(policy), *blockers)
+
+
+def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:
+    """That no attempt will start, because nobody could tell what it took."""
+    unread = unreadable_budget(policy)
+    return (f"no attempt would start: {unread}",) if unread else ()
 
 
 def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from irontree.services.planning.approve import (
     ways_to_approve,
     with_choices,
 )
+from irontree.services.planning.leave import offers_leave
 from irontree.services.planning.publish import Published, publish
 from irontree.services.world import read_world
 
@@ -85,8 +86,14 @@ def approve_again(app: App, issue_number: int, revision: str, by: str, choices: 
 
 def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, ...]:
     """The special answers (`domain/halt.py`) that make a difference to the question about this task now."""
-    plan = read_world(app).plans.get(task_key or "")
-    if reason != "reapproval_required" or plan is None or plan.adoption:
+    world = read_world(app)
+    plan = world.plans.get(task_key or "")
+    if plan is None:
+        return ()
+    if reason != "reapproval_required":
+        state = world.states.get(task_key or "")
+        return ("allow",) if state and offers_leave(app, world, state) else ()
+    if plan.adoption:
         return ()
     try:
         return tuple(ways_to_approve(propose_again(app, plan)))

@@ -17,6 +17,8 @@ from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.execution.transcripts import planning_folder
+from irontree.services.loops.funds import require_funds_to_plan
 from irontree.services.projections.views import PlanPromptView
 from irontree.services.world import read_world
 
@@ -37,12 +39,15 @@ def plan_document(app: App, text: str, name: str, example: str) -> Draft:
     """Have *text*, which people know as *name*, turned into a requirement document; *example* shows the format.
 
     An answer that cannot be read is sent back with its problems, three rounds in all. The caller holds the driver
-    lock. Raises RequirementsRefused with the problems of the last answer, ConfigRefused, EnvironmentRefused, Cancelled.
+    lock. Raises RequirementsRefused with the problems of the last answer, NotEligible without a budget, ConfigRefused,
+    EnvironmentRefused, Cancelled.
     """
     settle_leftovers(app)
     policy = app.policy(None)
-    base, known = app.repository.base(policy.publish), read_world(app).known_issues
-    folder = app.repository.root / ".mino" / "reports" / "plans" / app.clock.now().strftime("%Y%m%dT%H%M%SZ")
+    world = read_world(app)
+    require_funds_to_plan(app, world, policy.budgets)
+    base, known = app.repository.base(policy.publish), world.known_issues
+    folder = planning_folder(app)
     problems: tuple[str, ...] = ()
     for number in range(1, ROUNDS + 1):
         app.progress.note("the agent plans")

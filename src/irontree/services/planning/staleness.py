@@ -8,7 +8,7 @@ from difflib import unified_diff
 from irontree.app import App
 from irontree.domain.ids import adopted_revision
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
-from irontree.domain.spec import read_requirements
+from irontree.domain.spec import read_requirements, reads_as
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, RemoteFailed, RequirementsRefused
 from irontree.services.world import World
@@ -71,8 +71,11 @@ def _document_change(app: App, world: World, plan: Plan, node: PlanNode) -> str 
     document = app.repository.root / plan.spec_path
     if not document.is_file():
         return None
+    data = document.read_bytes()
+    if reads_as(data, plan.source):
+        return None
     try:
-        nodes = read_requirements(document.read_bytes(), plan.spec_path, known_issues=world.known_issues).nodes
+        nodes = read_requirements(data, plan.spec_path, known_issues=world.known_issues).nodes
     except RequirementsRefused as error:
         return f"{plan.spec_path} can no longer be read: {error.problems[0]}"
     return _difference(plan, node, {found.task_key: found for found in nodes})

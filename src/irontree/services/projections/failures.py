@@ -28,7 +28,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     anchor = getattr(event, "verify_anchor_sha", None)
     report = results_at(app, state.issue_number, anchor)
     check = report.failed if report else None
-    note = str(record.meta.get("note", ""))
+    note = str(record.meta.get("note", "")) or _note_since(stream, event.sequence)
     return FailureView(
         failed_check=_what_failed(record, check.shown if check else ""),
         anchor=anchor,
@@ -40,6 +40,13 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         note=note,
         said=_said_by_who_gave_up(stream, event.sequence),
     )
+
+
+def _note_since(stream: Stream, sequence: int) -> str:
+    """What the person wrote who last let the work go on behind the event with that *sequence*."""
+    later = (record for record in reversed(stream.records) if record.event.sequence > sequence)
+    cleared = next((record for record in later if record.event.event == "checkup_unblocked"), None)
+    return str(cleared.meta.get("note", "")) if cleared else ""
 
 
 def claims_failure(completed: Record[IssueEvent]) -> bool:

@@ -11,7 +11,6 @@ from irontree.domain.halt import choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
-from irontree.services.execution.steps import Question
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
@@ -19,11 +18,13 @@ from irontree.services.planning.approval import adopted_view, before_words
 from irontree.services.planning.approve import propose_again, what_changed
 from irontree.services.planning.intake import UNREADABLE, special_choices
 from irontree.services.planning.staleness import diff_of
+from irontree.services.projections.alike import attempts_alike
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.links import links_for
 from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
+from irontree.services.questions import Question
 from irontree.services.world import World, read_world
 
 DIFF_LINES = 200
@@ -69,6 +70,7 @@ def issue_form(app: App, question: Question) -> FormView:
         ),
         failure=failure,
         denied=denied_of(stream),
+        attempts_alike=attempts_alike(app, stream, state),
         report_path=state.report_path,
         request=str(record.meta.get("request_url", "")),
         **approving,
@@ -143,6 +145,7 @@ def _loop_text(app: App, question: Question) -> str:
         total=len(loop.keys),
         budget_used=loop.entity.budget_used,
         budget=loop.entity.budget_max_transitions,
+        spent=question.budget,
         waiting=tuple(_waiting(world, state) for state in states if not state.done),
     )
     return app.renderer.render(form_template(question.rule.reason), form=view)

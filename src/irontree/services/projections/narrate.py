@@ -41,6 +41,12 @@ def say_loop_event(record: Record[LoopEvent]) -> str:
     match event.event:
         case "loop_started":
             return f"loop {event.loop_id} started"
+        case "loop_halted" if getattr(event, "halt_reason", "") == "loop_budget_exhausted" and record.meta.get(
+            "detail"
+        ):
+            return f"the loop stops here: no agent may spend more. {record.meta['detail']}"
+        case "loop_budget_extended" if isinstance(record.meta.get("budget"), dict):
+            return f"{getattr(event, 'by', '')} allows {record.meta['budget'].get('extra')} more"
         case "loop_halted":
             return f"the loop stops here: {_said_of(str(getattr(event, 'halt_reason', '')))}"
         case "loop_completed":

@@ -14,9 +14,11 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import NOTHING_CITED, Coverage, coverage
 from irontree.ports import Stream
+from irontree.services.loops.funds import read_funds
 from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
+from irontree.services.world import read_world
 
 NOT_PROMOTED: Final = (
     "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
@@ -88,10 +90,11 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             environment=report.versions,
             results=report.results,
             coverage=coverage(node, plan.policy, report.cited),
-            findings=(*_said(record), *check_defining(app, state), *denied_lines(stream)),
+            findings=(*_said(record), *_repeated(state), *check_defining(app, state), *denied_lines(stream)),
             claimed=claimed(last_of(stream, "run_completed")),
             observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
             warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
+            budgets=read_funds(app, read_world(app)).of_issue(state) if plan.policy.budgets else (),
             recipe=plan.policy.workspace.setup,
             promoted_doc=record.event.promoted_doc,
             rationale=str(record.meta.get("promotion", NOT_PROMOTED)),
@@ -131,6 +134,13 @@ def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
     """Why automation could not decide, or why a person sent the work back."""
     note, by = record.meta.get("note"), record.meta.get("by", "a person")
     return (*map(str, record.meta.get("reasons", ())), *((f"sent back by {by}: {note}",) if note else ()))
+
+
+def _repeated(state: TaskState) -> tuple[str, ...]:
+    """That the last attempts came to the same: another one like them would too."""
+    if not state.fails_alike:
+        return ()
+    return (f"the last {state.same_failures} attempts failed in the same way",)
 
 
 def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:

@@ -15,6 +15,7 @@ from irontree.domain.events import CATEGORY, IssueEvent, kebab
 from irontree.domain.halt import RULES, Choice
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.results import CheckResult
+from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
@@ -185,6 +186,8 @@ class ReportView:
     observed: str = ""
     """What was seen of the same attempt."""
     warnings: tuple[str, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    """What is spent of the limits that hold for the issue; empty where none was approved."""
     recipe: tuple[str, ...] = ()
     promoted_doc: str | None = None
     rationale: str = ""
@@ -222,6 +225,19 @@ class CommentView:
     attempts: int = 0
     request: str = ""
     """Where the request to merge is whose merge accepts the work."""
+    answers: tuple[str, ...] = ()
+    """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What became of an answer in a comment that was not taken. `answers` are the commands that would be."""
+
+    marker: str
+    command: str
+    reason: str
+    remedy: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +319,18 @@ class DeniedView:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+
+    number: int
+    commit: str
+    changed: tuple[str, ...]
+    said: str
+    failed_check: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewPromptView:
     """What a reviewer is told; *problems* are those of its last answer."""
 
@@ -347,6 +375,8 @@ class FormView:
     warnings: tuple[str, ...] = ()
     failure: FailureView | None = None
     denied: DeniedView | None = None
+    attempts_alike: tuple[AttemptView, ...] = ()
+    """The last ones, if they failed in the same way, oldest first."""
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
@@ -383,6 +413,8 @@ class LoopFormView:
     budget_used: int
     budget: int
     waiting: tuple[WaitingView, ...] = ()
+    spent: Budget | None = None
+    """Of which budget of the agents nothing is left; None where it is the transitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +488,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "prompts/review.md": ("review", ReviewPromptView),
     **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
     "comments/reply.md": ("reply", ReplyView),
+    "comments/not-taken.md": ("answer", AnswerView),
     **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
     **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
     "forms/intake.md": ("approval", ApprovalView),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
-from irontree.domain.halt import RULE, Choice, choices
+from irontree.domain.halt import AGENT_BUDGET, RULE, Choice, HaltRule, choices
 
 _ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
@@ -17,11 +17,15 @@ _ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("fail_terminal", "retry"): "irontree checkup unblock issue-{number} --retry 1",
     ("fail_terminal", "verify"): "irontree checkup unblock issue-{number} --verify",
     ("blocked", "go-on"): "irontree checkup unblock issue-{number}",
+    **{
+        (reason, "allow"): "irontree checkup unblock issue-{number} --allow"
+        for reason in ("fail_terminal", "pending_acceptance", "blocked")
+    },
     ("reapproval_required", "approve"): "irontree checkup unblock issue-{number} --approve {revision}",
 }
 _LOOP_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("protocol_gap", "go-on"): "irontree task resume {loop_id} --answer loop=go-on",
-    ("loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer loop=extend:20",
+    ("loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer {extend}",
 }
 _ANY_ANSWERS: Final[Mapping[str, str]] = {
     "skip": "irontree task resume {loop_id} skip {task_key}",
@@ -56,18 +60,26 @@ class OpenQuestion:
     """When a timer answers it (ISO 8601), unless a person is faster."""
     newer: bool = False
     """A newer version wrote what stands in the way: no command helps, and none is named."""
+    amount: str = ""
+    """What may be allowed more of, as an example: `5 USD`; empty where no budget of the agents is spent."""
+    special: tuple[str, ...] = ()
+    """Special choices that make a difference here, and have a command."""
 
     @property
     def what(self) -> str:
         """The question's title, in the words of its form."""
-        return RULE[self.reason].title
+        return self._rule.title
+
+    @property
+    def _rule(self) -> HaltRule:
+        return AGENT_BUDGET if self.amount else RULE[self.reason]
 
     @property
     def answers(self) -> tuple[tuple[Choice, str], ...]:
         """Every legal choice with its command; none while the log is damaged."""
         if self.damaged:
             return ()
-        legal = choices(RULE[self.reason], in_loop=self.loop_id is not None)
+        legal = choices(self._rule, in_loop=self.loop_id is not None, special=self.special)
         return tuple((choice, self._command(choice)) for choice in legal)
 
     def as_json(self) -> dict[str, Any]:
@@ -97,6 +109,7 @@ class OpenQuestion:
             loop_id=self.loop_id,
             task_key=shlex.quote(self.task_key),
             revision=self.revision or "REVISION",
+            extend=shlex.quote(f"loop=extend:{self.amount or '20'}"),
         )
 
 

@@ -6,14 +6,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines
-from irontree.cli.hints import DAMAGED, OpenQuestion
+from irontree.domain.budgets import EXAMPLES
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import HaltReason
 from irontree.errors import in_words
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
+from irontree.services.questions import question_of_loop
 from irontree.services.world import World
 
 
@@ -37,7 +39,7 @@ def open_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQ
     alive, nobodys = still_open(loops), given_up(loops)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     of_issues = (asked_about(app, world, alive, state) for state in states if state.task_key not in nobodys)
-    return (*filter(None, of_issues), *_of_loops(alive))
+    return (*filter(None, of_issues), *_of_loops(app, alive))
 
 
 def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
@@ -60,7 +62,14 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
+        special=() if asks_approval else _special(app, world, state),
     )
+
+
+def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+    from irontree.services.planning.leave import offers_leave  # noqa: PLC0415  (as below)
+
+    return ("allow",) if offers_leave(app, world, state) else ()
 
 
 def _blocking(state: TaskState) -> str | None:
@@ -69,32 +78,28 @@ def _blocking(state: TaskState) -> str | None:
     return f"{state.blocking_check}{later}" if state.blocking_check else None
 
 
-def question_block(asked: OpenQuestion) -> Block:
-    """The question and how to answer it."""
-    where = f"#{asked.number} {asked.title}" if asked.number is not None else f"Loop {asked.loop_id}"
-    why = f": {asked.detail}" if asked.detail else ""
-    return Lines((f"{asked.what}{why}", *_answer_lines(asked)), title=where, framed=True)
-
-
-def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
-    if asked.said:
-        yield Cell(asked.said, "faint")
-    if asked.damaged and not asked.newer:
-        yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
-        yield Cell(f"  {DAMAGED}", "command")
-    if asked.look:
-        yield Cell("see what would be approved, and what changed:", "faint")
-        yield Cell(f"  {asked.look}", "command")
-    for choice, command in asked.answers:
-        yield Cell(f"{choice.label}:", "faint")
-        yield Cell(f"  {command}", "command")
-
-
-def _of_loops(loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
+def _of_loops(app: App, loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
     for loop in loops:
         reason = loop.entity.halt_reason
         if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
-            yield OpenQuestion(reason=reason, loop_id=loop.id)
+            yield from _of_loop(app, loop, reason)
+
+
+def _of_loop(app: App, loop: Loop, reason: HaltReason) -> Iterator[OpenQuestion]:
+    """What the loop asks; nothing where there is more to spend by now: it goes on when somebody is at work again."""
+    if reason != "loop_budget_exhausted" or loop.budget_left <= 0:
+        yield OpenQuestion(reason=reason, loop_id=loop.id)
+        return
+    asked = question_of_loop(app, loop.id)
+    if asked and asked.budget:
+        later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
+        yield OpenQuestion(
+            reason=reason,
+            loop_id=loop.id,
+            detail=f"{asked.detail}{later}",
+            not_before=asked.not_before,
+            amount=EXAMPLES[asked.budget.unit],
+        )
 
 
 def _said(app: App, state: TaskState) -> str:
@@ -132,7 +137,7 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
     plan = world.plans.get(state.task_key)
     if plan is None:
         return None, ""
-    from irontree.services.planning.intake import UNREADABLE, name_to_approve
+    from irontree.services.planning.intake import UNREADABLE, name_to_approve  # noqa: PLC0415  (what few questions need)
 
     try:
         return name_to_approve(app, plan), ""

@@ -1,0 +1,79 @@
+"""What who serves repositories does beside serving: small things, each for each repository, from time to time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from irontree.app import App
+from irontree.errors import IrontreeError, in_words
+from irontree.flows.lifecycle.noticing import remind, tell_labelled
+from irontree.flows.lifecycle.taking_up import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
+from irontree.tasks.mirror import mirror
+
+Say = Callable[[App, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Something to do *every* so many seconds for a repository; yields what there is to say about it."""
+
+    name: str
+    every: float
+    do: Callable[[App], Iterable[str]]
+
+
+def take_up_what_died(app: App) -> Iterable[str]:
+    """Find the runs whose process died, and have what the log says going on; the janitor comes by only every 5 min."""
+    yield from mark_dead_runs(app)
+    yield from go_on(app)
+
+
+def go_on(app: App) -> Iterable[str]:
+    """Have going what the log says should be, and asked what is open (design, section 6: crash)."""
+    yield from go_on_approving(app)
+    start_what_waits(app)
+    wake_overtaken(app)
+
+
+def tell_what_happened(app: App) -> Iterable[str]:
+    """Tell the server's automations what commands recorded, who labelled what, and which question has long been open."""
+    mirror(app)
+    yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
+    yield from (f"{run}: its question is still open" for run in remind(app))
+
+
+DUTIES: Final = (
+    Duty("take up what died", 60.0, take_up_what_died),
+    Duty("tell what happened", 60.0, tell_what_happened),
+)
+
+
+@dataclass
+class Duties:
+    """Does what is due. What cannot be done is said, once as long as it stays the same, and tried again when due."""
+
+    say: Say
+    duties: Sequence[Duty] = DUTIES
+    _due: dict[tuple[str, str], float] = field(default_factory=dict)
+    _failed: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def look(self, apps: Sequence[App], now: float) -> None:
+        """Do what is due at *now* (monotonic seconds); for a repository that is new, first after one interval."""
+        for app in apps:
+            for duty in self.duties:
+                key = (app.repository.id, duty.name)
+                if now >= self._due.setdefault(key, now + duty.every):
+                    self._due[key] = now + duty.every
+                    self._do(app, duty, key)
+
+    def _do(self, app: App, duty: Duty, key: tuple[str, str]) -> None:
+        try:
+            for line in duty.do(app):
+                self.say(app, line)
+            self._failed.pop(key, None)
+        except IrontreeError as error:
+            if self._failed.get(key) != in_words(error):
+                self.say(app, in_words(error))
+            self._failed[key] = in_words(error)

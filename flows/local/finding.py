@@ -1,0 +1,36 @@
+"""Which Prefect server a command has to do with, without starting one and without importing Prefect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import quote
+
+from irontree.app import App
+from irontree.flows.local.server_state import ServerState
+from irontree.flows.local.settings import chosen_api_url, configured_environment, local_environment, state_folder
+
+
+def environment_of_server(app: App) -> Mapping[str, str] | None:
+    """The settings of a process that uses the server of *app*: the configured one, or the private one if it runs."""
+    home = state_folder()
+    configured = chosen_api_url(os.environ, app.preferences().api_url)
+    if configured:
+        return configured_environment(os.environ, home, configured)
+    address = ServerState(home).address()
+    return local_environment(os.environ, home, address.api_url) if address else None
+
+
+def ui_url(environment: Mapping[str, str]) -> str:
+    """Where that server's pages are."""
+    return environment.get("PREFECT_UI_URL") or environment["PREFECT_API_URL"].rstrip("/").removesuffix("/api")
+
+
+def form_url(ui: str, flow_run: str) -> str:
+    """The page of a run, in the version of the UI that has the Resume button in sight."""
+    return f"{ui}/runs/flow-run/{flow_run}"
+
+
+def runs_url(ui: str, app: App) -> str:
+    """The page of all runs of this repository, by their tag."""
+    return f"{ui}/runs?tag=repository:{quote(app.repository.root.name)}"

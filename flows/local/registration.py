@@ -1,0 +1,99 @@
+"""What a server must know before anybody can serve a repository: the pool, its queue, its deployments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.schedules import Cron
+from prefect.utilities.processutils import command_to_string
+from prefect.workers.process import ProcessWorker
+
+from irontree.flows.local.deployments import POOL
+
+COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
+"""How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
+a supervisor first, which imports Prefect once more and puts the flow where the end of the worker does not reach it."""
+
+
+Add = Callable[[RunnerDeployment], Awaitable[UUID]]
+
+
+async def register(deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add) -> dict[str, UUID]:
+    """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
+
+    The same whoever serves them: a run keeps the queue that its deployment had when it was made.
+    """
+    async with get_client() as client:
+        await _ensure_pool(client)
+        for name in {served["name"] for served in deployments}:
+            await _ensure_queue(client, name, queue_limit)
+    made = [_deployment(served) for served in deployments]
+    ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
+    async with get_client() as client:
+        await drop_missed(client, ids.values())
+    return ids
+
+
+async def _ensure_pool(client: PrefectClient) -> None:
+    template = ProcessWorker.get_default_base_job_template()
+    try:
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
+    except ObjectAlreadyExists:  # as it was made, or as somebody set it since
+        return
+
+
+async def _ensure_queue(client: PrefectClient, name: str, limit: int) -> None:
+    try:
+        await client.create_work_queue(name, work_pool_name=POOL, concurrency_limit=limit)
+    except ObjectAlreadyExists:
+        return
+
+
+def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
+    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
+    cron, slug, rest = served["cron"], served["slug"], {k: v for k, v in served.items() if k not in ("cron", "slug")}
+    return RunnerDeployment.from_entrypoint(
+        **rest,
+        work_pool_name=POOL,
+        work_queue_name=served["name"],
+        job_variables={"command": COMMAND},
+        schedules=[Cron(cron, timezone="UTC", slug=slug)] if cron else None,
+    )
+
+
+async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:
+    """Of the scheduled runs that nobody served in time keep the latest per deployment: one janitor is enough."""
+    made_up_for: set[UUID | None] = set()
+    for run in await _missed(client, deployments):
+        if run.deployment_id in made_up_for:
+            await client.delete_flow_run(run.id)
+        made_up_for.add(run.deployment_id)
+
+
+async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[FlowRun]:
+    waiting = await client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            deployment_id=FlowRunFilterDeploymentId(any_=list(deployments)),
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+            expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": datetime.now(UTC)}),
+        ),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+    )
+    return [run for run in waiting if run.auto_scheduled]

@@ -1,0 +1,166 @@
+"""What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker.
+
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.local.settings.adopt`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.app import App
+from irontree.blocks.repository import keep_block
+from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.automations import register_automations
+from irontree.flows.local.deployments import deployments_of
+from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
+from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
+from irontree.flows.local.serving import WORKER, Serving
+
+JOIN_EVERY: Final = 5.0
+REVIVE_EVERY: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """A worker and whose runs it takes up."""
+
+    apps: tuple[App, ...]
+    worker: Serving
+
+
+class Service:
+    """Serves each of *apps* that no terminal serves, and takes over the others when their terminal ends.
+
+    A worker that dies is replaced, and its runs are taken up again. Use it in a `with`: its end kills the flows.
+    """
+
+    def __init__(
+        self,
+        apps: Sequence[App],
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        say: Say,
+        duties: Sequence[Duty] = DUTIES,
+    ) -> None:
+        self._elsewhere = list(apps)
+        self._without: list[App] = []
+        self._crews: list[Crew] = []
+        self._environment = environment
+        self._home = home
+        self._private = is_private(environment, home)
+        self._say = say
+        self._duties = Duties(say, duties)
+        self._held = ExitStack()
+        self._join_at = self._revive_at = 0.0
+
+    def start(self) -> None:
+        """Serve those that nobody serves; raises ServerUnavailable."""
+        self._join()
+        self._staff()
+
+    def look(self) -> None:
+        """Look after everything once; to be called often."""
+        now = time.monotonic()
+        self._bury()
+        if now >= self._join_at:
+            self._join()
+            self._join_at = now + JOIN_EVERY
+        if self._without and now >= self._revive_at:
+            self._revive()
+        self._duties.look(self.served, now)
+
+    @property
+    def served(self) -> tuple[App, ...]:
+        """The repositories whose flows are served by us now."""
+        return tuple(app for crew in self._crews for app in crew.apps)
+
+    @property
+    def elsewhere(self) -> tuple[App, ...]:
+        """Those that somebody else serves, for the time being."""
+        return tuple(self._elsewhere)
+
+    def finish(self) -> None:
+        """Let the flows stop after their present step."""
+        for crew in self._crews:
+            crew.worker.finish()
+
+    def at_rest(self) -> bool:
+        """Whether no process works on a run of what we serve."""
+        return all(at_rest(app) for app in self.served)
+
+    def stop(self) -> None:
+        """End all flow processes now, and settle by evidence what they left; what cannot be, the next start settles."""
+        for crew in self._crews:
+            crew.worker.stop()
+        for app in self.served:
+            try:
+                settle(app)
+            except IrontreeError as error:
+                self._say(app, in_words(error))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._held.close()
+
+    def _join(self) -> None:
+        """Take on those of the others whose terminal has ended."""
+        for app in tuple(self._elsewhere):
+            try:
+                self._held.enter_context(held(app, "irontree serve", private=self._private))
+            except Busy:
+                continue
+            self._elsewhere.remove(app)
+            self._without.append(app)
+
+    def _staff(self) -> None:
+        """Have a worker for those that are ours and have none; raises ServerUnavailable."""
+        if not self._without:
+            return
+        deployments = [served for app in self._without for served in deployments_of(app)]
+        worker = Serving(deployments, environment=self._environment, home=self._home, by=WORKER)
+        self._held.callback(worker.stop)
+        worker.wait_ready()
+        self._crews.append(Crew(tuple(self._without), worker))
+        self._without.clear()
+        for app in self._crews[-1].apps:
+            self._welcome(app)
+
+    def _bury(self) -> None:
+        """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
+        for crew in [crew for crew in self._crews if not crew.worker.alive()]:
+            self._crews.remove(crew)
+            crew.worker.stop()
+            self._without.extend(crew.apps)
+            for app in crew.apps:
+                self._say(app, "the worker died; starting another")
+
+    def _revive(self) -> None:
+        try:
+            for app in self._without:
+                mark_dead(app, private=self._private)
+            self._staff()
+        except ServerUnavailable as error:
+            for app in self._without:
+                self._say(app, in_words(error))
+            self._revive_at = time.monotonic() + REVIVE_EVERY
+
+    def _welcome(self, app: App) -> None:
+        """Show it in the UI, and take up where it was."""
+        try:
+            with runs.connect() as client:
+                keep_block(app.repository.id, app.repository.root)
+                register_automations(client, app)
+            for line in go_on(app):
+                self._say(app, line)
+        except IrontreeError as error:
+            self._say(app, in_words(error))

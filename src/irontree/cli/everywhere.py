@@ -1,0 +1,61 @@
+"""The repositories of this machine, for verbs that look beyond the one that is here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from irontree.app import App
+from irontree.cli.context import Context
+from irontree.errors import IrontreeError, NotARepository, in_words
+from irontree.store.registry import Registered, Registry, user_registry
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A registered repository: its ports, or why it cannot be opened."""
+
+    known: Registered
+    app: App | None = None
+    problem: str = ""
+
+
+def registered(context: Context, registry: Registry | None = None) -> tuple[Found, ...]:
+    """Every registered repository, by path; one that is gone, or is another by now, says so."""
+    return tuple(_open(context, known) for known in (registry or user_registry()).all())
+
+
+def here(context: Context) -> App | None:
+    """The repository that we are in; None outside one, or before `init`."""
+    try:
+        app = context.look()
+        app.repository.id  # noqa: B018  (raises before `init`)
+    except NotARepository:
+        return None
+    return app
+
+
+def everywhere(context: Context) -> tuple[tuple[App, ...], tuple[str, ...]]:
+    """The repository here and every registered one; and what kept any of them from being opened, a line each."""
+    found = registered(context)
+    apps = [one.app for one in found if one.app]
+    if (mine := here(context)) and mine.repository.id not in {app.repository.id for app in apps}:
+        apps.insert(0, mine)
+    return tuple(apps), tuple(f"{one.known.root}: {one.problem}" for one in found if one.problem)
+
+
+def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
+    """The repositories in *folders*, opened on behalf of who types; raises what opening one raises."""
+    for folder in folders:
+        yield context.at(context.folder / Path(folder)).open()
+
+
+def _open(context: Context, known: Registered) -> Found:
+    try:
+        app = context.at(known.root).open()
+    except IrontreeError as error:
+        return Found(known, problem=in_words(error))
+    if app.repository.id != known.id:
+        return Found(known, problem=f"it is another repository now ({app.repository.id})")
+    return Found(known, app)

@@ -1,0 +1,116 @@
+"""`irontree repos [add | remove]`: the repositories of this machine that `serve` and `inbox` look after."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from irontree.app import App
+from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.context import Context
+from irontree.cli.everywhere import Found, each, registered
+from irontree.cli.exit_codes import OK
+from irontree.cli.parser import UsageError, add_json
+from irontree.domain.state import Phase
+from irontree.errors import NotEligible
+from irontree.services.inbox import waiting
+from irontree.services.overview import Overview, overview
+from irontree.store.registry import user_registry
+
+HEADINGS = ("REPOSITORY", "QUEUE", "DONE", "WAITING", "AT WORK")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One repository in a listing; *queue* is its workspace id. *problem* is why nothing more is known of it."""
+
+    root: str
+    id: str
+    queue: str
+    done: int = 0
+    total: int = 0
+    waiting: int = 0
+    busy: str | None = None
+    active_loop: str | None = None
+    serving: str | None = None
+    problem: str | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take what to do with which repositories."""
+    parser.add_argument("action", nargs="?", metavar="add|remove", help="register the repositories, or forget them")
+    parser.add_argument(
+        "folders", nargs="*", metavar="DIR", help="a repository; `remove` also takes an id (default: here)"
+    )
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """List what is registered, after the change if one was asked for."""
+    action, folders = context.options.action, context.options.folders or ["."]
+    match action:
+        case None:
+            pass
+        case "add":
+            for app in each(context, folders):
+                user_registry().add(app.repository.id, app.repository.root)
+        case "remove":
+            for folder in folders:
+                _remove(context, folder)
+        case _:
+            raise UsageError(f"`irontree repos` knows add and remove, not {action!r}", "irontree repos add [DIR …]")
+    rows = tuple(map(row_of, registered(context)))
+    context.console.show(lambda: {"repositories": [asdict(row) for row in rows]}, blocks(rows))
+    return OK
+
+
+def row_of(found: Found) -> Row:
+    """What there is to say of it at a glance."""
+    known = found.known
+    if found.app is None:
+        return Row(str(known.root), known.id, known.id, problem=found.problem)
+    return _row(found.app, overview(found.app))
+
+
+def _row(app: App, seen: Overview) -> Row:
+    return Row(
+        root=str(app.repository.root),
+        id=app.repository.id,
+        queue=app.repository.id,
+        done=sum(row.phase == Phase.DONE for row in seen.issues),
+        total=len(seen.issues),
+        waiting=len(waiting(app)),
+        busy=seen.busy,
+        active_loop=seen.active_loop,
+        serving=seen.serving,
+    )
+
+
+def blocks(rows: Sequence[Row]) -> Iterator[Block]:
+    """The same for people."""
+    if not rows:
+        yield Lines(
+            ("No repositories yet.", "-> irontree repos add DIR; `irontree serve` adds the one it is called in")
+        )
+        return
+    yield Table(HEADINGS, tuple(_cells(row) for row in rows))
+
+
+def _cells(row: Row) -> tuple[Cell | str, ...]:
+    if row.problem:
+        return (row.root, row.queue, "", "", Cell(row.problem, "bad"))
+    waits = Cell(str(row.waiting), "asks") if row.waiting else ""
+    at_work = row.active_loop or row.busy
+    doing = f"loop {at_work}" if row.active_loop else at_work or row.serving or ""
+    return (row.root, row.queue, f"{row.done} of {row.total}", waits, Cell(doing, "busy" if at_work else "faint"))
+
+
+def _remove(context: Context, named: str) -> None:
+    """Forget the repository with that id or path, whether or not it is still there."""
+    place = (context.folder / Path(named)).resolve()
+    mine = [known for known in user_registry().all() if known.id == named or place.is_relative_to(known.root)]
+    if not mine:
+        raise NotEligible(f"{named} is not registered", remedy="`irontree repos` lists what is")
+    user_registry().remove(max(mine, key=lambda known: len(known.root.parts)).id)

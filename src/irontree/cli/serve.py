@@ -1,0 +1,233 @@
+"""`irontree serve [DIR …]`: a Prefect server and a worker for the repositories of this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from irontree.app import App
+from irontree.cli.console import Console
+from irontree.cli.context import Context
+from irontree.cli.driving import Server
+from irontree.cli.everywhere import each, here, registered
+from irontree.cli.exit_codes import INTERRUPTED, OK
+from irontree.cli.inbox import links
+from irontree.cli.parser import positive
+from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
+from irontree.flows.local.finding import ui_url
+from irontree.flows.local.listening import require_free
+from irontree.flows.local.local_server import LocalServer
+from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
+from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
+from irontree.services.hints import program_for
+from irontree.services.inbox import Waiting, waiting
+from irontree.store.registry import user_registry
+
+if TYPE_CHECKING:
+    from irontree.flows.local.service import Service
+
+GRACE: Final = 60
+LOOK_EVERY: Final = 0.5
+NEWS_EVERY: Final = 2.0
+OPEN: Final = "--open-to-everyone"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the repositories, the server, and how long flows may go on after Ctrl-C."""
+    parser.add_argument(
+        "folders", metavar="DIR", nargs="*", help="a repository (default: the one here, and those in `irontree repos`)"
+    )
+    parser.add_argument("--attach", action="store_true", help="use the configured Prefect server, and start none")
+    parser.add_argument("--port", type=positive, help="the server's port (default: the first free one from 4280)")
+    parser.add_argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port")
+    parser.add_argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password")
+    parser.add_argument(
+        "--grace",
+        metavar="SECONDS",
+        type=positive,
+        default=GRACE,
+        help="how long flows may finish their present step after Ctrl-C (default: %(default)s)",
+    )
+
+
+def run(context: Context) -> int:
+    """Serve until Ctrl-C or SIGTERM; 0 if every step came to its end, 130 if one was cut off."""
+    options = context.options
+    place = place_of(options, os.environ)
+    apps = choose(context)
+    with server_of(context, apps, place) as (server, mine):
+        context.console.note("Waiting for the Prefect server ...")
+        environment = server.environment()
+        adopt(environment, server.home)
+        return _serve(context, mine, environment, server)
+
+
+# --- what is served, and where ------------------------------------------------------------------------------------
+
+
+def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Place:
+    """Where the server listens; raises ConfigRefused where everyone could answer, and nobody said that they may."""
+    place = Place(options.host, options.port)
+    if options.host == LOOPBACK:
+        return place
+    if options.port is None:
+        raise ConfigRefused("--host needs a fixed --port, which others can be told", remedy="add --port 4200")
+    if not (environ.get(PASSWORD) or options.open_to_everyone):
+        raise ConfigRefused(
+            f"at {options.host} everyone who reaches this machine could answer: Prefect's open-source server knows "
+            "one password and no users, and none is set",
+            remedy=f"set {PASSWORD}=user:password in the environment; or say {OPEN}, where a proxy sees to it",
+        )
+    return place
+
+
+def choose(context: Context) -> tuple[App, ...]:
+    """The repositories in the given folders; else the one here and the registered ones. They are registered by it.
+
+    Raises NotARepository if there are none.
+    """
+    registry = user_registry()
+    if context.options.folders:
+        apps = {app.repository.id: app for app in each(context, context.options.folders)}
+    else:
+        found = registered(context)
+        for one in found:
+            if one.problem:
+                context.console.note(f"left out: {one.known.root}: {one.problem}")
+        apps = {one.app.repository.id: one.app for one in found if one.app}
+        if here(context):
+            mine = context.open()
+            apps = {mine.repository.id: mine, **apps}
+    if not apps:
+        raise NotARepository("there is no repository to serve", remedy="irontree serve DIR, or irontree repos add DIR")
+    for app in apps.values():
+        registry.add(app.repository.id, app.repository.root)
+    return tuple(apps.values())
+
+
+@contextmanager
+def server_of(context: Context, apps: Sequence[App], place: Place) -> Iterator[tuple[Server, tuple[App, ...]]]:
+    """The server for the block, and which of *apps* use it; the others are named. Raises ConfigRefused."""
+    home = state_folder()
+    wants = {app.repository.id: chosen_api_url(os.environ, app.preferences().api_url) for app in apps}
+    wanted = next(filter(None, wants.values()), None) if context.options.attach else None
+    _refuse_wrong_server(context.options, wants, wanted)
+    mine = tuple(app for app in apps if wants[app.repository.id] == wanted)
+    for app in apps:
+        if wants[app.repository.id] != wanted:
+            other = wants[app.repository.id] or "the private one"
+            context.console.note(f"left out: {app.repository.root}: its Prefect server is {other}")
+    if wanted:
+        yield Server(home, wanted, None), mine
+        return
+    address = ServerState(home).address()
+    if not (address and address.port == place.port):
+        require_free(place)
+    with closing(LocalServer(home, os.environ, place=place)) as private:
+        yield Server(home, None, private), mine
+
+
+def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | None], wanted: str | None) -> None:
+    if options.attach and wanted is None:
+        raise ConfigRefused(
+            "--attach uses a configured Prefect server, and none is configured",
+            remedy="set PREFECT_API_URL or prefect.api_url, or leave --attach out",
+        )
+    if not options.attach and all(wants.values()):
+        raise ConfigRefused(
+            f"a Prefect server is configured: {next(iter(wants.values()))}",
+            remedy="irontree serve --attach uses it; unset PREFECT_API_URL or prefect.api_url to have one started here",
+        )
+
+
+# --- while it runs ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class News:
+    """Tells of every question once, when it is asked."""
+
+    known: dict[str, frozenset[Any]] = field(default_factory=dict)
+
+    def __call__(self, app: App) -> Iterator[str]:
+        """A line for each question of *app* that was not open when we looked last."""
+        found = waiting(app, links(app))
+        before = self.known.get(app.repository.id, frozenset())
+        self.known[app.repository.id] = frozenset(one.key for one in found)
+        yield from (line(one) for one in found if one.key not in before)
+
+
+def line(one: Waiting) -> str:
+    """The question and where to answer it, in one line."""
+    where = one.form_url or one.issue_url or f"{program_for(one.root)} status"
+    return f"{one.about}: {one.question.what}: {where}"
+
+
+def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str], server: Server) -> int:
+    from irontree.flows.local.duties import DUTIES, Duty
+    from irontree.flows.local.service import Service  # imports Prefect: its settings come first
+
+    def say(app: App, text: str) -> None:
+        _print(context.console, f"{app.repository.root.name}: {text}")
+
+    duties = (*DUTIES, Duty("news", NEWS_EVERY, News()))
+    with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
+        service.start()
+        _introduce(context.console, service, environment)
+        with context.interruptible() as stop:
+            _look_until(service, stop)
+            ended = _come_to_rest(service, context.options.grace)
+    _print(context.console, f"Stopped. Go on with: {_again(context)}")
+    return OK if ended else INTERRUPTED
+
+
+def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
+    for app in service.served:
+        _print(console, f"{app.repository.root.name}: served, {app.repository.root}, queue {app.repository.id}")
+    for app in service.elsewhere:
+        _print(console, f"{app.repository.root.name}: a terminal serves it; taken over when that ends")
+    _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
+    _print(console, "What waits for a person: irontree inbox. Ctrl-C stops.")
+
+
+def _look_until(service: Service, stop: threading.Event) -> None:
+    while not stop.wait(LOOK_EVERY):
+        service.look()
+
+
+def _come_to_rest(service: Service, grace: float) -> bool:
+    """Let the flows finish their present step; False if that took too long or nobody wants to wait for it."""
+    service.finish()
+    deadline = time.monotonic() + grace
+    try:
+        while not service.at_rest():
+            if time.monotonic() >= deadline:
+                service.stop()
+                return False
+            time.sleep(LOOK_EVERY)
+    except (KeyboardInterrupt, ServerUnavailable):
+        service.stop()
+        return False
+    return True
+
+
+def _again(context: Context) -> str:
+    options = context.options
+    words = ["irontree", "serve", *options.folders, *(["--attach"] if options.attach else [])]
+    if options.port:
+        words += ["--port", str(options.port)]
+    if options.host != LOOPBACK:
+        words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
+    return shlex.join(words)
+
+
+def _print(console: Console, text: str) -> None:
+    console.write(f"{text}\n")
+    console.flush()

@@ -1,0 +1,83 @@
+"""`irontree ui [ISSUE | LOOP_ID]`: the page of the run that waits or works, opened in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from collections.abc import Mapping
+from uuid import UUID
+
+from irontree.app import App
+from irontree.cli.context import Context
+from irontree.cli.exit_codes import OK
+from irontree.cli.finding import find_issue
+from irontree.errors import NotEligible, ServerUnavailable
+from irontree.flows.local.finding import environment_of_server, form_url, runs_url, ui_url
+from irontree.flows.local.settings import adopt, state_folder
+from irontree.services.inbox import oldest_first, waiting
+from irontree.services.world import read_world
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take what to look at."""
+    parser.add_argument(
+        "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
+    )
+    parser.add_argument("--print", action="store_true", help="print the address, and open nothing")
+
+
+def run(context: Context) -> int:
+    """Print the address of the page, and open it if there is a screen; raises ServerUnavailable if no server runs."""
+    app = context.look()
+    environment = environment_of_server(app)
+    if environment is None:
+        raise ServerUnavailable(
+            "no Prefect server runs here, so there is no page to open",
+            remedy="start one with `irontree serve`, or while it works with `irontree task resume LOOP_ID`",
+        )
+    url = page(app, environment, context.options.what)
+    context.console.write(f"{url}\n")
+    context.console.flush()
+    if not context.options.print and has_screen(os.environ, sys.platform):
+        webbrowser.open(url)
+    return OK
+
+
+def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
+    """The page for *what*: an issue, a loop, or if None the question that is open longest, else all runs.
+
+    Raises NotEligible for what has no run, ServerUnavailable if the server does not answer.
+    """
+    ui = ui_url(environment)
+    if what is None:
+        asking = (one.form_url for one in oldest_first(waiting(app, lambda run: form_url(ui, run))))
+        return next(filter(None, asking), runs_url(ui, app))
+    adopt(environment, state_folder())
+    found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)
+    if found is None:
+        raise NotEligible(f"{what} has no run on that server", remedy="`irontree status` says what comes next")
+    return form_url(ui, str(found))
+
+
+def has_screen(environ: Mapping[str, str], platform: str) -> bool:
+    """Whether a browser could show something to somebody."""
+    return platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
+
+
+def _issue_run(app: App, what: str) -> UUID | None:
+    from irontree.flows.lifecycle import runs  # imports Prefect: its settings come first
+    from irontree.flows.lifecycle.names import issue_key
+
+    state = find_issue(read_world(app), what)
+    with runs.connect() as client:
+        found = runs.find_run(client, issue_key(app, state))
+    return found.id if found else None
+
+
+def _loop_run(app: App, loop_id: str) -> UUID | None:
+    from irontree.flows.lifecycle.taking_up import newest_run  # as above
+
+    found = newest_run(app, loop_id)
+    return found.id if found else None

@@ -1,0 +1,186 @@
+"""Budgets of agents: money, tokens and time, for an attempt, an issue, a loop and a day (protocol, Budgets).
+
+Amounts are whole numbers, so that no sum depends on its order: millionths of a US dollar, tokens, milliseconds.
+People read and write them as text: `2.50 USD`, `500000 tokens`, `1h 30m`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Final, Literal
+
+from pydantic import BeforeValidator
+
+from irontree.domain.values import Value
+
+Unit = Literal["money", "tokens", "time"]
+BudgetScope = Literal["attempt", "issue", "loop", "day"]
+UNITS: Final[tuple[Unit, ...]] = ("money", "tokens", "time")
+SCOPES: Final[tuple[BudgetScope, ...]] = ("attempt", "issue", "loop", "day")
+EXAMPLES: Final[Mapping[Unit, str]] = {"money": "5 USD", "tokens": "200000 tokens", "time": "2h"}
+"""How an amount of each unit is written."""
+MILLIONTHS: Final = 1_000_000
+UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
+    "command": frozenset({"money", "tokens"}),
+    "codex": frozenset({"money"}),
+    "gemini": frozenset({"money"}),
+    "copilot": frozenset({"money", "tokens"}),
+    "mini-swe-agent": frozenset({"tokens"}),
+}
+"""What the programs behind these adapters never say of themselves; time is always measured."""
+
+_MONEY: Final = re.compile(r"(?:USD|\$)?\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:USD)?", re.IGNORECASE)
+_TOKENS: Final = re.compile(r"(\d{1,15})\s*(?:tokens?)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"(?=\d)(?:(\d{1,5})\s*h)?\s*(?:(\d{1,7})\s*m(?:in)?)?\s*(?:(\d{1,9})\s*s)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So much of a unit, in its smallest parts."""
+
+    unit: Unit
+    parts: int
+
+    def __str__(self) -> str:
+        """As people write it; `amount_of` reads it again."""
+        return said(self.unit, self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much the next attempt may take, in parts; None: as much as it takes."""
+
+    money: int | None = None
+    tokens: int | None = None
+    time: int | None = None
+
+    def is_used_up(self, money: int, tokens: int) -> bool:
+        """Whether nothing is left of it after so much; how long an agent works is limited where it is started."""
+        return (self.money is not None and money >= self.money) or (self.tokens is not None and tokens >= self.tokens)
+
+    def seconds(self, most: int) -> int:
+        """The whole seconds that it leaves, one at least and *most* at most."""
+        return most if self.time is None else max(1, min(most, -(-self.time // 1000)))
+
+
+def measure(unit: Unit, text: object) -> int:
+    """The parts in *text*; raises ValueError for what is no amount of that unit, or none at all."""
+    parts = _READERS[unit](str(text).strip())
+    if not parts:
+        raise ValueError(f"expected an amount such as `{EXAMPLES[unit]}`")
+    return parts
+
+
+def amount_of(text: str) -> Amount | None:
+    """The amount in *text*, which names its unit; None for a bare number and for anything else."""
+    if not re.search(r"[a-z$]", text, re.IGNORECASE):
+        return None
+    found = (Amount(unit, _READERS[unit](text.strip())) for unit in UNITS)
+    return next((amount for amount in found if amount.parts), None)
+
+
+def said(unit: Unit, parts: int) -> str:
+    """So much of that unit as people read it; parts of a second are rounded up."""
+    match unit:
+        case "money":
+            whole, _, fraction = f"{Decimal(parts) / MILLIONTHS:.6f}".partition(".")
+            return f"{whole}.{fraction.rstrip('0'):0<2} USD"
+        case "tokens":
+            return f"{parts} tokens"
+        case "time":
+            return _clock(-(-parts // 1000))
+
+
+def _clock(seconds: int) -> str:
+    hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60
+    shown = (f"{number}{letter}" for number, letter in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
+    return " ".join(shown) or "0s"
+
+
+def _money(text: str) -> int:
+    found = _MONEY.fullmatch(text)
+    return int(Decimal(found[1]) * MILLIONTHS) if found else 0
+
+
+def _tokens(text: str) -> int:
+    found = _TOKENS.fullmatch(text)
+    return int(found[1]) if found else 0
+
+
+def _time(text: str) -> int:
+    found = _TIME.fullmatch(text)
+    if not found:
+        return 0
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (hours * 3600 + minutes * 60 + seconds) * 1000
+
+
+_READERS: Final[Mapping[Unit, Callable[[str], int]]] = {"money": _money, "tokens": _tokens, "time": _time}
+
+
+def _written(unit: Unit) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else said(unit, measure(unit, value)))
+
+
+class Limits(Value):
+    """How much of each unit may be spent; None: as much as it takes."""
+
+    money: Annotated[str | None, _written("money")] = None
+    tokens: Annotated[str | None, _written("tokens")] = None
+    time: Annotated[str | None, _written("time")] = None
+
+    def of(self, unit: Unit) -> int | None:
+        """The limit in parts of that unit."""
+        text: str | None = getattr(self, unit)
+        return None if text is None else measure(unit, text)
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units that have a limit."""
+        return tuple(unit for unit in UNITS if getattr(self, unit) is not None)
+
+    def __str__(self) -> str:
+        """All limits, as people read them."""
+        return ", ".join(str(getattr(self, unit)) for unit in self.units)
+
+
+class BudgetPolicy(Value):
+    """What agents may spend, as approved: for each attempt, each issue, the loop, and each day in `time_zone`."""
+
+    attempt: Limits = Limits()
+    issue: Limits = Limits()
+    loop: Limits = Limits()
+    day: Limits = Limits()
+    time_zone: str = "UTC"
+
+    def limits(self, scope: BudgetScope) -> Limits:
+        """Those of that scope."""
+        found: Limits = getattr(self, scope)
+        return found
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """The units that have a limit anywhere."""
+        return frozenset(unit for scope in SCOPES for unit in self.limits(scope).units)
+
+    def __str__(self) -> str:
+        """All of them in one line, as an approval shows them."""
+        zone = {"day": f" ({self.time_zone})"}
+        return "; ".join(
+            f"each {scope}{zone.get(scope, '')}: {self.limits(scope)}" for scope in SCOPES if self.limits(scope).units
+        ).replace("each loop", "the loop")
+
+
+def approved_budgets(values: Mapping[str, object]) -> BudgetPolicy | None:
+    """The policy that these settings say; None if nothing has a limit."""
+    found = BudgetPolicy.model_validate(values)
+    return found if found.units else None
+
+
+def unreadable(budgets: BudgetPolicy | None, adapter: str) -> tuple[Unit, ...]:
+    """The units with a limit of which an agent behind *adapter* never says what it took (fails closed)."""
+    limited = budgets.units if budgets else frozenset[Unit]()
+    return tuple(unit for unit in UNITS if unit in limited and unit in UNREPORTED.get(adapter, ()))

@@ -1,0 +1,178 @@
+"""Answers that people give in comments on the forge: one pass over what is open (design, section 6; rulings R9, R20).
+
+At least once, with the effect of once: an event names the comment that it follows from, our reply the one that it
+refuses. Who may write is asked of the forge for each command; the text of all others is never one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Literal
+
+from irontree.app import App, Origin
+from irontree.domain.commands import Command, Malformed, parse_command
+from irontree.domain.halt import choices
+from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
+from irontree.ports import Comment
+from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.delivery.comment import answer_marker, post_once
+from irontree.services.delivery.questions import Asked, asked_at, open_questions
+from irontree.services.projections.views import AnswerView
+
+COMMENT: Final = "comment"
+"""The channel of what is answered here."""
+SKEW: Final = timedelta(hours=1)
+"""Comments are asked for from so long before the question: the forge has a clock of its own."""
+WAIT_SECONDS: Final = 5.0
+SETTLED_KEPT: Final = 200
+
+Outcome = Literal["taken", "refused", "later"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What became of one comment; or, with `later` and no comment, why an issue could not be looked at now."""
+
+    issue_number: int
+    outcome: Outcome
+    by: str = ""
+    comment: str = ""
+    said: str = ""
+    loop_id: str | None = None
+    """The loop that asked, where it was not the issue."""
+    not_before: datetime | None = None
+    """When the forge may be asked again, where it said so."""
+
+
+def look(app: App) -> tuple[Looked, ...]:
+    """Take the answers that stand in comments under open questions; nothing is asked of the forge where none is open.
+
+    Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
+    `later`, and ends the pass where it is the forge's doing.
+    """
+    found: list[Looked] = []
+    for asked in open_questions(app):
+        try:
+            found += _look_at(app, asked)
+        except Busy as error:
+            found.append(Looked(asked.issue_number, "later", said=error.message))
+        except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
+            not_before = getattr(error, "not_before", None)
+            return (*found, Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before))
+    return tuple(found)
+
+
+def _look_at(app: App, asked: Asked) -> tuple[Looked, ...]:
+    since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    comments = app.forge().comments_since(asked.issue_number, since)
+    if not any(_commands(app, asked.issue_number, comments)):
+        return ()
+    with app.driver.hold(f"issue-{asked.issue_number}, comments", wait_seconds=WAIT_SECONDS):
+        return tuple(_settle(app, asked, comments))
+
+
+def _commands(
+    app: App, issue_number: int, comments: tuple[Comment, ...]
+) -> Iterator[tuple[Comment, Command | Malformed]]:
+    """What is not settled yet; our own program's comments quote commands and give none."""
+    settled = app.deliveries.load(issue_number).settled
+    for comment in comments:
+        is_new = comment.id not in settled and not (comment.ours and "<!-- irontree:" in comment.body)
+        if is_new and (command := parse_command(comment.body)):
+            yield comment, command
+
+
+def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[Looked]:
+    """Settle each command in its order: what the first one answers is asked no more of the second."""
+    for comment, command in [*_commands(app, asked.issue_number, comments)]:
+        if _is_recorded(app, asked.issue_number, comment):
+            yield _looked(asked, "taken", comment)
+        elif app.forge().may_write(comment.author):
+            yield _answer(app, asked, comment, command, comments)
+        cursor = app.deliveries.load(asked.issue_number)
+        settled = (*cursor.settled, comment.id)[-SETTLED_KEPT:]
+        app.deliveries.save(asked.issue_number, replace(cursor, settled=settled))
+
+
+def _answer(
+    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+) -> Looked:
+    try:
+        _require_own_words(asked, comment, comments)
+        _record(_on_behalf_of(app, comment), asked, comment.author, command)
+    except AnswerRefused as error:
+        _tell(app, asked.issue_number, comment, command, error)
+        return _looked(asked, "refused", comment, in_words(error))
+    return _looked(asked, "taken", comment)
+
+
+def _require_own_words(asked: Asked, comment: Comment, comments: tuple[Comment, ...]) -> None:
+    """Raise AnswerRefused for what was changed later, maybe by others, and for what was said of something else."""
+    if comment.edited:
+        raise AnswerRefused("the comment was edited, maybe not by you", remedy="say it in a new comment")
+    if asked.came_before(comment, comments):
+        raise AnswerRefused("it was said before this was asked", remedy="say it again if you still mean it")
+
+
+def _record(app: App, asked: Asked, by: str, command: Command | Malformed) -> None:
+    """Hand the answer in to the one place that validates it; the question is the one that the comment was said to."""
+    if isinstance(command, Malformed):
+        raise AnswerRefused(command.reason)
+    question = asked.question
+    if command.choice.names_task and command.argument != question.task_key:
+        raise AnswerRefused(f"{command.argument} is not the task that asks here", remedy=f"it is {question.task_key}")
+    answer = _answer_of(command, by, question.key)
+    if question.issue_number is None:
+        answer_loop(app, question.loop_id or "", answer)
+    else:
+        answer_issue(app, question.issue_number, answer, question.loop_id)
+
+
+def _answer_of(command: Command, by: str, question: str) -> Answer:
+    kind, argument = command.choice.argument, command.argument
+    return Answer(
+        command.choice.name,
+        by,
+        note=command.note,
+        count=int(argument) if kind == "count" else None,
+        revision=argument if kind == "revision" else None,
+        question=question,
+    )
+
+
+def _on_behalf_of(app: App, comment: Comment) -> App:
+    origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at)
+    return replace(app, origin=origin)
+
+
+def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
+    """Whether an event follows from it: whoever recorded that died before the cursor said so."""
+    issue = (record.meta for record in app.log.read(issue_number).records)
+    loops = (record.meta for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
+    return any(meta.get("comment") == comment.url for meta in (*issue, *loops))
+
+
+def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
+    """Say once, under the comment, why its answer was not taken, and what would be."""
+    marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
+    view = AnswerView(
+        marker=marker,
+        command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
+        reason=error.message,
+        remedy=error.remedy or "",
+        answers=usages(now) if now else (),
+    )
+    post_once(app, issue_number, app.renderer.render("comments/not-taken.md", answer=view), marker)
+
+
+def usages(asked: Asked) -> tuple[str, ...]:
+    """The commands that may answer it."""
+    legal = choices(asked.question.rule, in_loop=asked.question.loop_id is not None)
+    return tuple(choice.usage(asked.question.task_key or "KEY") for choice in legal)
+
+
+def _looked(asked: Asked, outcome: Outcome, comment: Comment, said: str = "") -> Looked:
+    of_loop = asked.question.loop_id if asked.question.issue_number is None else None
+    return Looked(asked.issue_number, outcome, comment.author, comment.url, said, of_loop)

@@ -1,0 +1,107 @@
+"""What waits for a person in a repository: each open question with since when, where, and the commands that answer it.
+
+Values, so that a terminal, a page and an artifact show the same. Reads only; takes no lock (R3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from irontree.app import App
+from irontree.services.hints import OpenQuestion, program_for
+from irontree.services.loops.loop import read_loops
+from irontree.services.open_questions import open_questions
+from irontree.services.world import World, read_world
+
+FormUrl = Callable[[str], str]
+"""From the id of a flow run to its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One open question. *since* is ISO 8601, UTC; *issue_url* and *form_url* are None where there is no such page."""
+
+    root: Path
+    repository_id: str
+    question: OpenQuestion
+    since: str | None = None
+    issue_url: str | None = None
+    form_url: str | None = None
+
+    @property
+    def repository(self) -> str:
+        """What people call it."""
+        return self.root.name
+
+    @property
+    def key(self) -> tuple[str, int | None, str | None, str, str | None]:
+        """What tells it from every other question, also from an earlier one about the same issue."""
+        asked = self.question
+        return (self.repository_id, asked.number, asked.loop_id, asked.reason, self.since)
+
+    @property
+    def about(self) -> str:
+        """`#12 Print a summary`, or the loop that asks."""
+        asked = self.question
+        return f"#{asked.number} {asked.title}" if asked.number is not None else f"loop {asked.loop_id}"
+
+    @property
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """Each choice in words, and the command that makes it from where we are."""
+        program = program_for(self.root)
+        for choice, command in self.question.answers:
+            yield choice.label, f"{program}{command.removeprefix('irontree')}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys."""
+        asked = self.question.as_json()
+        return {
+            "repository": self.repository,
+            "root": str(self.root),
+            "id": self.repository_id,
+            "since": self.since,
+            "issue_url": self.issue_url,
+            "form_url": self.form_url,
+            **asked,
+            "answers": [
+                answer | {"command": command}
+                for answer, (_, command) in zip(asked["answers"], self.commands, strict=True)
+            ],
+        }
+
+
+def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Waiting, ...]:
+    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
+    world, loops = read_world(app), read_loops(app)[0]
+    return tuple(_waiting(app, world, asked, form_url) for asked in open_questions(app, world, loops))
+
+
+def oldest_first(found: Iterable[Waiting]) -> tuple[Waiting, ...]:
+    """In the order in which people were asked."""
+    return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.question.number or 0)))
+
+
+def _waiting(app: App, world: World, asked: OpenQuestion, form_url: FormUrl | None) -> Waiting:
+    meta = _meta(app, world, asked)
+    run, tracker = meta.get("flow_run"), app.preferences().tracker
+    return Waiting(
+        root=app.repository.root,
+        repository_id=app.repository.id,
+        question=asked,
+        since=meta.get("time"),
+        issue_url=f"{tracker}/issues/{asked.number}" if tracker and asked.number is not None else None,
+        form_url=form_url(run) if form_url and run else None,
+    )
+
+
+def _meta(app: App, world: World, asked: OpenQuestion) -> dict[str, Any]:
+    """What was noted with the event that asks; the flow run that recorded it is the one that shows the form."""
+    if asked.number is None:
+        records = app.loops.read(asked.loop_id or "").records
+        return dict(records[-1].meta) if records else {}
+    sequence = world.state(asked.number).sequence
+    found = (record.meta for record in app.log.read(asked.number).records if record.event.sequence == sequence)
+    return dict(next(found, {}))

@@ -1,0 +1,194 @@
+"""What agents may still spend here: limits as they were approved, figures as the log has them (protocol, Budgets)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from irontree.app import App
+from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy
+from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, spendings_of
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import NotEligible
+from irontree.services.execution.transcripts import planning
+from irontree.services.loops.loop import Loop, read_loops, still_open
+from irontree.services.world import NOTHING_OVERSPENT, World, read_world
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """The ledger of a repository at one moment, and the newest open loop over each task."""
+
+    world: World
+    now: datetime
+    ledger: Ledger = field(default_factory=Ledger)
+    loops: Mapping[str, Loop] = field(default_factory=dict)
+    limited: bool = False
+    """Whether anything has a limit at all; if not, nothing was counted."""
+
+    def of_issue(self, state: TaskState) -> tuple[Budget, ...]:
+        """Every limit that the next call of an agent for that issue counts for; none where none was approved."""
+        policy = _policy(self.world, state.task_key)
+        if policy is None:
+            return ()
+        return (
+            *self.ledger.of_issue(policy, state.issue_number),
+            *self._shared(policy, self.loops.get(state.task_key)),
+        )
+
+    def of_loop(self, loop: Loop) -> tuple[Budget, ...]:
+        """Those of the loop and of the day, by the first of its tasks that has any."""
+        policies = (_policy(self.world, key) for key in loop.keys)
+        policy = next(filter(None, policies), None)
+        return self._shared(policy, loop) if policy else ()
+
+    def of_day(self, policy: BudgetPolicy) -> tuple[Budget, ...]:
+        """Those of today."""
+        zone = ZoneInfo(policy.time_zone)
+        return self.ledger.of_day(policy, self.now.astimezone(zone).date(), zone)
+
+    def shown(self) -> tuple[Budget, ...]:
+        """What a listing shows: open loops, the day, and issues that are worked on."""
+        if not self.limited:
+            return ()
+        loops = {loop.id: loop for loop in self.loops.values()}.values()
+        begun = sorted((s for s in self.world.states.values() if s.started), key=lambda state: state.issue_number)
+        policies = [plan.policy.budgets for plan in self.world.plans.values() if plan.policy.budgets]
+        found = (
+            *(budget for loop in loops for budget in self.of_loop(loop)),
+            *(budget for policy in policies[-1:] for budget in self.of_day(policy)),
+            *(budget for state in begun for budget in self.of_issue(state)),
+        )
+        return tuple(dict.fromkeys(found))
+
+    def over(self, state: TaskState) -> Budget | None:
+        """The first limit that keeps agents from working on that issue; None if none does."""
+        return self._first_over(state, {})
+
+    def allowance(self, state: TaskState) -> Allowance:
+        """What the next attempt at that issue may take: the least that any limit leaves."""
+        budgets = self.of_issue(state)
+        least = {
+            unit: min((_leaves(budget) for budget in budgets if budget.unit == unit), default=None) for unit in UNITS
+        }
+        return Allowance(least["money"], least["tokens"], least["time"])
+
+    def stopping(self, keys: Iterable[str], words: str) -> Budget:
+        """The limit that these *words* of a decision about those tasks are about."""
+        states = (self.world.states[key] for key in keys if key in self.world.states)
+        return next(
+            budget for state in states for budget in self.of_issue(state) if budget.over and budget.words == words
+        )
+
+    def overspent(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """The tasks whose next step would call an agent that nothing is left for, and why, in words."""
+        if not self.limited:
+            return NOTHING_OVERSPENT
+        states = (self.world.states[key] for key in keys if key in self.world.states)
+        calling = [state for state in states if calls_agent(self.world, state)]
+        shared: dict[tuple[BudgetPolicy | None, str], tuple[Budget, ...]] = {}
+        found = ((state.task_key, self._first_over(state, shared)) for state in calling)
+        return {key: budget.words for key, budget in found if budget}
+
+    def _first_over(
+        self, state: TaskState, shared: dict[tuple[BudgetPolicy | None, str], tuple[Budget, ...]]
+    ) -> Budget | None:
+        """As `over`; what tasks of one policy and loop have in common is summed once into *shared*."""
+        policy, loop = _policy(self.world, state.task_key), self.loops.get(state.task_key)
+        if policy is None:
+            return None
+        group = (policy, loop.id if loop else "")
+        if group not in shared:
+            shared[group] = self._shared(policy, loop)
+        budgets = (*self.ledger.of_issue(policy, state.issue_number), *shared[group])
+        return next((budget for budget in budgets if budget.over), None)
+
+    def _shared(self, policy: BudgetPolicy, loop: Loop | None) -> tuple[Budget, ...]:
+        """Those of the loop and of the day."""
+        today = self.of_day(policy)
+        return (*self.ledger.of_loop(policy, self._counted(loop)), *today) if loop else today
+
+    def _counted(self, loop: Loop) -> Counted:
+        states = (self.world.states.get(key) for key in loop.entity.task_keys)
+        return Counted(loop.id, loop.entity.created_at, frozenset(state.issue_number for state in states if state))
+
+
+def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> Funds:
+    """The funds as the log is now; *loops* are all, if they are read already. Without a budget nothing more is read."""
+    if not any(plan.policy.budgets for plan in world.plans.values()):
+        return Funds(world, app.clock.now())
+    loops = read_loops(app)[0] if loops is None else loops
+    extensions = (extension for loop in loops for extension in loop.extensions)
+    ledger = ledger_of(_spendings(app, world), extensions)
+    newest = {key: loop for loop in still_open(loops) for key in loop.keys}
+    return Funds(world, app.clock.now(), ledger, newest, limited=True)
+
+
+def require_funds(app: App, world: World, state: TaskState) -> Funds:
+    """The funds; raises NotEligible, with the way to go on, where none are left for an agent to work on this issue."""
+    funds = read_funds(app, world)
+    over = funds.over(state)
+    if over:
+        loop = funds.loops.get(state.task_key)
+        raise NotEligible(
+            f"no agent may work on issue-{state.issue_number}: {over.words}",
+            remedy=_way_on(over, loop.id if loop else ""),
+        )
+    return funds
+
+
+def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -> None:
+    """Raise NotEligible where nothing is left of today's budget for a planner; *policy* is today's configuration."""
+    if policy is None:
+        return
+    loops = read_loops(app)[0]
+    extensions = (extension for loop in loops for extension in loop.extensions)
+    funds = Funds(world, app.clock.now(), ledger_of(_spendings(app, world), extensions), limited=True)
+    over = next((budget for budget in funds.of_day(policy) if budget.over), None)
+    if over:
+        raise NotEligible(f"no agent may plan: {over.words}", remedy=_way_on(over, ""))
+
+
+def tell_warnings(app: App, before: Funds, state: TaskState) -> None:
+    """Say once of each limit of this issue that four fifths of it are spent by now, and were not *before*."""
+    if not before.limited:
+        return
+    warned = {(budget.scope, budget.unit) for budget in before.of_issue(state) if budget.warns}
+    for budget in read_funds(app, read_world(app)).of_issue(state):
+        if budget.warns and (budget.scope, budget.unit) not in warned:
+            app.progress.note(f"budget: {budget.words}")
+
+
+def _way_on(over: Budget, loop_id: str) -> str:
+    if loop_id:
+        return f"`irontree task resume {loop_id}` asks whether to allow more"
+    raised = "raise it under budgets in .mino/config.yml and approve that"
+    return f"wait until {over.until}, or {raised}" if over.until else raised
+
+
+def calls_agent(world: World, state: TaskState) -> bool:
+    """Whether the next step of this issue calls an agent: an attempt, or a verification with reviewers."""
+    plan = world.plans.get(state.task_key)
+    asks = plan is not None and bool(plan.policy.reviewers) and state.has_code
+    return state.phase is Phase.READY or (state.phase is Phase.COMMITTED and asks)
+
+
+def _leaves(budget: Budget) -> int:
+    """Each attempt begins its own limit anew."""
+    return budget.limit if budget.scope == "attempt" else budget.left
+
+
+def _policy(world: World, task_key: str) -> BudgetPolicy | None:
+    plan = world.plans.get(task_key)
+    return plan.policy.budgets if plan else None
+
+
+def _spendings(app: App, world: World) -> Iterator[Spending]:
+    """Of all streams, those that were archived too, and of planning."""
+    for own in world.spendings.values():
+        yield from own
+    for name in app.log.archives():
+        yield from spendings_of(app.log.read_archived(name).records)
+    yield from planning(app)

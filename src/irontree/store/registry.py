@@ -1,0 +1,60 @@
+"""The repositories of this machine's user that `irontree serve` and `irontree inbox` look after.
+
+One file per repository, named after its workspace id, with the path of its main worktree as its text. These files are
+the one truth about it: a Prefect server may be deleted or exchanged, and its blocks are made from them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from irontree.store.files import disk_errors, replace
+
+ID = re.compile(r"[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A repository by its workspace id and the path of its main worktree."""
+
+    id: str
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The files in *folder*."""
+
+    folder: Path
+
+    def add(self, repository_id: str, root: Path) -> None:
+        """Note the repository, or where it is now; raises EnvironmentRefused if the disk refuses."""
+        replace(self.folder / repository_id, os.fsencode(root))
+
+    def remove(self, repository_id: str) -> bool:
+        """Forget it; whether it was known. Nothing in the repository changes."""
+        path = self.folder / repository_id
+        with disk_errors(path):
+            known = path.exists()
+            path.unlink(missing_ok=True)
+        return known
+
+    def all(self) -> tuple[Registered, ...]:
+        """By their paths."""
+        return tuple(sorted(self._read(), key=lambda known: (known.root, known.id)))
+
+    def _read(self) -> Iterator[Registered]:
+        if self.folder.is_dir():
+            files = (path for path in self.folder.iterdir() if ID.fullmatch(path.name))
+            yield from (Registered(path.name, Path(os.fsdecode(path.read_bytes()))) for path in files)
+
+
+def user_registry() -> Registry:
+    """The one of this user."""
+    return Registry(platformdirs.user_state_path("irontree") / "repositories")

@@ -1,0 +1,121 @@
+"""`repos`, `inbox`, `ui` and what `serve` refuses: the verbs that look beyond one repository, as people type them."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.integration.cli.conftest import Shell
+from tests.support.repositories import git
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    """A user whose registry no other test writes to."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def repository_id(shell) -> str:
+    return git(shell.root, "config", "irontree.id").strip()
+
+
+@pytest.fixture
+def waiting_shell(shell):
+    """Issue #3, whose acceptance is asked for, was worked on."""
+    for words in (["run", "1"], ["verify", "1"], ["checkup", "finalize", "1"], ["run", "3"], ["verify", "3"]):
+        shell(*words)
+    return shell
+
+
+def test_a_repository_is_added_listed_and_forgotten(shell, repository_id):
+    assert "No repositories yet." in shell("repos").out
+    [row] = shell("repos", "add", "--json").data["repositories"]
+    assert (row["root"], row["id"], row["queue"]) == (str(shell.root), repository_id, repository_id)
+    assert (row["done"], row["total"], row["waiting"], row["problem"]) == (0, 3, 0, None)
+    assert shell("repos", "remove", "--json").data == {"repositories": []}
+
+
+def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):
+    shell("repos", "add")
+    shutil.move(shell.root, tmp_path / "moved")
+    elsewhere = Shell(tmp_path, shell.remote, shell.capsys)
+    [row] = elsewhere("repos", "--json").data["repositories"]
+    assert "is not a folder" in row["problem"]
+    assert str(shell.root) in elsewhere("repos").out
+    assert elsewhere("repos", "remove", repository_id, "--json").data == {"repositories": []}
+
+
+def test_what_is_not_registered_cannot_be_forgotten(shell):
+    refused = shell("repos", "remove")
+    assert refused.code == 1
+    assert "is not registered" in refused.err
+
+
+def test_another_word_than_add_and_remove_is_wrong_usage(shell):
+    assert shell("repos", "delete").code == 2
+
+
+def test_from_anywhere_the_inbox_shows_what_waits_in_registered_repositories(waiting_shell, tmp_path):
+    waiting_shell("repos", "add")
+    found = Shell(tmp_path, waiting_shell.remote, waiting_shell.capsys)("inbox", "--json").data
+    [one] = found["waiting"]
+    assert (one["repository"], one["issue"], one["reason"]) == ("project", 3, "pending_acceptance")
+    assert one["form_url"] is None
+    assert one["since"]
+    assert f"irontree -C {waiting_shell.root} checkup accept issue-3" in [a["command"] for a in one["answers"]]
+    assert found["problems"] == []
+
+
+def test_the_inbox_shows_the_repository_here_though_nobody_registered_it(waiting_shell):
+    shown = waiting_shell("inbox").out
+    assert shown.startswith("project #3 Second text:\n  Your acceptance is needed")
+    assert "since " in shown
+
+
+def test_where_nothing_waits_the_inbox_says_so(shell):
+    assert shell("inbox").out == "Nothing waits for you in this repository.\n"
+
+
+def test_outside_of_every_repository_the_inbox_says_how_to_add_one(tmp_path, bare_shell):
+    assert "irontree repos add DIR" in Shell(tmp_path, bare_shell.remote, bare_shell.capsys)("inbox").out
+
+
+def test_a_repository_that_cannot_be_read_does_not_hide_the_others(waiting_shell, tmp_path):
+    waiting_shell("repos", "add")
+    (tmp_path / "state" / "irontree" / "repositories" / "ba9876543210").write_text(str(tmp_path / "nowhere"))
+    found = waiting_shell("inbox", "--json").data
+    assert len(found["waiting"]) == 1
+    assert str(tmp_path / "nowhere") in found["problems"][0]
+
+
+def test_without_a_server_there_is_no_page_to_open(shell):
+    refused = shell("ui")
+    assert refused.code == 1
+    assert "no Prefect server runs here" in refused.err
+    assert "irontree serve" in refused.err
+
+
+def test_with_a_configured_server_the_page_of_all_runs_is_named(shell, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    assert shell("ui", "--print").out == "http://127.0.0.1:9/runs?tag=repository:project\n"
+
+
+def test_serve_attaches_to_nothing_where_nothing_is_configured(shell):
+    refused = shell("serve", "--attach")
+    assert refused.code == 1
+    assert "none is configured" in refused.err
+
+
+def test_serve_starts_no_server_beside_a_configured_one(shell, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    refused = shell("serve")
+    assert refused.code == 1
+    assert "serve --attach" in refused.err
+
+
+def test_serve_outside_of_every_repository_says_how_to_name_one(tmp_path, bare_shell):
+    refused = Shell(tmp_path, bare_shell.remote, bare_shell.capsys)("serve")
+    assert refused.code == 1
+    assert "irontree serve DIR" in refused.err

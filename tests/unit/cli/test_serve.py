@@ -1,0 +1,60 @@
+"""`irontree serve`: where its server listens, and what it tells."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import pytest
+
+from irontree.cli.serve import News, line, place_of
+from irontree.errors import ConfigRefused
+from irontree.flows.local.server_state import Place
+from irontree.flows.local.settings import PASSWORD
+from irontree.services.inbox import waiting
+from tests.support.world import MANUAL_TASK, make_scene
+
+
+def options(host: str = "127.0.0.1", port: int | None = None, *, open_to_everyone: bool = False) -> Namespace:
+    return Namespace(host=host, port=port, open_to_everyone=open_to_everyone)
+
+
+def test_without_a_word_only_this_machine_reaches_the_server_at_any_free_port():
+    assert place_of(options(), {}) == Place()
+
+
+def test_others_reach_it_with_a_password_or_with_an_explicit_word():
+    place = Place("0.0.0.0", 4200)
+    assert place_of(options("0.0.0.0", 4200), {PASSWORD: "ada:secret"}) == place
+    assert place_of(options("0.0.0.0", 4200, open_to_everyone=True), {}) == place
+
+
+def test_without_both_it_is_refused_with_the_reason_and_both_remedies():
+    with pytest.raises(ConfigRefused, match="no users") as said:
+        place_of(options("0.0.0.0", 4200), {})
+    assert PASSWORD in said.value.remedy
+    assert "--open-to-everyone" in said.value.remedy
+
+
+def test_an_address_for_others_needs_a_port_that_they_can_be_told():
+    with pytest.raises(ConfigRefused, match="--port"):
+        place_of(options("0.0.0.0"), {PASSWORD: "ada:secret"})
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """A task whose acceptance is asked for."""
+    scene = make_scene(tmp_path)
+    scene.drive(scene.start(MANUAL_TASK))
+    return scene
+
+
+def test_every_question_is_told_of_once(scene):
+    news = News()
+    [told] = news(scene.app)
+    assert told == line(waiting(scene.app)[0])
+    assert told.startswith("#1 Greeting: Your acceptance is needed: ")
+    assert list(news(scene.app)) == []
+
+
+def test_without_a_form_the_line_says_which_command_shows_the_question(scene):
+    assert line(waiting(scene.app)[0]).endswith(f"irontree -C {scene.root} status")

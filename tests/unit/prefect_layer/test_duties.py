@@ -1,0 +1,71 @@
+"""What is done from time to time while repositories are served: when it is due, for each, and never its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irontree.errors import RemoteUnavailable
+from irontree.flows.local.duties import Duties, Duty
+from tests.support.world import make_scene
+
+
+@pytest.fixture
+def apps(tmp_path: Path):
+    scenes = {name: make_scene(tmp_path / name) for name in ("one", "two")}
+    for name, scene in scenes.items():
+        scene.repository.id = name
+    return [scene.app for scene in scenes.values()]
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+def duties(said, do, every=30.0) -> Duties:
+    return Duties(lambda _, text: said.append(text), (Duty("look", every, do),))
+
+
+def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
+    done = []
+    kept = duties(said, lambda app: done.append(app.repository.id) or ())
+    for now in (0, 10, 30, 35, 59, 61):
+        kept.look(apps, now)
+    assert done == ["one", "two", "one", "two"]
+
+
+def test_what_there_is_to_say_is_said(apps, said):
+    kept = duties(said, lambda _: ["found something"])
+    kept.look(apps[:1], 0)
+    kept.look(apps[:1], 30)
+    assert said == ["found something"]
+
+
+def test_what_fails_is_said_once_tried_again_and_keeps_nothing_else_from_being_done(apps, said):
+    tried = []
+
+    def fail(app):
+        tried.append(app.repository.root)
+        raise RemoteUnavailable("the forge is away", remedy="wait")
+
+    kept = duties(said, fail)
+    for now in (0, 30, 60, 90):
+        kept.look(apps, now)
+    assert len(tried) == 6
+    assert said == ["the forge is away. wait"] * 2
+
+
+def test_a_failure_that_comes_back_after_a_success_is_said_again(apps, said):
+    outcomes = iter([True, False, True])
+
+    def look(_):
+        if next(outcomes):
+            raise RemoteUnavailable("away")
+        return ()
+
+    kept = duties(said, look)
+    for now in (0, 30, 60, 90):
+        kept.look(apps[:1], now)
+    assert said == ["away", "away"]

@@ -1,0 +1,72 @@
+"""Where the private server listens, and what is said when it cannot."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import psutil
+import pytest
+
+from irontree.errors import EnvironmentRefused, ServerUnavailable
+from irontree.flows.local.listening import listen, require_free, who_has
+from irontree.flows.local.server_state import Address, Place
+
+
+@pytest.fixture
+def taken():
+    """A port that somebody has."""
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        yield somebody.getsockname()[1]
+
+
+@pytest.fixture
+def free(taken) -> int:
+    """A port that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        return nobody.getsockname()[1]
+
+
+def ports(place: Place, last: int | None = None) -> list[tuple[str, int]]:
+    found = listen(place, last)
+    try:
+        return [listener.getsockname()[:2] for listener in found]
+    finally:
+        for listener in found:
+            listener.close()
+
+
+def test_the_port_of_the_last_server_is_taken_again_and_passed_over_when_somebody_has_it(taken, free):
+    assert ports(Place(), free) == [("127.0.0.1", free)]
+    assert ports(Place(), taken) != [("127.0.0.1", taken)]
+
+
+def test_a_fixed_port_is_had_or_its_holder_is_named(taken, free):
+    assert ports(Place(port=free)) == [("127.0.0.1", free)]
+    with pytest.raises(ServerUnavailable, match=rf"Port {taken} of 127\.0\.0\.1 is taken, by another program") as said:
+        require_free(Place(port=taken))
+    assert "--port" in said.value.remedy
+
+
+def test_who_has_a_port_is_told_by_its_process_where_the_system_lets_us_know(taken):
+    assert who_has(taken) == f"another program: {psutil.Process().name()} (process {os.getpid()})"
+
+
+def test_at_another_address_it_listens_on_loopback_too(free):
+    """That is where our own programs look."""
+    assert ports(Place("127.0.0.2", free)) == [("127.0.0.1", free), ("127.0.0.2", free)]
+    assert ports(Place("0.0.0.0", free)) == [("0.0.0.0", free)]
+
+
+def test_an_address_of_another_machine_is_refused_with_what_to_give(free):
+    with pytest.raises(EnvironmentRefused, match=f"cannot listen at port {free} of 192.0.2.1") as said:
+        listen(Place("192.0.2.1", free), None)
+    assert "--host" in said.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("place", "fits"),
+    [(Place(), True), (Place(port=4280), True), (Place(port=4281), False), (Place("0.0.0.0", 4280), False)],
+)
+def test_a_server_is_where_it_has_to_be_or_not(place, fits):
+    assert place.is_at(Address(port=4280, pid=1)) is fits

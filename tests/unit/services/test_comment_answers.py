@@ -1,0 +1,320 @@
+"""Answers in comments: taken once, from people with write access alone, and whatever else is said once (R9, R20)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.lint import reply_problems
+from irontree.domain.state import Phase
+from irontree.errors import RemoteUnavailable
+from irontree.ports import DeliveryCursor
+from irontree.services.answers import answer_issue
+from irontree.services.delivery.comment_answers import look
+from irontree.services.delivery.halted import tell_halts
+from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
+from irontree.services.loops import loop as loops
+from tests.support.watching import Killed, Watched
+from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does
+
+
+@pytest.fixture
+def asking(scene) -> Scene:
+    """Its loop has halted: the work on issue 1 waits for acceptance. `alice` and `bob` have write access."""
+    scene.tracker.writers |= {"alice", "bob"}
+    scene.drive(scene.start(MANUAL_TASK))
+    return scene
+
+
+def says(scene: Scene, text: str, by: str = "alice") -> str:
+    """A comment on issue 1; its address."""
+    return scene.forge(by).post_comment(1, text).url
+
+
+def outcomes(scene: Scene) -> list[tuple[str, str]]:
+    return [(found.by, found.outcome) for found in look(scene.app)]
+
+
+def replies(scene: Scene) -> list[str]:
+    """What we said to answers that were not taken."""
+    return [body for body in scene.comments() if "was not taken" in body]
+
+
+def test_the_comment_that_asks_says_how_a_comment_answers(asking):
+    """Every legal choice, and no SHA and no event name (ruling R10)."""
+    assert "`/accept`, `/send-back NOTE`, `/skip greeting`, `/stop`" in asking.comments()[0]
+
+
+def test_a_comment_by_somebody_with_write_access_answers_the_question(asking):
+    url = says(asking, "Nice.\n\n/accept well done")
+    (found,) = look(asking.app)
+    assert (found.issue_number, found.outcome, found.by, found.comment) == (1, "taken", "alice", url)
+    meta = asking.last().meta
+    assert asking.events()[-1] == "checkup_accept_recorded"
+    assert (meta["by"], meta["actor"], meta["channel"], meta["note"]) == ("alice", "alice", "comment", "well done")
+    assert (meta["comment"], meta["commented_at"]) == (url, asking.tracker.comments[1][1].created_at)
+
+
+def test_what_is_sent_back_takes_its_note_along(asking):
+    says(asking, "/send-back\nsay it in green")
+    look(asking.app)
+    assert asking.events()[-1] == "verify_failed_retryable"
+    assert asking.last().meta["note"] == "say it in green"
+
+
+@pytest.mark.parametrize(("text", "status"), [("/skip greeting", "cancelled"), ("/stop", "cancelled")])
+def test_skip_and_stop_are_events_of_the_loop(asking, text: str, status: str):
+    url = says(asking, text)
+    assert outcomes(asking) == [("alice", "taken")]
+    (loop,) = loops.read_loops(asking.app)[0]
+    assert loop.entity.status == status
+    assert asking.loops.read(loop.id).records[-1].meta["comment"] == url
+
+
+def test_a_task_is_skipped_only_by_its_name(asking):
+    says(asking, "/skip another-task")
+    assert outcomes(asking) == [("alice", "refused")]
+    assert "another-task is not the task that asks here" in replies(asking)[0]
+
+
+def test_more_attempts_are_allowed_by_their_number(scene):
+    scene.tracker.writers |= {"alice"}
+    scene.agent = ScriptedAgent(*[does(greet_txt="bye")] * 4)
+    scene.drive(scene.start(ONE_TASK))
+    assert scene.state().phase is Phase.TERMINAL
+    says(scene, "- /retry 2 with more care")
+    assert outcomes(scene) == [("alice", "taken")]
+    assert scene.state().max_retry_count == 5
+
+
+def test_the_budget_of_a_loop_is_extended_where_it_last_worked(scene):
+    """A loop has no issue: its question is told, and answered, under the issue of its last transition."""
+    scene.tracker.writers |= {"alice"}
+    scene.preferences = Preferences(loop_budget=1)
+    loop = scene.start(ONE_TASK)
+    assert scene.drive(loop).reason == "loop_budget_exhausted"
+    tell_halts(scene.app)
+    assert "`/extend N`, `/stop`" in scene.comments()[-1]
+    url = says(scene, "/extend 20")
+    (found,) = look(scene.app)
+    assert (found.outcome, found.loop_id) == ("taken", loop.id)
+    events = {record.event.event: record.meta for record in scene.loops.read(loop.id).records}
+    assert events["loop_budget_extended"]["comment"] == url
+    assert loops.read_loop(scene.app, loop.id).entity.status == "running"
+
+
+def test_text_by_people_without_write_access_is_never_a_command(asking):
+    """And it is not answered: nobody makes us talk who may not decide (ruling R20)."""
+    says(asking, "/accept", by="mallory")
+    assert outcomes(asking) == []
+    assert asking.state().phase is Phase.PENDING
+    assert replies(asking) == []
+
+
+def test_who_has_no_account_there_is_a_stranger_too(asking):
+    """Write access is what the forge says at that moment, not what it said when the comment was read first."""
+    says(asking, "hello")
+    look(asking.app)
+    asking.tracker.writers -= {"alice"}
+    says(asking, "/accept")
+    assert outcomes(asking) == []
+
+
+def test_a_person_who_shares_our_account_may_answer_too(asking):
+    """On a laptop the token is the person's own; what this program wrote is known by its marker."""
+    says(asking, "/accept", by="us")
+    assert outcomes(asking) == [("us", "taken")]
+
+
+def test_our_own_comments_command_nothing(asking):
+    says(asking, "/stop\n\n<!-- irontree:1:abcdefgh -->", by="us")
+    assert outcomes(asking) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("/approve 0a1b2c3d", "is no answer to"),
+        ("/retry 1", "is no answer to"),
+        ("/send-back", "needs a note"),
+        ("/accept\n/stop", "a comment is one answer"),
+    ],
+)
+def test_a_wrong_answer_gets_one_reply_with_the_reason_and_the_issue_stays_answerable(asking, text: str, reason: str):
+    says(asking, text)
+    assert outcomes(asking) == [("alice", "refused")]
+    assert outcomes(asking) == []
+    (reply,) = replies(asking)
+    assert reason in reply
+    assert "`/accept`, `/send-back NOTE`, `/skip greeting`, `/stop`" in reply
+    assert reply_problems(reply) == ()
+    says(asking, "/accept")
+    assert outcomes(asking) == [("alice", "taken")]
+
+
+def test_what_was_said_before_the_question_is_refused_as_early(scene):
+    scene.tracker.writers |= {"alice"}
+    loop = scene.start(MANUAL_TASK)
+    says(scene, "/accept")
+    scene.drive(loop)
+    assert outcomes(scene) == [("alice", "refused")]
+    assert "said before this was asked" in replies(scene)[0]
+    assert scene.state().phase is Phase.PENDING
+
+
+def test_where_our_comment_could_not_be_posted_the_time_tells_what_came_before(scene):
+    scene.tracker.writers |= {"alice"}
+    scene.drive(scene.start(MANUAL_TASK))
+    scene.tracker.comments.clear()
+    says(scene, "/accept")
+    assert outcomes(scene) == [("alice", "taken")]
+
+
+def test_of_two_valid_answers_the_first_counts_and_the_second_is_told_so(asking):
+    says(asking, "/accept", by="alice")
+    says(asking, "/send-back no", by="bob")
+    assert outcomes(asking) == [("alice", "taken"), ("bob", "refused")]
+    assert asking.events().count("checkup_accept_recorded") == 1
+    assert "asks nothing now" in replies(asking)[0]
+
+
+def test_an_answer_through_the_form_in_the_same_minute_wins_once(asking):
+    """It is recorded between our look at the forge and our turn at the lock."""
+    says(asking, "/send-back no")
+
+    def answer_first(_, side: str) -> None:
+        if side == "after" and asking.state().phase is Phase.PENDING:
+            answer_issue(asking.app, 1, accepts())
+
+    asking.forge_seen = Watched(asking.forge_seen, ["comments_since"], answer_first)
+    assert outcomes(asking) == [("alice", "refused")]
+    assert asking.events()[-1] == "checkup_accept_recorded"
+
+
+def test_a_comment_that_was_edited_is_nobodys_word(asking):
+    """Others with write access may edit it; a new comment is asked for, once."""
+    says(asking, "looks good")
+    asking.forge("bob").edit_comment(1, asking.tracker.comments[1][-1].id, "/accept")
+    assert outcomes(asking) == [("alice", "refused")]
+    assert "was edited" in replies(asking)[0]
+    assert outcomes(asking) == []
+
+
+def test_an_edit_of_what_was_taken_changes_nothing(asking):
+    says(asking, "/send-back more")
+    look(asking.app)
+    sent_back = next(comment.id for comment in asking.tracker.comments[1] if comment.author == "alice")
+    asking.drive(loops.read_loops(asking.app)[0][0])
+    asking.forge("alice").edit_comment(1, sent_back, "/accept")
+    assert outcomes(asking) == []
+    assert asking.state().phase is Phase.PENDING
+
+
+def test_a_comment_that_is_deleted_before_it_is_seen_says_nothing(asking):
+    says(asking, "/accept")
+    asking.tracker.comments[1].pop()
+    assert outcomes(asking) == []
+
+
+def test_a_cursor_that_is_lost_repeats_nothing(asking):
+    """Events name their comment, replies are known by their marker (ruling R9)."""
+    says(asking, "/retry 1", by="bob")
+    says(asking, "/send-back more", by="alice")
+    look(asking.app)
+    asking.drive(loops.read_loops(asking.app)[0][0])
+    before = (asking.events(), len(replies(asking)))
+    cursor = asking.deliveries.load(1)
+    asking.deliveries.save(1, replace(cursor, settled=DeliveryCursor().settled))
+    look(asking.app)
+    assert (asking.events(), len(replies(asking))) == before
+
+
+def test_a_kill_between_the_event_and_the_cursor_answers_once_and_says_so_again(asking):
+    """The run that waited may not have been started: whoever looks again is told that it was taken."""
+    says(asking, "/stop")
+
+    def die(call: str, side: str) -> None:
+        if side == "before":
+            raise Killed
+
+    asking.deliveries = Watched(asking.deliveries, ["save"], die)
+    with pytest.raises(Killed):
+        look(asking.app)
+    asking.deliveries = asking.deliveries._port
+    (loop,) = loops.read_loops(asking.app)[0]
+    length = len(asking.loop_events(loop))
+    assert outcomes(asking) == [("alice", "taken")]
+    assert len(asking.loop_events(loop)) == length
+    assert replies(asking) == []
+
+
+def test_a_reply_whose_answer_was_lost_is_not_posted_twice(asking):
+    says(asking, "/retry 1")
+    asking.tracker.lost_answers = 1
+    assert [found.outcome for found in look(asking.app)] == ["later"]
+    assert outcomes(asking) == [("alice", "refused")]
+    assert len(replies(asking)) == 1
+
+
+def test_an_outage_is_later_and_says_when(asking):
+    says(asking, "/accept")
+    asking.tracker.outage = "503"
+    (found,) = look(asking.app)
+    assert (found.outcome, found.said) == ("later", "503")
+    asking.tracker.outage = None
+    assert outcomes(asking) == [("alice", "taken")]
+
+
+def test_while_somebody_else_works_comments_wait(asking):
+    says(asking, "/accept")
+    with asking.driver.hold("somebody else"):
+        assert [found.outcome for found in look(asking.app)] == ["later"]
+    assert outcomes(asking) == [("alice", "taken")]
+
+
+def test_where_nothing_waits_the_forge_is_not_asked(scene):
+    scene.drive(scene.start(ONE_TASK))
+
+    def never(*_) -> None:
+        raise AssertionError("the forge was asked")
+
+    scene.forge_seen = Watched(scene.forge_seen, ["comments_since", "comments", "may_write"], never)
+    assert look(scene.app) == ()
+
+
+def test_one_look_at_a_question_without_an_answer_is_one_request(asking):
+    asked = []
+    asking.forge_seen = Watched(
+        asking.forge_seen, ["comments_since", "comments", "may_write", "about"], lambda call, _: asked.append(call)
+    )
+    says(asking, "interesting")
+    look(asking.app)
+    assert asked == ["comments_since"] * 2  # before and after
+
+
+def test_a_stepwise_issue_is_answered_too(scene):
+    """It has no loop, and so nothing to skip or stop."""
+    scene.tracker.writers |= {"alice"}
+    scene.publish(MANUAL_TASK)
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    says(scene, "/skip greeting")
+    says(scene, "/accept")
+    assert outcomes(scene) == [("alice", "refused"), ("alice", "taken")]
+    assert "`/accept`, `/send-back NOTE`." in replies(scene)[0]
+
+
+def test_a_limit_of_the_forge_is_handed_on(asking):
+    """Who polls waits as long as it asks for."""
+    moment = asking.clock.now()
+
+    def limited(*_) -> None:
+        raise RemoteUnavailable("too many requests", not_before=moment)
+
+    asking.forge_seen = Watched(asking.forge_seen, ["comments_since"], limited)
+    (found,) = look(asking.app)
+    assert (found.outcome, found.not_before) == ("later", moment)

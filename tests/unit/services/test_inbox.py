@@ -1,0 +1,60 @@
+"""What waits for a person: with since when, where it is shown, and the command from where we are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from irontree.app import Origin
+from irontree.services.inbox import oldest_first, waiting
+from tests.support.world import MANUAL_TASK, Scene, drive, make_scene, nobody
+
+
+@pytest.fixture
+def scene(tmp_path) -> Scene:
+    """A task that only a person can judge, worked on by a flow run, up to the question."""
+    scene = make_scene(tmp_path)
+    scene.preferences = replace(scene.preferences, tracker="https://forge.example/ada/texts")
+    loop = scene.start(MANUAL_TASK)
+    app = replace(scene.app, origin=Origin("irontree", "flow", flow_run="3f"))
+    drive(app, loop.id, nobody)
+    return scene
+
+
+def test_a_question_says_since_when_and_where_it_is_answered(scene):
+    [one] = waiting(scene.app, lambda run: f"http://ui/{run}")
+    assert one.repository == scene.root.name
+    assert one.question.reason == "pending_acceptance"
+    assert one.about == f"#{one.question.number} {one.question.title}"
+    assert one.issue_url == f"https://forge.example/ada/texts/issues/{one.question.number}"
+    assert one.form_url == "http://ui/3f"
+    last = scene.log.read(one.question.number).records[-1]
+    assert one.since == last.meta["time"]
+
+
+def test_without_a_server_there_is_no_link_to_a_form(scene):
+    assert [one.form_url for one in waiting(scene.app)] == [None]
+
+
+def test_the_commands_work_from_outside_the_repository(scene):
+    [one] = waiting(scene.app)
+    commands = dict(one.commands)
+    assert f"irontree -C {scene.root} checkup accept issue-{one.question.number}" in commands.values()
+    assert [answer["command"] for answer in one.as_json()["answers"]] == list(commands.values())
+
+
+def test_what_was_asked_first_comes_first_whichever_repository_asks(scene):
+    [one] = waiting(scene.app)
+    other = replace(one, root=scene.root.parent / "other", since="2020-01-01T00:00:00Z")
+    unknown = replace(one, root=scene.root.parent / "unknown", since=None)
+    assert oldest_first([one, other, unknown]) == (unknown, other, one)
+
+
+def test_an_answered_question_that_is_asked_again_is_another(scene):
+    [one] = waiting(scene.app)
+    assert one.key != replace(one, since="2020-01-01T00:00:00Z").key
+
+
+def test_nothing_waits_where_nothing_was_asked(tmp_path):
+    assert waiting(make_scene(tmp_path / "empty").app) == ()

@@ -1,0 +1,146 @@
+"""The answer `allow`: the rule for what was denied is added and approved by that answer, and the agent tries again."""
+
+from __future__ import annotations
+
+import pytest
+
+from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.attempt import Claim
+from irontree.domain.plan import AgentSpec, PermissionRule
+from irontree.domain.state import Phase
+from irontree.errors import AnswerRefused
+from irontree.ports import AgentResult
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.execution.run import run
+from irontree.services.execution.steps import next_step
+from irontree.services.execution.verify import verify
+from irontree.services.open_questions import asked_about
+from irontree.services.planning.intake import special_choices
+from irontree.services.projections.forms import question_text
+from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
+
+RULE = PermissionRule(tool="execute", match="npm test", allow=True)
+TWO_TASKS = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
+
+
+def is_denied(words: str = "no rule allows: execute npm test", **files: str):
+    """A step that writes these files and was denied something."""
+
+    def step(task):
+        does(**files)(task)
+        claim = Claim(True, "end_turn")
+        return AgentResult("exited", 0, 1.0, "", claim, denied=(words,))
+
+    return step
+
+
+def asks_for_leave(scene: Scene) -> Scene:
+    scene.policy = scene.policy.model_copy(update={"agent": AgentSpec(adapter="acp", command=("agent",))})
+    return scene
+
+
+def spend(scene: Scene, attempts: int = 4) -> Scene:
+    """Let that many attempts fail, each denied the same."""
+    scene.agent = ScriptedAgent(*[is_denied(greet_txt=f"{n}\n") for n in range(attempts)], does(greet_txt="hello\n"))
+    for _ in range(attempts):
+        run(scene.app, 1), verify(scene.app, 1)
+    return scene
+
+
+@pytest.fixture
+def failed(scene) -> Scene:
+    asks_for_leave(scene).publish(TWO_TASKS)
+    return spend(scene)
+
+
+def test_the_form_offers_it_with_the_rule_that_it_adds(failed):
+    text = question_text(failed.app, next_step(failed.app, 1))
+    assert "**allow**: allow what the agent was denied, and try again" in text
+    assert '- {tool: execute, match: "npm test", allow: true}' in text
+    assert "your answer approves exactly that" in text
+
+
+def test_a_terminal_names_the_command(failed):
+    asked = asked_about(failed.app, failed.world, (), failed.state())
+    assert ("allow", "irontree checkup unblock issue-1 --allow") in [(c.name, command) for c, command in asked.answers]
+
+
+def test_the_answer_adds_the_rule_approves_it_and_gives_another_attempt(failed):
+    state = answer_issue(failed.app, 1, Answer("allow", "ada"))
+    assert failed.policy.agent.permissions == (RULE,)
+    plan = failed.world.plans[GREETING]
+    assert (plan.policy, plan.approved_by) == (failed.policy, "ada")
+    assert (state.phase, state.max_retry_count) == (Phase.READY, 4)
+    assert failed.last().meta["allowed"] == ["execute npm test"]
+    assert run(failed.app, 1).last_event == "run_completed", "nothing waits for another approval"
+    assert "what was denied is allowed now: execute npm test" in failed.agent.tasks[-1].prompt
+
+
+def test_other_tasks_with_the_same_settings_go_on_without_another_question(failed):
+    answer_issue(failed.app, 1, Answer("allow", "ada"))
+    failed.agent = ScriptedAgent(does(close_txt="closed\n"))
+    assert run(failed.app, failed.number(CLOSE)).last_event == "run_completed"
+
+
+def test_what_waits_for_acceptance_is_sent_back_with_it(scene):
+    asks_for_leave(scene).publish(MANUAL_TASK)
+    scene.agent = ScriptedAgent(is_denied(greet_txt="hello\n"))
+    run(scene.app, 1), verify(scene.app, 1)
+    assert special_choices(scene.app, "pending_acceptance", GREETING) == ("allow",)
+    assert answer_issue(scene.app, 1, Answer("allow", "ada")).last_event == "verify_failed_retryable"
+
+
+def test_what_is_blocked_before_its_next_attempt_goes_on_with_it(scene):
+    asks_for_leave(scene)
+    scene.policy = scene.policy.model_copy(update={"same_failure": 2})
+    scene.publish(ONE_TASK)
+    spend(scene, attempts=2)
+    assert run(scene.app, 1).blocking_check == "same-failure"
+    assert "**allow**" in question_text(scene.app, next_step(scene.app, 1))
+    answer_issue(scene.app, 1, Answer("allow what the agent was denied, and try again", "ada"))
+    assert run(scene.app, 1).last_event == "run_completed"
+
+
+@pytest.mark.parametrize(
+    ("words", "adapter"),
+    [
+        ("a rule forbids: execute npm test", "acp"),
+        ("outside the workspace: edit /etc/passwd", "acp"),
+        ("no rule allows: execute npm test", "command"),
+    ],
+)
+def test_it_is_not_offered_where_no_rule_would_help(scene, words, adapter):
+    scene.policy = scene.policy.model_copy(update={"agent": AgentSpec(adapter=adapter, command=("agent",))})
+    scene.publish(ONE_TASK)
+    scene.agent = ScriptedAgent(*[is_denied(words, greet_txt=f"{n}\n") for n in range(4)])
+    for _ in range(4):
+        run(scene.app, 1), verify(scene.app, 1)
+    assert special_choices(scene.app, "fail_terminal", GREETING) == ()
+
+
+def test_where_nothing_was_denied_it_is_refused_and_nothing_is_written(scene):
+    asks_for_leave(scene).publish(ONE_TASK)
+    scene.agent = ScriptedAgent(*[does(greet_txt=f"{n}\n") for n in range(4)])
+    for _ in range(4):
+        run(scene.app, 1), verify(scene.app, 1)
+    before = scene.events()
+    with pytest.raises(AnswerRefused, match="denied nothing"):
+        answer_issue(scene.app, 1, Answer("allow", "ada"))
+    assert (scene.events(), scene.policy.agent.permissions) == (before, ())
+
+
+def test_it_approves_nothing_else_that_changed_meanwhile(failed):
+    """R6: what was approved is what runs."""
+    failed.policy = failed.policy.model_copy(update={"check_seconds": 7})
+    with pytest.raises(AnswerRefused, match="in other ways"):
+        answer_issue(failed.app, 1, Answer("allow", "ada"))
+    assert failed.policy.agent.permissions == ()
+
+
+def test_an_answer_that_a_crash_cut_short_can_be_given_again(failed):
+    """Killed behind the configuration, before the plan."""
+    failed.allow([RULE])
+    assert "**allow**" in question_text(failed.app, next_step(failed.app, 1))
+    answer_issue(failed.app, 1, Answer("allow", "ada"))
+    assert failed.policy.agent.permissions == (RULE,)
+    assert failed.world.plans[GREETING].policy == failed.policy

@@ -1,0 +1,53 @@
+"""The repositories of a user: one file each, found again by id and by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from irontree.errors import EnvironmentRefused
+from irontree.store.registry import Registered, Registry
+
+ONE, TWO = "0123456789ab", "ba9876543210"
+
+
+@pytest.fixture
+def registry(tmp_path) -> Registry:
+    return Registry(tmp_path / "state" / "repositories")
+
+
+def test_what_was_added_is_there_by_path_for_whoever_reads_next(registry):
+    registry.add(TWO, Path("/srv/a"))
+    registry.add(ONE, Path("/srv/b"))
+    assert Registry(registry.folder).all() == (Registered(TWO, Path("/srv/a")), Registered(ONE, Path("/srv/b")))
+
+
+def test_a_repository_that_moved_is_noted_where_it_is_now(registry):
+    registry.add(ONE, Path("/srv/old"))
+    registry.add(ONE, Path("/srv/new"))
+    assert registry.all() == (Registered(ONE, Path("/srv/new")),)
+
+
+def test_what_is_removed_was_known_once(registry):
+    registry.add(ONE, Path("/srv/a"))
+    assert registry.remove(ONE)
+    assert not registry.remove(ONE)
+    assert registry.all() == ()
+
+
+def test_before_the_first_there_are_none_and_no_folder_is_made(registry):
+    assert registry.all() == ()
+    assert not registry.folder.exists()
+
+
+def test_files_that_are_no_repositories_are_left_alone(registry):
+    registry.add(ONE, Path("/srv/a"))
+    (registry.folder / ".leftover.tmp").write_text("x")
+    assert [known.id for known in registry.all()] == [ONE]
+
+
+def test_a_folder_that_cannot_be_made_says_which(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentRefused, match="file"):
+        Registry(tmp_path / "file" / "repositories").add(ONE, Path("/srv/a"))
