@@ -38,7 +38,7 @@ def go_on(app: App) -> Iterable[str]:
 
 
 def tell_what_happened(app: App) -> Iterable[str]:
-    """Tell the server's automations what commands recorded, who labelled what, and which question has long been open."""
+    """Tell the server's automations what commands recorded, what was labelled, and which question waits for long."""
     mirror(app)
     yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
     yield from (f"{run}: its question is still open" for run in remind(app))
