@@ -286,6 +286,12 @@ class Automation(Section):
         default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
     )
     remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
+    nightly: str | None = Field(
+        default=None, description="What to go on with every night: a document, `#12 #13`, `first 5` or `all open`."
+    )
+    keep_transcripts_days: Count = Field(
+        default=0, description="How long what agents said is kept once an issue is done; 0: for ever. Evidence stays."
+    )
 
 
 class Config(Section):
