@@ -304,9 +304,8 @@ class PromptView:
     commands: tuple[str, ...] = ()
     failure: FailureView | None = None
     continues: bool = False
-    """Whether the earlier attempt's changes are in the workspace."""
     goes_on: bool = False
-    """Whether those of one are there that its service cut off."""
+    """Whether changes are in the workspace: of the attempt that failed, or of one that its service cut off."""
     quotes: tuple[QuoteView, ...] = ()
 
 
@@ -379,7 +378,6 @@ class FormView:
     failure: FailureView | None = None
     denied: DeniedView | None = None
     attempts_alike: tuple[AttemptView, ...] = ()
-    """The last ones, if they failed in the same way, oldest first."""
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
