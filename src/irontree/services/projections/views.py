@@ -210,9 +210,6 @@ class NotesView:
     files: tuple[str, ...] = ()
 
 
-# --- comments/ ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class CommentView:
     """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
