@@ -18,6 +18,7 @@ from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.automations import register_automations
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
@@ -58,6 +59,7 @@ class Service:
         self._private = is_private(environment, home)
         self._say = say
         self._duties = Duties(say, duties)
+        self._watches: list[CommentWatch] = []
         self._held = ExitStack()
         self._join_at = self._revive_at = 0.0
 
@@ -89,8 +91,15 @@ class Service:
 
     def finish(self) -> None:
         """Let the flows stop after their present step."""
+        for watch in self._watches:
+            watch.stop()
         for crew in self._crews:
             crew.worker.finish()
+
+    def hurry(self) -> None:
+        """Look at the comments of all repositories now."""
+        for watch in self._watches:
+            watch.hurry()
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of what we serve."""
@@ -119,6 +128,7 @@ class Service:
                 self._held.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
+            self._watches.append(self._held.enter_context(CommentWatch.of(app)))
             self._elsewhere.remove(app)
             self._without.append(app)
 

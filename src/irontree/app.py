@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
+    Blocker,
     Cancellation,
     CheckRunner,
     Children,
     Clock,
     CodingAgent,
+    ContainerEngine,
     Deliveries,
     EventLog,
     Forge,
@@ -33,6 +36,14 @@ from irontree.ports import (
     RunLock,
     Upkeep,
 )
+
+
+class AnyContainer:
+    """The container engine of nobody who runs something in one."""
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
+        """Nothing speaks against it."""
+        return ()
 
 
 class Silence:
@@ -72,11 +83,13 @@ class Origin:
     """The address of the comment that says so."""
     commented_at: str | None = None
     """When it was posted, by the forge's clock."""
+    approvers: tuple[str, ...] = ()
+    """Who says so with their comments (`alice https://…`), where a gate asks for more than one."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
         known = {name: getattr(self, name) for name in self.__slots__}
-        return {key: value for key, value in known.items() if value}
+        return {key: [*value] if isinstance(value, tuple) else value for key, value in known.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +128,7 @@ class App:
     origin: Origin
     which: Callable[[str], str | None] = shutil.which
     """Where a program is on PATH; None if it is not."""
+    engine: ContainerEngine = field(default_factory=AnyContainer)
     progress: Progress = field(default_factory=Silence)
     cancel: Cancellation = field(default_factory=threading.Event)
 

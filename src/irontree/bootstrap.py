@@ -19,12 +19,13 @@ from irontree.agents import as_called, open_agent
 from irontree.app import App, Origin, Preferences, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
+from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.domain.settings import Automations
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, Location, Merge, connect
 from irontree.forges.location import location_of
-from irontree.ports import Cancellation, Child, Forge, Progress, Renderer
+from irontree.ports import Blocker, Cancellation, Child, Forge, Progress, Renderer
 from irontree.processes import Children, capture
 from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
@@ -62,7 +63,7 @@ def open_app(
     """
     clock, host = SystemClock(), socket.gethostname()
     registry = _ChildRegistry()
-    children = Children(registry)
+    children = Children(registry, environment=environment)
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
@@ -98,6 +99,7 @@ def open_app(
         allow=lambda rules: _allow(layout, rules),
         preferences=cache(lambda: _preferences(config(), repository)),
         origin=origin,
+        engine=_LazyEngine(environment),
         progress=progress or Silence(),
         cancel=cancel or threading.Event(),
     )
@@ -269,6 +271,19 @@ class _LazyRenderer:
         from irontree.domain.credentials import secret_values  # noqa: PLC0415  (as the engine)
 
         return _renderer(secret_values(self.environment)).render(template, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class _LazyEngine:
+    """Imports what asks container engines only where something runs in a container."""
+
+    environment: Mapping[str, str] = field(repr=False)
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
+        """Ask the real one."""
+        from irontree.processes.containers import Engine  # noqa: PLC0415  (see above)
+
+        return Engine(self.environment).blockers(container)
 
 
 @cache

@@ -26,7 +26,9 @@ from pydantic import (
 
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
+from irontree.domain.container import Container, ContainerSpec
 from irontree.domain.detection import DETECTION
+from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -130,7 +132,6 @@ class Verify(Section):
     detection: Flag = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
-
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
         description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
@@ -279,9 +280,7 @@ class Automation(Section):
     notify: tuple[BlockName, ...] = Field(
         default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
     )
-    start_label: str | None = Field(
-        default=None, description="An open issue that gets this label is put up for approval."
-    )
+    start_label: str | None = Field(default=None, description="Open issues with this label are put up for approval.")
     reconcile: Flag = Field(
         default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
     )
@@ -297,8 +296,10 @@ class Config(Section):
     comment: Comment = Comment()
     agent: Agent = Agent()
     workspace: Workspace = Workspace()
+    container: Container = Container()
     publish: Publish = Publish()
     forge: Forge = Forge()
+    gates: GateSettings = GateSettings()
     loop: Loop = Loop()
     run: Run = Run()
     budgets: Budgets = Budgets()
@@ -317,13 +318,17 @@ class Config(Section):
                 "publish.mode: pull_request needs a git remote to push branches to",
                 remedy="add one (`git remote add origin …`), or set publish.mode to direct",
             )
+        container = ContainerSpec(**self.container.model_dump()) if self.container.image else None
         return ExecutionPolicy(
-            agent=AgentSpec(**self.agent.model_dump()),
+            agent=AgentSpec(**self.agent.model_dump(), container=container),
             checks=self.verify.commands,
             detection=DETECTION if self.verify.detection and not self.verify.commands else (),
             check_seconds=self.verify.seconds,
-            reviewers=tuple(ReviewerSpec(**reviewer.model_dump()) for reviewer in self.verify.reviewers),
-            workspace=WorkspacePolicy(**self.workspace.model_dump()),
+            reviewers=tuple(
+                ReviewerSpec(**reviewer.model_dump(), container=container) for reviewer in self.verify.reviewers
+            ),
+            workspace=WorkspacePolicy(**self.workspace.model_dump(), container=container),
+            container=container,
             publish=PublishPolicy(
                 mode=self.publish.mode,
                 remote=self.publish.remote or remote,
@@ -331,6 +336,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
         )

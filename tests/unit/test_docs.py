@@ -215,7 +215,7 @@ def test_the_meta_keys_that_the_services_write_are_in_the_table():
         key for row in re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)
     }
     written = {"time", "previous", *(key for path in sources("src/irontree/services") for key in meta_keys(path))}
-    written |= {"actor", "channel", "flow_run"}
+    written |= {"actor", "channel", "flow_run", "comment", "commented_at", "approvers"}
     assert written - documented == set()
     assert documented - written == set()
 
@@ -288,7 +288,9 @@ def test_every_reason_to_block_is_in_the_troubleshooting():
 def blocking_checks() -> set[str]:
     """First words of `Blocker`, `block`, `Never` and refusals of remotes, and the tables of others."""
     found: set[str] = set()
-    for path in sources("src/irontree/repository", "src/irontree/services", "src/irontree/domain"):
+    for path in sources(
+        "src/irontree/repository", "src/irontree/services", "src/irontree/domain", "src/irontree/processes"
+    ):
         if path.name == "memory.py":
             continue
         for node in ast.walk(tree_of(path)):

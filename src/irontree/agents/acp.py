@@ -63,7 +63,7 @@ class AcpAgent:
                 lambda text: ear.hear(_line(text)),
             )
             meter = Meter(task.allowance, cancel, lambda: session.usage)
-            done = self._children.run(
+            done = self._children.within(self._spec.container, task.transcript).run(
                 filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),

@@ -32,10 +32,15 @@ class KnownAgent(ProgramAgent):
         self._caller = environment
 
     def no_access(self) -> str | None:
-        """Ask the program, if there is neither a key nor a log-in to be seen: some keep theirs out of sight."""
+        """Ask the program, if there is neither a key nor a log-in to be seen: some keep theirs out of sight.
+
+        What this machine knows says nothing of a container.
+        """
         spec, preset, caller = self._known, self._preset, self._caller
         status, home = preset.status, Path(caller.get("HOME", "~")).expanduser()
-        if status is None or preset.signed_in_here(caller, spec.environment) or status.elsewhere(home, spec.arguments):
+        if status is None or spec.container:
+            return None
+        if preset.signed_in_here(caller, spec.environment) or status.elsewhere(home, spec.arguments):
             return None
         program = self._found()
         if program is None:

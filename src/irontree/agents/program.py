@@ -72,7 +72,7 @@ class ProgramAgent:
             ear = Ear(log, progress, self._way.tell, self._surroundings)
             tally = Tally(self._way.add)
             meter = Meter(task.allowance, cancel, lambda: tally.usage)
-            done = self._children.run(
+            done = self._children.within(self._spec.container, task.transcript).run(
                 filled(self._way.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),

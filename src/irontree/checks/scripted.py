@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from irontree.domain.container import ContainerSpec
 from irontree.domain.results import CheckResult
 from irontree.ports import Cancellation, Progress
 
@@ -21,6 +22,10 @@ class ScriptedCheckRunner:
         self._judge = judge
         self._warnings = warnings
         self.commands: list[str] = []
+
+    def within(self, container: ContainerSpec | None) -> ScriptedCheckRunner:  # noqa: ARG002 - nothing is run
+        """Itself."""
+        return self
 
     def run(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from irontree.checks.foreign import foreign_sources
 from irontree.checks.versions import read_versions, tools_called
+from irontree.domain.container import ContainerSpec
 from irontree.domain.results import CheckResult, truncate
 from irontree.ports import Cancellation, Progress
 from irontree.processes import SHELL, Children, Limits, scrubbed_environment
@@ -18,9 +20,14 @@ _VERSION_SECONDS = 10
 class ShellCheckRunner:
     """The port `CheckRunner` for shell commands; *environment* is the caller's."""
 
-    def __init__(self, children: Children, environment: Mapping[str, str]) -> None:
+    def __init__(self, children: Children, environment: Mapping[str, str], *, contained: bool = False) -> None:
         self._children = children
         self._environment = environment
+        self._contained = contained
+
+    def within(self, container: ContainerSpec | None) -> ShellCheckRunner:
+        """The same, in such a container."""
+        return ShellCheckRunner(self._children.within(container), self._environment, contained=container is not None)
 
     def run(
         self,
@@ -63,7 +70,9 @@ class ShellCheckRunner:
             done = self._children.run(words, cwd=workspace, environment=environment, limits=Limits(_VERSION_SECONDS))
             return done.output if done.ok else ""
 
-        return read_versions(tools_called(commands), environment.get("PATH"), ask)
+        path = environment.get("PATH")
+        has = (lambda _: True) if self._contained else (lambda tool: shutil.which(tool, path=path) is not None)
+        return read_versions(tools_called(commands), has, ask)
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
         """Signs that checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""

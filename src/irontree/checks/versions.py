@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -40,12 +39,12 @@ def tools_called(commands: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tool for name in known for tool in (name, *_BEHIND.get(name, ()))))
 
 
-def read_versions(tools: Iterable[str], path: str | None, ask: Ask) -> dict[str, str]:
-    """The system, and the version of each tool that is on *path* and says one."""
-    return {"system": f"{platform.system()} {platform.machine()}", **dict(_versions(tools, path, ask))}
+def read_versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> dict[str, str]:
+    """The system, and the version of each tool that may be there (*has*) and says one."""
+    return {"system": f"{platform.system()} {platform.machine()}", **dict(_versions(tools, has, ask))}
 
 
-def _versions(tools: Iterable[str], path: str | None, ask: Ask) -> Iterator[tuple[str, str]]:
+def _versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> Iterator[tuple[str, str]]:
     for tool in tools:
-        if shutil.which(tool, path=path) and (number := _NUMBER.search(ask(_ASKED.get(tool, (tool, "--version"))))):
+        if has(tool) and (number := _NUMBER.search(ask(_ASKED.get(tool, (tool, "--version"))))):
             yield ("python" if tool == "python3" else tool), number[0]

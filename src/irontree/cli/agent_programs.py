@@ -60,14 +60,15 @@ def installed(programs: Collection[str]) -> tuple[Preset, ...]:
 def require_agent(spec: AgentSpec) -> None:
     """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
 
-    One that is named with a folder may be relative to the workspace, so only its first attempt can tell.
+    One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
+    its first attempt can tell.
     """
     if spec.program is None:
         raise ConfigRefused(
             "agent.command is empty: nobody would do the work",
             remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
         )
-    if "/" not in spec.program and shutil.which(spec.program) is None:
+    if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
         raise ConfigRefused(
             f"{spec.program}, the program of the agent, is not on PATH",
             remedy="install it, or name another under agent.command in .mino/config.yml",

@@ -27,6 +27,7 @@ from irontree.cli.parser import add_json
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
+from irontree.services.execution.preflight import blockers_of
 from irontree.services.world import read_world
 from irontree.store.locks import flock_works
 
@@ -183,14 +184,15 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     try:
         require_agent(policy.agent)
         yield Examined("good", "agent", policy.agent.line)
-        yield from _access(app, policy.agent, environment)
+        if policy.agent.container is None:
+            yield from _access(app, policy.agent, environment)
     except IrontreeError as error:
         yield _bad("agent", error)
     unset = [name for name in policy.agent.environment if name not in environment]
     if unset:
         yield Examined("note", "agent.environment", f"not set here: {', '.join(unset)}", "the agent may need them")
     documents = {plan.spec_path for plan in read_world(app).plans.values()}
-    found = app.repository.preflight(policy.publish, policy.workspace, exempt=tuple(documents))
+    found = blockers_of(app, policy, exempt=tuple(documents))
     for blocker in found:
         # What is in no commit may be the document that is to be approved, and stops nothing then.
         verdict: Verdict = "note" if blocker.check == "dirty-working-tree" else "bad"

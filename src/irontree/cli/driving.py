@@ -119,7 +119,7 @@ class Drive:
                     session.come_to_rest()
             if following:
                 self._say(f"\nLoop {following.id} goes on in its place: other tasks were approved.\n")
-                loop_id, shown = following.id, Shown(shown.streams, 0)
+                loop_id, shown = following.id, Shown(shown.streams, 0, shown.warned)
                 continue
             if status != "shot":
                 return self._ending(loop_id, status)

@@ -7,7 +7,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +39,7 @@ GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0
 OPEN: Final = "--open-to-everyone"
+SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=positive, help="the server's port (default: the first free one from 4280)")
     parser.add_argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port")
     parser.add_argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password")
+    parser.add_argument(
+        "--webhooks",
+        metavar="PORT",
+        type=positive,
+        help=f"receive the forge's webhooks there, signed with the secret in {SECRET}, to look at comments at once",
+    )
     parser.add_argument(
         "--grace",
         metavar="SECONDS",
@@ -188,11 +195,30 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with context.interruptible() as stop:
+        with webhooks(context, service.hurry), context.interruptible() as stop:
             _look_until(service, stop)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
+
+
+@contextmanager
+def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
+    """Receive webhooks for the block where that was asked for; raises ConfigRefused without a secret."""
+    port, secret = context.options.webhooks, os.environ.get(SECRET, "").strip()
+    if port is None:
+        yield
+        return
+    if not secret:
+        raise ConfigRefused(
+            f"--webhooks takes only what is signed, and {SECRET} is not set",
+            remedy=f"set {SECRET} to the secret of the forge's webhook",
+        )
+    from irontree.flows.local.webhooks import WebhookReceiver
+
+    with WebhookReceiver(port, secret, hurry) as receiver:
+        _print(context.console, f"Webhooks: {receiver.url}")
+        yield
 
 
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
@@ -230,6 +256,8 @@ def _again(context: Context) -> str:
     words = ["irontree", "serve", *options.folders, *(["--attach"] if options.attach else [])]
     if options.port:
         words += ["--port", str(options.port)]
+    if options.webhooks:
+        words += ["--webhooks", str(options.webhooks)]
     if options.host != LOOPBACK:
         words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
     return shlex.join(words)

@@ -11,6 +11,8 @@ from typing import Any, Final, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from irontree.domain.budgets import BudgetPolicy
+from irontree.domain.container import ContainerSpec
+from irontree.domain.gates import Gates
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -121,6 +123,8 @@ class AgentSpec(Value):
     stall_seconds: int = Field(default=600, gt=0)
     environment: tuple[str, ...] = ()
     """Names of variables of ours that the agent may see (an allow-list)."""
+    container: ContainerSpec | None = None
+    """None: it runs on this machine itself."""
 
     @property
     def program(self) -> str | None:
@@ -163,6 +167,8 @@ class WorkspacePolicy(Value):
     copy_files: tuple[str, ...] = ()
     pristine: bool = False
     kind: Literal["clone", "none"] = "clone"
+    container: ContainerSpec | None = None
+    """In which `setup` runs."""
 
 
 class PromotionPolicy(Value):
@@ -170,6 +176,9 @@ class PromotionPolicy(Value):
 
     mode: Mode = "auto"
     docs_path: str = "docs/integrations"
+
+
+_LATER_KEYS: Final = frozenset({"budgets", "gates", "same_failure"})
 
 
 class ExecutionPolicy(Value):
@@ -182,23 +191,28 @@ class ExecutionPolicy(Value):
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
     workspace: WorkspacePolicy = WorkspacePolicy()
+    container: ContainerSpec | None = None
+    """In which checks run; the agents and the workspace name it too."""
     publish: PublishPolicy
     promotion: PromotionPolicy = PromotionPolicy()
     max_retry_count: int = Field(default=3, ge=0)
     same_failure: int | None = Field(default=None, ge=2)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = None
-    """What agents may spend; None: nothing is counted, and files and digests are as if there were no such key."""
+    """What agents may spend; None: nothing is counted."""
+    gates: Gates | None = None
+    """Who has to let work go on; None: there are none."""
 
     @model_serializer(mode="wrap")
-    def _without_unset_budgets(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_later_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Keys that came later are there once they are set: upgrading changes no file and no digest."""
         found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key != "budgets" or value is not None}
+        return {key: value for key, value in found.items() if key not in _LATER_KEYS or value is not None}
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting; one that came later counts once it is set, so upgrading changes none."""
-        return canonical_digest(self.model_dump(exclude={"same_failure"} if self.same_failure is None else None))
+        """64 hex over every approved setting."""
+        return canonical_digest(self.model_dump())
 
 
 class Approval(Value):

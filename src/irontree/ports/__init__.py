@@ -75,6 +75,7 @@ from irontree.ports.work import (
     AgentTask,
     CheckRunner,
     CodingAgent,
+    ContainerEngine,
 )
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "CommitCheck",
     "CommitRefused",
     "Committed",
+    "ContainerEngine",
     "Deliveries",
     "DeliveryCursor",
     "Document",

@@ -95,6 +95,8 @@ class Child:
     owner: int = 0
     """The process that started it, of which *owner_started* tells whether it is still the same one."""
     owner_started: str = ""
+    engine: str = ""
+    """The program that runs it in a container, which is named after the mark; empty: it is a process of ours."""
 
 
 class Children(Protocol):

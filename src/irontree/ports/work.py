@@ -10,8 +10,10 @@ from typing import Protocol
 
 from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
 from irontree.domain.budgets import Allowance
+from irontree.domain.container import ContainerSpec
 from irontree.domain.results import CheckResult
 from irontree.ports.basics import Cancellation, Progress
+from irontree.ports.repository import Blocker
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class CodingAgent(Protocol):
 class CheckRunner(Protocol):
     """Runs one check command at the commit that the workspace stands at."""
 
+    def within(self, container: ContainerSpec | None) -> CheckRunner:
+        """The same, for checks that run in such a container; None: on this machine itself."""
+        ...
+
     def run(
         self,
         name: str,
@@ -89,4 +95,12 @@ class CheckRunner(Protocol):
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
         """Signs that the checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""
+        ...
+
+
+class ContainerEngine(Protocol):
+    """What runs containers here."""
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
+        """Why nothing can be run in it now."""
         ...

@@ -12,21 +12,26 @@ group, fires when a *thread* of ours ends, and exists on Linux alone.)
 from __future__ import annotations
 
 import contextlib
+import copy
 import subprocess
 import threading
 import uuid
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from irontree.domain.container import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.conversation import Conversation
 from irontree.processes.environment import scrubbed_environment
 from irontree.processes.limits import MARK, SHELL, Ended, Limits
 from irontree.processes.output import Output
+
+if TYPE_CHECKING:
+    from irontree.processes.containers import Engine
 
 __all__ = [
     "MARK",
@@ -92,11 +97,28 @@ class Completed:
 class Children:
     """Starts programs and sees them end; also the port `Children`: kills what an earlier driver left behind."""
 
-    def __init__(self, registry: Registry, *, grace_seconds: float = 5.0) -> None:
-        """Take *grace_seconds* as the time between asking a child to end (SIGTERM) and killing it."""
+    def __init__(
+        self, registry: Registry, *, grace_seconds: float = 5.0, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Take *grace_seconds* as the time between asking a child to end (SIGTERM) and killing it.
+
+        *environment* is the caller's, for the program of a container engine.
+        """
         self._registry = registry
         self._grace = grace_seconds
+        self._environment = environment or {}
         self._guard = _Guard()
+        self._container: ContainerSpec | None = None
+        self._folders: tuple[Path, ...] = ()
+
+    def within(self, container: ContainerSpec | None, *folders: Path) -> Children:
+        """The same, for programs that run in such a container; None: on this machine itself.
+
+        There they see the folder that they work in and *folders*, which they may change, and no other of this machine.
+        """
+        made = copy.copy(self)
+        made._container, made._folders = container, folders  # noqa: SLF001  (its own)
+        return made
 
     def run(
         self,
@@ -121,12 +143,16 @@ class Children:
         from irontree.processes import running  # noqa: PLC0415  (see there)
         from irontree.processes.family import identify  # noqa: PLC0415
 
-        output = Output(keep, on_line)
+        output, mark = Output(keep, on_line), uuid.uuid4().hex
+        if self._container:
+            argv, environment = self._engine().command(
+                self._container, argv, mark=mark, cwd=cwd, environment=environment, folders=self._folders
+            )
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
-        mark = uuid.uuid4().hex
         process = running.start(argv, cwd, {**environment, MARK: mark}, apart=conversation is not None)
-        child = identify(process.pid, mark, argv)
+        child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
+        ended: Ended = "cancelled"
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)
@@ -135,9 +161,12 @@ class Children:
             )
         finally:
             running.abandon(process, child)
+            if ended != "exited":
+                self._remove(child)
             self._guard.release(child.pgid)
             self._registry.forget(child.pid)
-        return Completed(ended, process.returncode, seconds, output.text(), output.digest())
+        done = Completed(ended, process.returncode, seconds, output.text(), output.digest())
+        return self._as_in_container(done) if self._container else done
 
     def kill_leftovers(self) -> int:
         """Kill the recorded children that are still the same process, with all they started; how many there were.
@@ -150,10 +179,27 @@ class Children:
         from irontree.processes.family import is_owned, is_same, kill_family  # noqa: PLC0415
 
         leftovers = [child for child in recorded if not is_owned(child)]
-        alive = [child for child in leftovers if kill_family(child, sure=is_same(child))]
+        alive = 0
         for child in leftovers:
+            lived, contained = kill_family(child, sure=is_same(child)), self._remove(child)
+            alive += lived or contained
             self._registry.forget(child.pid)
-        return len(alive)
+        return alive
+
+    def _remove(self, child: Child) -> bool:
+        """End what runs in its container, if it has one: that outlives the program which started it."""
+        return bool(child.engine) and self._engine().remove(child.engine, child.mark)
+
+    def _as_in_container(self, done: Completed) -> Completed:
+        from irontree.processes.container_command import never_ran  # noqa: PLC0415  (few need it)
+
+        failed = done.ended == "exited" and never_ran(done.exit_code, done.output)
+        return replace(done, ended="not_started", exit_code=None) if failed else done
+
+    def _engine(self) -> Engine:
+        from irontree.processes.containers import Engine  # noqa: PLC0415  (few need it)
+
+        return Engine(self._environment)
 
 
 @dataclass(frozen=True, slots=True)

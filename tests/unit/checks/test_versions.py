@@ -12,6 +12,10 @@ from irontree.checks.versions import read_versions, tools_called
 OK = ("git",)
 
 
+def everywhere(_tool):
+    return True
+
+
 @pytest.mark.parametrize(
     ("command", "tools"),
     [
@@ -44,25 +48,25 @@ def test_only_words_that_do_nothing_else_are_run():
         return "tool 1.2.3 (abc)"
 
     tools = tools_called(["./deploy --now", "git push", "go test ./...", "rm -rf x"])
-    read_versions(tools, None, ask)
+    read_versions(tools, everywhere, ask)
     assert set(asked) <= {("git", "--version"), ("go", "version")}
 
 
 def test_a_version_is_the_number_in_what_the_tool_says():
-    found = read_versions(OK, None, lambda _: "git version 2.47.3 (Apple Git-154)\n")
+    found = read_versions(OK, everywhere, lambda _: "git version 2.47.3 (Apple Git-154)\n")
     assert found["git"] == "2.47.3"
     assert found["system"]
 
 
 @pytest.mark.parametrize("said", ["", "no idea"])
 def test_a_tool_that_says_none_is_left_out(said):
-    assert read_versions(OK, None, lambda _: said).keys() == {"system"}
+    assert read_versions(OK, everywhere, lambda _: said).keys() == {"system"}
 
 
-def test_what_is_not_there_is_not_asked(tmp_path):
-    assert read_versions(OK, str(tmp_path), lambda _: "1.0").keys() == {"system"}
+def test_what_is_not_there_is_not_asked():
+    assert read_versions(OK, lambda _: False, lambda _: "1.0").keys() == {"system"}
 
 
 @pytest.mark.skipif(not shutil.which("python3"), reason="needs python3 on PATH")
 def test_python_is_named_by_its_name():
-    assert read_versions(("python3",), None, lambda _: f"Python {sys.version.split()[0]}")["python"]
+    assert read_versions(("python3",), everywhere, lambda _: f"Python {sys.version.split()[0]}")["python"]

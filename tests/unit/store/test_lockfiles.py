@@ -54,7 +54,7 @@ def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_l
         f"meta:\n  writer: irontree\n  host: here\n  pid: {os.getpid()}\n"
         '  children:\n    - pid: 101\n      pgid: 101\n      started: "00123456"\n      boot: "12345e67"\n'
         """      mark: "0f"\n      command: "git commit -m 'a: b'"\n"""
-        '      owner: 99\n      owner_started: "12345"\n'
+        '      owner: 99\n      owner_started: "12345"\n      engine: ""\n'
     )
 
 

@@ -68,7 +68,7 @@ def require_runnable(world: World, state: TaskState) -> None:
 
 def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
     """What the machine and the repository have against an attempt now; writes nothing."""
-    found = app.repository.preflight(plan.policy.publish, plan.policy.workspace, exempt=(plan.spec_path,))
+    found = blockers_of(app, plan.policy, exempt=(plan.spec_path,))
     return found or _without_access(app, plan, state)
 
 
@@ -81,6 +81,12 @@ def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ..
         return ()
     said = app.agent(plan.policy.agent).no_access()
     return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
+
+
+def blockers_of(app: App, policy: ExecutionPolicy, *, exempt: tuple[str, ...]) -> tuple[Blocker, ...]:
+    """What they have against work by these settings; *exempt* are documents that may be in no commit yet."""
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+    return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
 
 
 def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
@@ -134,17 +140,17 @@ def block(
     *,
     remedy: str = "",
     not_before: datetime | None = None,
-    meta: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> TaskState:
     """Record that a person must put something right before this issue can go on, or only time must pass.
 
-    *meta* is what else is known by then.
+    *more* is what else its `meta:` says.
     """
     later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
     if later and not remedy:
         remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
-    said = {"reason": reason, "remedy": remedy, "not_before": later}
-    given = {key: text for key, text in said.items() if text or key == "reason"} | dict(meta or {})
+    meta = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in meta.items() if text or key == "reason"} | dict(more or {})
     return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
 
 

@@ -22,6 +22,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
+from irontree.ports import CheckRunner
 from irontree.services.execution.preflight import block, require_sound, stop_before_verify, try_again_at
 from irontree.services.execution.promote import Promotion, promote
 from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
@@ -47,10 +48,9 @@ class Subject:
     """What the reviewers took that spoke about the anchor."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """The keys that every event about it has in its `meta:`."""
-        note = {"verifier_note": self.note} if self.note else {}
-        return note | self.took
+        return ({"verifier_note": self.note} if self.note else {}) | self.took
 
     @property
     def took(self) -> dict[str, Any]:
@@ -89,8 +89,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
 
 def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
     later = try_again_at(app, state, found.retry_at) if found.waits else None
-    took = {"reviewers": [dict(found.took)]} if found.took else {}
-    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, meta=took)
+    meta = {"reviewers": [dict(found.took)]} if found.took else {}
+    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, more=meta)
 
 
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
@@ -102,15 +102,16 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         return stored
     workspace.prepare(sha, cancel=app.cancel)
     commands = commands_for(subject.node, subject.plan.policy, top_level(workspace.path))
-    results = _run_all(app, subject, commands, workspace.path)
+    checks = app.checks.within(subject.plan.policy.container)
+    results = _run_all(app, checks, subject, commands, workspace.path)
     report = CheckReport(
         issue_number=subject.state.issue_number,
         anchor=sha,
         commands_digest=_digest(subject),
         complete=True,
         results=results,
-        versions=dict(app.checks.versions([command.run for command in commands], workspace=workspace.path)),
-        warnings=app.checks.foreign_sources(workspace.path, app.repository.root),
+        versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
+        warnings=checks.foreign_sources(workspace.path, app.repository.root),
     )
     app.results.save(report)
     return report
@@ -123,13 +124,13 @@ def _counts(stored: CheckReport, subject: Subject) -> bool:
 
 
 def _run_all(
-    app: App, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
+    app: App, checks: CheckRunner, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
 ) -> tuple[CheckResult, ...]:
     """In order, up to the first failure (contract, mino-verify step 4)."""
     results: list[CheckResult] = []
     for command in commands:
         app.progress.note(f"$ {command.run}")
-        result = app.checks.run(
+        result = checks.run(
             command.name,
             command.run,
             workspace=workspace,
@@ -207,7 +208,7 @@ def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[st
 
 
 def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
-    meta = {"reason": outcome.reason, **subject.said}
+    meta = {"reason": outcome.reason, **subject.meta}
     return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
 
 
@@ -268,10 +269,10 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
     """Record why the checked commit cannot be published as it is (ruling R14)."""
     state = subject.state
     if isinstance(outcome, Never):
-        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, meta=subject.took)
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=subject.took)
     if outcome.target_alone_red:
         reason = f"the checks fail on {subject.plan.policy.publish.target_branch} without this change too"
-        return block(app, state, "target-broken", reason, meta=subject.took)
+        return block(app, state, "target-broken", reason, more=subject.took)
     return failed(app, subject, outcome.report, retryable=state.may_retry, meta={"base_sha": outcome.tip})
 
 
@@ -282,7 +283,7 @@ def _reported(
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     to_judge = tuple(item.criterion.text for item in covered if item.by is None)
     path = report_path(app, report, to_judge, subject.note)
-    meta = {**meta, **subject.said}
+    meta = {**meta, **subject.meta}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}
     state = record(app, subject.state, kind, meta=meta, **values)
     write_report(app, state, subject.plan, subject.node)

@@ -8,7 +8,7 @@ from irontree.app import App
 from irontree.domain.changes import changes_of
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.verdict import commands_for, coverage, is_trivial
-from irontree.services.execution.preflight import unreadable_budget
+from irontree.services.execution.preflight import blockers_of, unreadable_budget
 from irontree.services.overview import title_of
 from irontree.services.planning.adopt import approval_name
 from irontree.services.planning.approve import Proposal, kept, what_changed
@@ -232,7 +232,7 @@ def _diff(world: World, member: Member) -> str:
 
 def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = None) -> tuple[str, ...]:
     exempt = (proposal.spec_path,) if proposal else ()
-    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+    found = blockers_of(app, policy, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
     return (*missing, *_unread(policy), *blockers)
@@ -250,7 +250,7 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
     if program is None:
         return ("no agent is configured: agent.command in .mino/config.yml",)
     beside_the_code = "/" in program and not program.startswith("/")  # the workspace has it, or its setup makes it
-    if beside_the_code or app.which(program):
+    if agent.container or beside_the_code or app.which(program):
         return ()
     return (f"the agent's program {program} is not on PATH here",)
 
