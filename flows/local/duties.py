@@ -9,7 +9,6 @@ from typing import Final
 from irontree.app import App
 from irontree.errors import IrontreeError, in_words
 from irontree.flows.lifecycle.taking_up import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
-from irontree.services.delivery.comment_answers import look
 
 Say = Callable[[App, str], None]
 
@@ -36,18 +35,7 @@ def go_on(app: App) -> Iterable[str]:
     wake_overtaken(app)
 
 
-def take_comments(app: App) -> Iterable[str]:
-    """Take the answers that stand in comments on the forge, and let the runs go on that waited for them."""
-    found = [looked for looked in look(app) if looked.outcome != "later"]
-    yield from (f"#{one.issue_number}: answer of {one.by} in a comment {one.outcome}. {one.said}" for one in found)
-    if any(one.outcome == "taken" for one in found):
-        yield from go_on(app)
-
-
-DUTIES: Final = (
-    Duty("take up what died", 60.0, take_up_what_died),
-    Duty("comments", 30.0, take_comments),
-)
+DUTIES: Final = (Duty("take up what died", 60.0, take_up_what_died),)
 
 
 @dataclass
