@@ -19,6 +19,7 @@ from irontree.flows.lifecycle.taking_up import (
     start_what_waits,
     wake_overtaken,
 )
+from irontree.services.consistency.retention import drop_old_transcripts
 from irontree.services.delivery.comment_answers import look
 from irontree.services.loops.loop import read_loops
 from irontree.tasks.mirror import mirror
@@ -42,6 +43,7 @@ async def janitor(repository: str) -> State[None]:
         closed = await asyncio.to_thread(wake_overtaken, app)
         await asyncio.to_thread(tell_labelled, app)
         await asyncio.to_thread(remind, app)
+        await asyncio.to_thread(drop_old_transcripts, app)
     for line in unreadable:
         get_run_logger().warning(line)
     comments = (f"#{found.issue_number}: the answer of {found.by} was {found.outcome}" for found in looked if found.by)

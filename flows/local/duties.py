@@ -8,7 +8,9 @@ from typing import Final
 
 from irontree.app import App
 from irontree.errors import IrontreeError, in_words
+from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.lifecycle.taking_up import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
+from irontree.tasks.mirror import mirror
 
 Say = Callable[[App, str], None]
 
@@ -35,7 +37,17 @@ def go_on(app: App) -> Iterable[str]:
     wake_overtaken(app)
 
 
-DUTIES: Final = (Duty("take up what died", 60.0, take_up_what_died),)
+def tell_what_happened(app: App) -> Iterable[str]:
+    """Tell the server's automations what commands recorded, what was labelled, and which question waits for long."""
+    mirror(app)
+    yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
+    yield from (f"{run}: its question is still open" for run in remind(app))
+
+
+DUTIES: Final = (
+    Duty("take up what died", 60.0, take_up_what_died),
+    Duty("tell what happened", 60.0, tell_what_happened),
+)
 
 
 @dataclass

@@ -16,8 +16,8 @@ from typing import Final, Self
 from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
-from irontree.flows.automations import register_automations
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.automations import register_automations
 from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from irontree.domain.automation_settings import Automation
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.container import Container, ContainerSpec
@@ -39,7 +40,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, Section, VariableName
+from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, Section, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -272,19 +273,6 @@ class Prefect(Section):
     api_url: ApiUrl | None = Field(
         default=None, description="Unset: `PREFECT_API_URL` of the environment, else a private server on this machine."
     )
-
-
-class Automation(Section):
-    """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
-
-    notify: tuple[BlockName, ...] = Field(
-        default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
-    )
-    start_label: str | None = Field(default=None, description="Open issues with this label are put up for approval.")
-    reconcile: Flag = Field(
-        default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
-    )
-    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
 
 
 class Config(Section):

@@ -60,6 +60,13 @@ budgets:
   time_zone: Europe/Vienna
 run: {max_retry_count: 0, same_failure: 2, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
+automations:
+  notify: [slack-webhook/team]
+  start_label: agent
+  reconcile: false
+  remind_hours: 8
+  nightly: all open
+  keep_transcripts_days: 90
 """
 
 
