@@ -19,7 +19,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import StoryView, TreeView
+from irontree.services.projections.page_views import StoryView, TreeView, WaitingView
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -388,16 +388,6 @@ class FormView:
     diff: str = ""
     gate: str = ""
     """Who decides, where not everybody does."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingView:
-    """A task that cannot start, and why."""
-
-    number: int
-    title: str
-    phase: str
-    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
