@@ -288,7 +288,9 @@ def test_every_reason_to_block_is_in_the_troubleshooting():
 def blocking_checks() -> set[str]:
     """First words of `Blocker`, `block`, `Never` and refusals of remotes, and the tables of others."""
     found: set[str] = set()
-    for path in sources("src/irontree/repository", "src/irontree/services", "src/irontree/domain", "src/irontree/processes"):
+    for path in sources(
+        "src/irontree/repository", "src/irontree/services", "src/irontree/domain", "src/irontree/processes"
+    ):
         if path.name == "memory.py":
             continue
         for node in ast.walk(tree_of(path)):
