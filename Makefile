@@ -9,10 +9,12 @@ PYTEST_ARGS    ?=
 # Their command lines and records change from version to version: these were tried.
 NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \
                   opencode-ai@1.18.33 @github/copilot@1.0.102
+# The smallest that also speaks the Agent Client Protocol: `make test` tries it both ways.
+ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents test-scale check descriptions format demo soak bench lock clean
+.PHONY: help setup test test-agents test-scale check descriptions one-agent format demo soak bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,7 +42,10 @@ check: $(STAMP) ## formatting, lint and types, without running anything
 descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to compare with (needs npm)
 	@$(BIN)/python tools/fetch_descriptions.py
 
-test: check descriptions ## everything CI runs
+one-agent: $(STAMP) ## one real agent program for the tests that call it (needs npm)
+	@$(BIN)/python tools/fetch_agent.py $(ONE_AGENT)
+
+test: check descriptions one-agent ## everything CI runs
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)

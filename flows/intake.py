@@ -10,15 +10,25 @@ from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from irontree.app import App
 from irontree.domain.halt import RULE
 from irontree.domain.intent import Issues, OpenIssues, resolve_intent
-from irontree.errors import ApprovalRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed, in_words
+from irontree.errors import (
+    ApprovalRefused,
+    EnvironmentRefused,
+    LogDamaged,
+    NotEligible,
+    Refused,
+    RemoteFailed,
+    in_words,
+)
 from irontree.flows.gate.asking import with_page
 from irontree.flows.gate.forms import make_form
 from irontree.flows.gate.suspension import ask, forget_answer
+from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.starting import start_loop
@@ -48,7 +58,33 @@ async def intake(repository: str, document: str) -> State[None]:
     """
     app = await asyncio.to_thread(open_here, repository, channel="form")
     async with living(app):
+        if _is_scheduled() and (rest := await asyncio.to_thread(_nothing_to_ask, app, document)):
+            return rest
         return await _approved(app, document, await asyncio.to_thread(_wanted, app, document))
+
+
+def _is_scheduled() -> bool:
+    """Whether a schedule made this run, and no person, and it has asked nothing yet."""
+    context = FlowRunContext.get()
+    own = context.flow_run if context else None
+    return own is not None and own.auto_scheduled and not own.empirical_policy.pause_keys
+
+
+def _nothing_to_ask(app: App, document: str) -> State[None] | None:
+    """How a scheduled run ends where nothing is to be done, or an earlier one still asks the same."""
+    with runs.connect() as client:
+        asking = [
+            run for run in runs.suspended(client, app.repository.id) if run.parameters.get("document") == document
+        ]
+    if asking:
+        return Completed(
+            name="Asked already", message=f"{document} waits for approval at {runs.url_for(asking[0].id)} ."
+        )
+    try:
+        _wanted(app, document)
+    except NotEligible as error:
+        return Completed(name="Nothing to do", message=in_words(error))
+    return None
 
 
 async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:

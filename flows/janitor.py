@@ -19,6 +19,8 @@ from irontree.flows.lifecycle.taking_up import (
     start_what_waits,
     wake_overtaken,
 )
+from irontree.services.consistency.retention import drop_old_transcripts
+from irontree.services.delivery.comment_answers import look
 from irontree.services.loops.loop import read_loops
 from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import open_here
@@ -34,14 +36,23 @@ async def janitor(repository: str) -> State[None]:
         _, unreadable = await asyncio.to_thread(read_loops, app)
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())
         await asyncio.to_thread(put_in_order, app, "janitor")
+        looked = await asyncio.to_thread(look, app)
         await asyncio.to_thread(mirror, app)
         approving = await asyncio.to_thread(go_on_approving, app)
         going = await asyncio.to_thread(start_what_waits, app)
         closed = await asyncio.to_thread(wake_overtaken, app)
         await asyncio.to_thread(tell_labelled, app)
         await asyncio.to_thread(remind, app)
+        await asyncio.to_thread(drop_old_transcripts, app)
     for line in unreadable:
         get_run_logger().warning(line)
-    for line in (*dead, *approving, *going, *(f"{run.name}: its question is asked no more" for run in closed)):
+    comments = (f"#{found.issue_number}: the answer of {found.by} was {found.outcome}" for found in looked if found.by)
+    for line in (
+        *dead,
+        *comments,
+        *approving,
+        *going,
+        *(f"{run.name}: its question is asked no more" for run in closed),
+    ):
         get_run_logger().info(line)
     return Completed(message=f"{len(dead)} dead runs, {len(going)} open loops")

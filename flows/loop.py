@@ -106,15 +106,15 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
 async def _drive(app: App, loop_id: str) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
     idle_ends: Counter[str] = Counter()
-    progress = None
+    showing = None
     while True:
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
         if not now.is_open:
             return Completed(name=now.entity.status.title())
-        pages = await asyncio.to_thread(pages_of_issues, app, loop_id)
-        progress = await show_loop(app, loop_id, progress, pages)
+        showing = asyncio.create_task(_show(app, loop_id, showing))  # beside the work, which it must not hold up
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
+            await showing
             return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
@@ -130,6 +130,12 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
             said = stopped_short.message or stopped_short.state_name
             stuck = Halt("protocol_gap", detail=f"the run of {decision.task_key} keeps ending without progress: {said}")
             return await asyncio.to_thread(_halt, app, loop_id, stuck)
+
+
+async def _show(app: App, loop_id: str, earlier: asyncio.Task[UUID | None] | None) -> UUID | None:
+    """Show how far the loop is, behind what is being shown *earlier*."""
+    shown = await earlier if earlier else None
+    return await show_loop(app, loop_id, shown, await asyncio.to_thread(pages_of_issues, app, loop_id))
 
 
 async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:

@@ -172,8 +172,9 @@ def answers() -> str:
             reason=rule.reason, number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION"
         )
         for choice, command in asked.answers:
-            rows.append((rule.title, choice.label, _option(choice, number), code([command])))
-    return table(("Question", "Answer", "Beforehand, `--answer …`", "Command"), rows)
+            spoken = code([choice.usage("TASK_KEY")])
+            rows.append((rule.title, choice.label, _option(choice, number), code([command]), spoken))
+    return table(("Question", "Answer", "Beforehand, `--answer …`", "Command", "Comment"), rows)
 
 
 def _option(choice: object, number: int | None) -> str:

@@ -27,7 +27,7 @@ NEEDS: dict[Need, tuple[Any, Any]] = {
             "",
             pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$",
             title="Revision",
-            description="What you approve, as named.",
+            description="To approve, type the revision that is named above.",
         ),
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from irontree.app import App
@@ -47,7 +47,7 @@ def remind(app: App) -> tuple[str, ...]:
         return ()
     with runs.connect() as client:
         asking = runs.suspended(client, app.repository.id)
-    told, now = read_told(app), datetime.now(UTC)
+    told, now = read_told(app), app.clock.now()
     spans = {_asking_of(run): _spans(run, now, hours) for run in asking}
     due = [run for run in asking if spans[_asking_of(run)] > told.get(_asking_of(run), 0)]
     for run in due:

@@ -19,16 +19,23 @@ FLOWS = {
 """With what the UI says of each; the same as in prefect.yaml."""
 
 
+NIGHTLY = ("30 1 * * *", "nightly")
+"""Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
+
+
 def deployments_of(app: App) -> tuple[Served, ...]:
     """Named after the workspace id, with the repository as their parameter."""
+    nightly = app.preferences().automations.nightly
+    schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
     return tuple(
         Served(
             entrypoint=f"irontree.flows.{flow}.{flow}",
             name=app.repository.id,
             description=description,
             parameters={"repository": str(app.repository.root)},
-            cron=SCHEDULES[flow][0] if flow in SCHEDULES else None,
-            slug=SCHEDULES[flow][1] if flow in SCHEDULES else None,
+            cron=schedules[flow][0] if flow in schedules else None,
+            slug=schedules[flow][1] if flow in schedules else None,
+            scheduled={"document": nightly} if flow == "intake" and nightly else {},
             tags=("irontree", f"repository:{app.repository.root.name}"),
         )
         for flow, description in FLOWS.items()

@@ -25,6 +25,7 @@ from irontree.flows.local.settings import password, strip
 LINGER = 60.0
 LOOK_EVERY = 0.05
 KEEP_EVERY = 0.2
+LEAVING = 5.0
 ANYWHERE = Place()
 
 
@@ -49,6 +50,7 @@ class LocalServer:
         self._program: subprocess.Popen[bytes] | None = None
         self._failure: str | None = None
         self._left = threading.Event()
+        self._has_room = threading.Event()
         self._keeper: threading.Thread | None = None
 
     def start(self) -> Self:
@@ -93,6 +95,7 @@ class LocalServer:
     def _keep(self) -> None:
         try:
             self._make_room()
+            self._has_room.set()
             membership = self._state.join()
             try:
                 self._have_a_server()
@@ -104,11 +107,19 @@ class LocalServer:
             self._failure = f"cannot be started: {error}"
 
     def _make_room(self) -> None:
-        address = self._state.address()
-        if address and not self._place.is_at(address) and not self._state.in_use():
-            os.kill(address.pid, signal.SIGTERM)
-            while self._state.lives() and not self._left.wait(LOOK_EVERY):
-                pass
+        """End a server that is elsewhere, once nobody uses it; its last client may be leaving just now."""
+        deadline = time.monotonic() + LEAVING
+        while (address := self._state.address()) and not self._place.is_at(address):
+            if not self._state.in_use():
+                self._end(address)
+                return
+            if time.monotonic() > deadline or self._left.wait(KEEP_EVERY):
+                return
+
+    def _end(self, server: Address) -> None:
+        os.kill(server.pid, signal.SIGTERM)
+        while self._state.lives() and not self._left.wait(KEEP_EVERY):
+            pass
 
     def _have_a_server(self) -> None:
         """Exit code 0 says that another process was the server, a negative one that ours was killed."""
@@ -131,7 +142,7 @@ class LocalServer:
         return ["--host", self._place.host, "--port", str(self._place.port)] if self._place.port else []
 
     def _answering(self) -> Address | None:
-        address = self._state.address()
+        address = self._state.address() if self._has_room.is_set() else None
         return address if address and is_prefect(address.port) else None
 
     def _unavailable(self, what: str) -> ServerUnavailable:

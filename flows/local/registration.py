@@ -68,13 +68,14 @@ async def _ensure_queue(client: PrefectClient, name: str, limit: int) -> None:
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
     """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
-    cron, slug, rest = served["cron"], served["slug"], {k: v for k, v in served.items() if k not in ("cron", "slug")}
+    cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
+    rest = {key: value for key, value in served.items() if key not in ("cron", "slug", "scheduled")}
     return RunnerDeployment.from_entrypoint(
         **rest,
         work_pool_name=POOL,
         work_queue_name=served["name"],
         job_variables={"command": COMMAND},
-        schedules=[Cron(cron, timezone="UTC", slug=slug)] if cron else None,
+        schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
     )
 
 

@@ -17,6 +17,8 @@ from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.automations import register_automations
+from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
@@ -57,6 +59,7 @@ class Service:
         self._private = is_private(environment, home)
         self._say = say
         self._duties = Duties(say, duties)
+        self._watches: list[CommentWatch] = []
         self._held = ExitStack()
         self._join_at = self._revive_at = 0.0
 
@@ -88,8 +91,15 @@ class Service:
 
     def finish(self) -> None:
         """Let the flows stop after their present step."""
+        for watch in self._watches:
+            watch.stop()
         for crew in self._crews:
             crew.worker.finish()
+
+    def hurry(self) -> None:
+        """Look at the comments of all repositories now."""
+        for watch in self._watches:
+            watch.hurry()
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of what we serve."""
@@ -118,6 +128,7 @@ class Service:
                 self._held.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
+            self._watches.append(self._held.enter_context(CommentWatch.of(app)))
             self._elsewhere.remove(app)
             self._without.append(app)
 
@@ -132,6 +143,7 @@ class Service:
         self._crews.append(Crew(tuple(self._without), worker))
         self._without.clear()
         for app in self._crews[-1].apps:
+            self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
             self._welcome(app)
 
     def _bury(self) -> None:
@@ -154,11 +166,18 @@ class Service:
             self._revive_at = time.monotonic() + REVIVE_EVERY
 
     def _welcome(self, app: App) -> None:
-        """Show it in the UI, and take up where it was."""
-        try:
-            with runs.connect():
-                keep_block(app.repository.id, app.repository.root)
-            for line in go_on(app):
-                self._say(app, line)
-        except IrontreeError as error:
-            self._say(app, in_words(error))
+        """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        for do in (_show, go_on):
+            try:
+                for line in do(app):
+                    self._say(app, line)
+            except IrontreeError as error:
+                self._say(app, in_words(error))
+
+
+def _show(app: App) -> tuple[str, ...]:
+    """Have its block and its automations on the server."""
+    with runs.connect() as client:
+        keep_block(app.repository.id, app.repository.root)
+        register_automations(client, app)
+    return ()

@@ -41,6 +41,8 @@ class Served:
     cron: str | None = None
     slug: str | None = None
     """The name of the schedule, where there is one."""
+    scheduled: Mapping[str, Any] = field(default_factory=dict)
+    """What scheduled runs get besides."""
     tags: tuple[str, ...] = ()
 
 

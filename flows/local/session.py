@@ -8,15 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from irontree.app import App
+from irontree.domain.waiting import COMMENTS_EVERY
 from irontree.errors import Busy
 from irontree.flows.gate import questions
 from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.lifecycle.names import deployment, issue_key
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.taking_up import newest_run, take_up
@@ -34,19 +37,31 @@ OTHERS_SECONDS: Final = 60.0
 
 
 class Session:
-    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already."""
+    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
 
-    def __init__(self, app: App, *, environment: Mapping[str, str], home: Path) -> None:
+    Who serves looks at comments too, each *comments_every*.
+    """
+
+    def __init__(
+        self, app: App, *, environment: Mapping[str, str], home: Path, comments_every: timedelta = COMMENTS_EVERY
+    ) -> None:
         self._app = app
         self._environment = environment
         self._home = home
         self._held = ExitStack()
         self._serving: Serving | None = None
+        self._comments = CommentWatch.of(app, every=comments_every)
 
     @property
     def serves(self) -> bool:
         """Whether the flow processes are ours."""
         return self._serving is not None
+
+    @property
+    def served_by(self) -> str:
+        """The command that has the flow processes, in words for a viewer."""
+        holder = self._app.alive(SERVING).holder()
+        return f"`{holder.what}` (process {holder.pid})" if holder else "nobody"
 
     def __enter__(self) -> Self:
         try:
@@ -57,6 +72,7 @@ class Session:
         with self._held:
             self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
             self._held.callback(self._serving.stop)
+            self._held.enter_context(self._comments)
             self._held = self._held.pop_all()
         return self
 
@@ -111,7 +127,7 @@ class Session:
     def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
         """Answer as the form in the browser does; raises AnswerRefused if it does not fit, or somebody was faster."""
         choice = validate(question, answer)
-        extra = {"count": answer.count, "revision": answer.revision}
+        extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
         payload["question"] = question.key
         payload |= {need: value for need, value in extra.items() if value is not None}
@@ -128,6 +144,7 @@ class Session:
 
     def finish(self) -> None:
         """Let the flows stop after their present step."""
+        self._comments.stop()
         if self._serving:
             self._serving.finish()
 

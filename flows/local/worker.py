@@ -30,7 +30,7 @@ async def serve(deployments: list[dict[str, Any]], limit: int) -> None:
     report(ids)
     queues = sorted({served["name"] for served in deployments})
     worker = ProcessWorker(
-        POOL, work_queues=queues, name=f"irontree on {platform.node()}", prefetch_seconds=PREFETCH_SECONDS
+        POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
     )
     async with asyncio.TaskGroup() as together:
         together.create_task(_drop_missed(ids))

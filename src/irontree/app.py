@@ -83,11 +83,13 @@ class Origin:
     """The address of the comment that says so."""
     commented_at: str | None = None
     """When it was posted, by the forge's clock."""
+    approvers: tuple[str, ...] = ()
+    """Who says so with their comments (`alice https://…`), where a gate asks for more than one."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
         known = {name: getattr(self, name) for name in self.__slots__}
-        return {key: value for key, value in known.items() if value}
+        return {key: [*value] if isinstance(value, tuple) else value for key, value in known.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

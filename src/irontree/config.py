@@ -24,10 +24,12 @@ from pydantic import (
     model_validator,
 )
 
+from irontree.domain.automation_settings import Automation
 from irontree.domain.budget_settings import Budgets
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.container import Container, ContainerSpec
 from irontree.domain.detection import DETECTION
+from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -38,7 +40,7 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, BlockName, InnerPath, RefName, Section, VariableName
+from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, Section, VariableName
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -131,7 +133,6 @@ class Verify(Section):
     detection: Flag = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
-
     reviewers: tuple[Reviewer, ...] = Field(
         default=(),
         description="Agents that look at the change once the checks have passed: `name`, and the keys of `agent`.",
@@ -274,21 +275,6 @@ class Prefect(Section):
     )
 
 
-class Automation(Section):
-    """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
-
-    notify: tuple[BlockName, ...] = Field(
-        default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
-    )
-    start_label: str | None = Field(
-        default=None, description="An open issue that gets this label is put up for approval."
-    )
-    reconcile: Flag = Field(
-        default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
-    )
-    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
-
-
 class Config(Section):
     """Everything that `.mino/config.yml` can say."""
 
@@ -301,6 +287,7 @@ class Config(Section):
     container: Container = Container()
     publish: Publish = Publish()
     forge: Forge = Forge()
+    gates: GateSettings = GateSettings()
     loop: Loop = Loop()
     run: Run = Run()
     budgets: Budgets = Budgets()
@@ -337,6 +324,7 @@ class Config(Section):
             ),
             promotion=PromotionPolicy(mode=self.report.promotion, docs_path=self.report.docs_path.rstrip("/")),
             max_retry_count=self.run.max_retry_count,
+            gates=approved_gates(self.gates.model_dump(), known=self.forge.adapter != "local"),
             budgets=approved_budgets(self.budgets.model_dump()),
             same_failure=self.run.same_failure,
         )

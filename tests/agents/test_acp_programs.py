@@ -1,6 +1,6 @@
 """Real programs that speak the Agent Client Protocol, against a stand-in for the model: no key, no network.
 
-`make test-agents` installs them and tries them all; otherwise one that is installed is tried in short.
+`make test-agents` installs them and tries them all; `make test` installs one, which is tried in short.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ ALL = os.environ.get("AGENTS") == "all"
 INSTALLED = [name for name in COMMANDS if program_of(name)]
 pytestmark = [
     pytest.mark.timeout(150),
-    pytest.mark.skipif(not INSTALLED, reason="no agent program is installed under build/agents: make test-agents"),
+    pytest.mark.skipif(
+        not INSTALLED, reason="no agent program is installed under build/agents: make one-agent, or make test-agents"
+    ),
 ]
 in_full = pytest.mark.skipif(not ALL, reason="only with make test-agents")
 

@@ -1,6 +1,6 @@
 """The truth table: real agent programs against a stand-in for their services, and what is made of each ending.
 
-`make test-agents` installs the programs and runs all of it. Otherwise one program that is installed is tried in short.
+`make test-agents` installs the programs and runs all of it. `make test` installs one, which is tried in short.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ HIDES_REFUSAL = frozenset({"codex", "gemini", "copilot", "aider", "mini-swe-agen
 HIDES_TROUBLE = frozenset({"mini-swe-agent"})
 pytestmark = [
     pytest.mark.timeout(150),
-    pytest.mark.skipif(not INSTALLED, reason="no agent program is installed under build/agents: make test-agents"),
+    pytest.mark.skipif(
+        not INSTALLED, reason="no agent program is installed under build/agents: make one-agent, or make test-agents"
+    ),
 ]
 in_full = pytest.mark.skipif(not ALL, reason="only with make test-agents")
 each = pytest.mark.parametrize("name", TRIED or ["none"])

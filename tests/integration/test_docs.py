@@ -148,6 +148,7 @@ BEGINS = {
     "back-up-and-restore.md": at_a_question,
     "move-to-another-machine.md": at_a_question,
     "recover-after-a-crash.md": after_a_kill,
+    "serve.md": set_up,
     "write-requirements.md": set_up,
 }
 """Where a guide's reader stands when they open it; guides that are not here are done by hand altogether."""
@@ -179,7 +180,7 @@ def test_only_what_needs_a_prefect_server_is_left_to_be_done_by_hand(page: Path)
     for step in steps_of(page):
         if isinstance(step, ByHand):
             assert step.reason == "needs a Prefect server"
-            assert any(line.startswith(("prefect ", "irontree task ")) for line in step.lines)
+            assert any(line.startswith(("prefect ", "irontree task ", "irontree serve")) for line in step.lines)
     assert [line for line in commands(page) if line.startswith("prefect ")] == []
     assert page.name in BEGINS or page == TUTORIAL or commands(page) == []
 

@@ -18,7 +18,7 @@ from irontree.flows.gate.questions import Question as Asked
 from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
 from irontree.services.questions import Question
-from tests.prefect.toys import wait_until
+from tests.prefect.toys import PATIENCE, wait_until
 
 
 @dataclass
@@ -64,8 +64,8 @@ class Typed:
     def said(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_until_it_says(self, text: str) -> None:
-        wait_until(lambda: text in self.said or self.process.poll() is not None)
+    def wait_until_it_says(self, text: str, *, patience: float = PATIENCE) -> None:
+        wait_until(lambda: text in self.said or self.process.poll() is not None, patience=patience)
         assert text in self.said, self.said
 
     def interrupt(self) -> None:

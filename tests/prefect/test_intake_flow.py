@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from prefect.schedules import Cron
 from prefect.states import Crashed
 
 from irontree.flows.intake import intake
 from irontree.flows.lifecycle.taking_up import go_on_approving, newest_run
 from tests.prefect.harness import logs
-from tests.prefect.toys import FRIENDLY, make_toy
+from tests.prefect.toys import FRIENDLY, make_toy, wait_until
 
 APPROVE = "approve this revision and start the loop"
 
@@ -140,3 +141,18 @@ def test_a_task_that_the_document_lost_can_be_kept_in_the_form(toy):
     toy.answer(run_id, f"{APPROVE}; keep what was removed", revision=toy.revision())
     assert toy.drive(run_id, intake).name == "Approved"
     assert toy.app.plans.load(toy.revision()).kept == ("farewell",)
+
+
+def test_a_schedule_asks_once_and_goes_on_by_itself_with_what_is_approved(toy):
+    """Nobody is there at night: only what a person approved is worked on (rulings R6 and R7)."""
+    nightly = Cron("30 1 * * *", timezone="UTC", slug="nightly", parameters={"document": "SPEC.md"})
+    deployment = intake.to_deployment(toy.id, parameters={"repository": str(toy.root)}, schedules=[nightly]).apply()
+    toy.client.request("POST", f"/deployments/{deployment}/schedule", json={"min_runs": 3})
+    first, second, third, *_ = wait_until(lambda: toy.all_runs()[2:] and toy.all_runs())
+    assert toy.drive(first.id, intake).name == "Suspended"
+    told = toy.drive(second.id, intake)
+    assert (told.name, str(first.id) in told.message) == ("Asked already", True)
+    toy.answer(first.id, APPROVE, revision=toy.revision())
+    assert toy.drive(first.id, intake).name == "Approved"
+    assert toy.drive(third.id, intake).name == "Approved"
+    assert len(toy.app.loops.ids()) == 1

@@ -16,7 +16,7 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.taking_up import wake
 from irontree.services.answers import Answer, answer_issue
 from tests.prefect.harness import logs
-from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, wait_until
+from tests.prefect.toys import FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, text_of, wait_until
 from tests.support.repositories import git
 
 ACCEPT = "accept this commit"
@@ -162,7 +162,7 @@ def test_a_run_that_somebody_deletes_is_made_anew_with_the_same_question(standin
     assert anew != asked
     assert standing.drive(anew).name == "Suspended"
     found = standing.asked(anew)
-    assert found.description == before.description
+    assert text_of(found) == text_of(before)
     assert before.key.startswith(found.key)
 
 

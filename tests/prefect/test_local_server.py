@@ -19,6 +19,7 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.listening import is_prefect
 from irontree.flows.local.local_server import LocalServer
+from irontree.flows.local.server_state import Place
 from tests.prefect.harness import prepare_home
 
 
@@ -58,6 +59,21 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
     servers[1].close()
     wait_for_end(pid)
     assert not (own_home / "server.json").exists()
+
+
+def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_does_not(own_home, api_url):
+    with LocalServer(own_home, os.environ, linger=60) as left_behind:
+        left_behind.wait_ready()
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    with LocalServer(own_home, os.environ, linger=0, place=Place(port=port)) as server:
+        assert port_of(server.wait_ready()) == port
+        taken = f"is at port {port} of 127.0.0.1, where other commands use it"
+        other = LocalServer(own_home, os.environ, place=Place(port=port + 1))
+        with other, pytest.raises(ServerUnavailable, match=taken):
+            other.wait_ready()
+        pid = pid_of(own_home)
+    wait_for_end(pid)
 
 
 @pytest.mark.parametrize("what", ["is damaged", "is of another Prefect version"])

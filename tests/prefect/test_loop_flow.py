@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +98,41 @@ def test_a_loop_whose_transitions_are_used_up_asks_itself_and_goes_on_when_it_ge
         assert toy.rest(loop_id).state_name == "Goal reached"
     assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
     assert [run.state_name for run in toy.runs_of(1)] == ["Done"]
+
+
+def plan_all_day(toy: Toy, began: datetime) -> Path:
+    """Let the log say that a planner took two hours then."""
+    folder = toy.app.repository.root / ".mino" / "reports" / "plans" / began.strftime("%Y%m%dT%H%M%SZ") / "1"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps({"ended": "exited", "seconds": 7200}))
+    return folder.parent
+
+
+def test_a_loop_whose_agents_may_spend_no_more_asks_and_takes_an_amount(project):
+    toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
+    plan_all_day(toy, datetime.now(UTC))
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        assert "A new day begins at" in toy.asked(asking.id).description
+        toy.answer(asking.id, "allow more to be spent", amount="5h")
+        assert toy.rest(loop_id).state_name == "Goal reached"
+    assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_budget_extended", "loop_resumed", "loop_completed"]
+
+
+def test_on_a_new_day_nobody_has_to_answer_for_the_budget_of_the_old_one(project):
+    toy, loop_id = project(GREETING, "budgets:\n  day: {time: 1h}\n")
+    spent = plan_all_day(toy, datetime.now(UTC))
+    with served(toy):
+        asking = toy.go(loop_id)
+        assert asking.state_name == "Suspended"
+        spent.rename(spent.with_name("20200101T000000Z"))
+        assert question_of_loop(toy.app, loop_id) is None
+        take_up(toy.app, loop_id)
+        wake_overtaken(toy.app)
+        wait_until(lambda: toy.loop(loop_id).entity.status == "completed" or None)
+        wait_until(lambda: None if toy.suspended() else True)
+    assert toy.loop_events(loop_id)[1:] == ["loop_halted", "loop_resumed", "loop_completed"]
 
 
 def test_a_question_of_the_loop_is_asked_by_one_run_whoever_takes_the_loop_up(project, client):

@@ -8,12 +8,15 @@ import signal
 import psutil
 import pytest
 
-from irontree.blocks.repository import app_of
 from irontree.flows.lifecycle import runs
 from irontree.services.overview import SERVING
+from irontree.tasks.opening import app_of
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import typed
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
+
+LONG = 120.0
+"""For what several processes that import Prefect have to be started."""
 
 
 @pytest.fixture
@@ -39,7 +42,7 @@ def processes_of(program) -> list[psutil.Process]:
 
 
 def worker_of(program) -> psutil.Process:
-    [worker] = [child for child in processes_of(program) if "irontree.flows.local.worker" in child.cmdline()]
+    [worker] = psutil.Process(program.process.pid).children()
     return worker
 
 
@@ -50,19 +53,19 @@ def test_served_a_loop_survives_the_death_of_everything_and_ends_when_a_person_a
     loop_id = held.authorise()
     with typed(held.root, ["serve", "--attach"], environment_of_user, tmp_path / "first") as first:
         first.wait_until_it_says("Ctrl-C stops")
-        wait_until((tmp_path / "started").exists)
+        wait_until((tmp_path / "started").exists, patience=LONG)
         at_work = processes_of(first)
         os.kill(first.process.pid, signal.SIGKILL)
         assert not psutil.wait_procs(at_work, timeout=20)[1]
     with typed(held.root, ["serve", "--attach"], environment_of_user, tmp_path / "second") as second:
-        second.wait_until_it_says("#1 Greeting: Your acceptance is needed: http")
+        second.wait_until_it_says("#1 Greeting: Your acceptance is needed: http", patience=LONG)
         assert app_of(held.id, origin=held.app.origin).repository.root == held.root  # its block, in the UI
         worker_of(second).kill()
         second.wait_until_it_says("the worker died; starting another")
         words = ["checkup", "accept", "issue-1"]
         with typed(held.root, words, environment_of_user, tmp_path / "answer") as answered:
             assert answered.end() == 0, answered.said
-        wait_until(lambda: held.loop(loop_id).entity.status == "completed", patience=120)
+        wait_until(lambda: held.loop(loop_id).entity.status == "completed", patience=LONG)
         second.interrupt()
         assert second.end() == 0, second.said
     assert second.said.splitlines()[-1] == "Stopped. Go on with: irontree serve --attach"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
 from irontree.flows.lifecycle import runs
 from irontree.flows.local.session import Session
+from irontree.services.loops.loop import read_loop
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until
@@ -21,7 +23,7 @@ def open_session(home, environment):
 
     @contextmanager
     def open_session(app) -> Iterator[Session]:
-        with Session(app, environment=environment, home=home) as session:
+        with Session(app, environment=environment, home=home, comments_every=timedelta(seconds=0.5)) as session:
             session.wait_ready()
             yield session
 
@@ -73,6 +75,22 @@ def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(t
         [asking] = toy.suspended()
         runs.cancel(client, asking.id)
         assert follower(toy.app, session, loop_id, "issue-1=accept").follow() == "completed"
+
+
+def test_a_comment_on_the_issue_answers_while_a_terminal_serves(tmp_path, client, open_session):
+    """A wrong one is answered under it and changes nothing; the right one lets the run and its loop go on."""
+    toy = make_toy(tmp_path, client, FRIENDLY)
+    loop_id = toy.authorise()
+    with open_session(toy.app) as session:
+        assert follow(toy.app, session, loop_id)[0] == "halted"
+        toy.app.forge().post_comment(1, "/retry 2")
+        wait_until(lambda: "was not taken" in toy.app.forge().comments(1)[-1].body)
+        toy.app.forge().post_comment(1, "/accept pretty")
+        wait_until(lambda: read_loop(toy.app, loop_id).entity.status == "completed")
+        session.come_to_rest()
+    accepted = next(record for record in toy.app.log.read(1).records if record.event.event == "checkup_accept_recorded")
+    assert (accepted.meta["channel"], accepted.meta["note"]) == ("comment", "pretty")
+    assert faults(toy.app) == []
 
 
 # --- other commands ---------------------------------------------------------------------------------------------

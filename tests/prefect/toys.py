@@ -247,6 +247,11 @@ def make_toy(
     return toy
 
 
+def text_of(question: Question) -> str:
+    """What a form says, without the link to its page, which each run has of its own."""
+    return question.description.partition("\n\n")[2]
+
+
 def held_by_another_tool(toy: Toy) -> Path:
     """Let a tool on another host hold the run lock; the lock's file."""
     lock = toy.root / ".mino" / "run.lock"

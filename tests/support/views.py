@@ -20,6 +20,7 @@ from irontree.domain.verdict import Coverage
 from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView
 from irontree.services.projections.views import (
     TEMPLATES,
+    AnswerView,
     ApprovalView,
     AttemptView,
     BriefView,
@@ -225,7 +226,13 @@ def comment(text: str) -> CommentView:
         action=text,
         attempt=2,
         attempts=4,
+        answers=(text, "/accept"),
+        gate=text,
     )
+
+
+def answer(text: str) -> AnswerView:
+    return AnswerView(marker=MARKER, command=text, reason=text, remedy=text, answers=(text, "/accept"))
 
 
 def reply(text: str) -> ReplyView:
@@ -346,6 +353,7 @@ def case(template: str, text: str) -> Mapping[str, object]:
         RequestView: lambda: request(text),
         ReviewPromptView: lambda: review_prompt(text),
         CommentView: lambda: comment(text),
+        AnswerView: lambda: answer(text),
         ReplyView: lambda: reply(text),
         FormView: lambda: form(text, reason),
         LoopFormView: lambda: loop_form(text, reason),

@@ -10,6 +10,7 @@ import pytest
 import irontree.config
 from irontree.config import Config, Section, add_permissions, load_config, read_config, write_config
 from irontree.domain.detection import DETECTION
+from irontree.domain.gates import Gate
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -27,6 +28,7 @@ verify:
   seconds: 60
   detection: false
   reviewers: [{name: critic, command: critic --deep}]
+gates: {acceptance: {approvers: 2}, approval: {not_requester: true}, failure: {approvers: 3}, blocked: {approvers: 1}}
 issue: {close_on_done: manual, composite_threshold: 5}
 report: {promotion: never, docs_path: handbook/notes}
 comment: {reply: always}
@@ -50,8 +52,21 @@ container:
 publish: {mode: pull_request, remote: upstream, target_branch: trunk}
 forge: {adapter: gitea, repository: ada/engine, url: https://git.example.org, ca_file: ca.pem}
 loop: {max_transitions: 20, lease_stale_hours: 12}
+budgets:
+  attempt: {money: 1 USD, tokens: 1000, time: 30m}
+  issue: {money: 2}
+  loop: {money: 3}
+  day: {time: 2h}
+  time_zone: Europe/Vienna
 run: {max_retry_count: 0, same_failure: 2, lock_stale_hours: 4}
 prefect: {api_url: "http://127.0.0.1:4200/api"}
+automations:
+  notify: [slack-webhook/team]
+  start_label: agent
+  reconcile: false
+  remind_hours: 8
+  nightly: all open
+  keep_transcripts_days: 90
 """
 
 
@@ -342,6 +357,29 @@ def test_a_forge_that_cannot_be_meant_is_refused_with_its_line(line, message):
     assert message in said
     assert "line 2" in said
     assert "hunter2" not in said
+
+
+def test_gates_are_approved_with_everything_else():
+    """A commit that edits the file loosens none: what was approved holds until people approve something else."""
+    github = "forge: {adapter: github}\n"
+    plain, gated = (
+        read_config(text, NAME).policy(None, "main")
+        for text in (github, f"{github}gates: {{acceptance: {{approvers: 2}}}}")
+    )
+    assert gated.gates.acceptance == Gate(approvers=2)
+    assert gated.gates.approval is None
+    assert gated.digest != plain.digest
+
+
+def test_gates_need_a_forge_that_people_log_in_to():
+    with pytest.raises(ConfigRefused, match="nobody logs in to files"):
+        read_config("gates: {acceptance: {}}", NAME).policy(None, "main")
+
+
+@pytest.mark.parametrize("text", ["{approvers: 0}", "{approvers: two}", "{quorum: 2}", "{not_requester: 1}"])
+def test_a_gate_that_means_nothing_is_refused(text: str):
+    with pytest.raises(ConfigRefused, match=r"gates\.acceptance"):
+        read_config(f"gates: {{acceptance: {text}}}", NAME)
 
 
 @pytest.mark.parametrize(

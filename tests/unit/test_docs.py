@@ -215,7 +215,7 @@ def test_the_meta_keys_that_the_services_write_are_in_the_table():
         key for row in re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE) for key in re.findall(r"`(\w+)`", row)
     }
     written = {"time", "previous", *(key for path in sources("src/irontree/services") for key in meta_keys(path))}
-    written |= {"actor", "channel", "flow_run"}
+    written |= {"actor", "channel", "flow_run", "comment", "commented_at", "approvers"}
     assert written - documented == set()
     assert documented - written == set()
 

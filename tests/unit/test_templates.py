@@ -70,7 +70,8 @@ def sections(markdown: str) -> list[str]:
 
 
 STATUS_COMMENTS = sorted(name for name, (_, view) in TEMPLATES.items() if view is CommentView)
-CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, "comments/reply.md"})
+REPLIES = ["comments/not-taken.md", "comments/reply.md"]
+CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 hostile = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 
 
@@ -143,8 +144,9 @@ def test_a_status_comment_is_slim_whatever_is_in_it(template: str, text: str):
 
 
 @hostile
-def test_a_reply_is_fit_to_post_whatever_is_in_it(text: str):
-    shown = rendered("comments/reply.md", text)
+@pytest.mark.parametrize("template", REPLIES)
+def test_a_reply_is_fit_to_post_whatever_is_in_it(template: str, text: str):
+    shown = rendered(template, text)
     assert reply_problems(shown) == ()
     assert len(shown) < MAX_CHARACTERS
 
@@ -157,14 +159,14 @@ def test_a_status_comment_is_slim_whatever_pieces_come_together(template: str, t
     assert status_problems(RENDERER.render(template, **case(template, text))) == ()
 
 
-@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
+@given(st.sampled_from(REPLIES), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 @settings(max_examples=300)
-def test_a_reply_is_fit_to_post_whatever_pieces_come_together(text: str):
-    assert reply_problems(RENDERER.render("comments/reply.md", **case("comments/reply.md", text))) == ()
+def test_a_reply_is_fit_to_post_whatever_pieces_come_together(template: str, text: str):
+    assert reply_problems(RENDERER.render(template, **case(template, text))) == ()
 
 
 @hostile
-@pytest.mark.parametrize("template", [*STATUS_COMMENTS, "comments/reply.md"])
+@pytest.mark.parametrize("template", [*STATUS_COMMENTS, *REPLIES])
 def test_a_comment_ends_with_its_marker_and_holds_it_once(template: str, text: str):
     shown = rendered(template, text)
     assert shown.endswith(f"\n\n{MARKER}\n")

@@ -119,7 +119,7 @@ class Drive:
                     session.come_to_rest()
             if following:
                 self._say(f"\nLoop {following.id} goes on in its place: other tasks were approved.\n")
-                loop_id, shown = following.id, Shown(shown.streams, 0)
+                loop_id, shown = following.id, Shown(shown.streams, 0, shown.warned)
                 continue
             if status != "shot":
                 return self._ending(loop_id, status)
@@ -128,7 +128,7 @@ class Drive:
 
     def _begin(self, session: Session, loop_id: str, began: float) -> None:
         if not session.serves:
-            self._say("Another terminal serves the flows; this one looks on.")
+            self._say(f"{session.served_by} serves the flows; this terminal looks on.")
         session.wait_ready()
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
@@ -152,7 +152,7 @@ class Drive:
 
     def _stop(self, session: Session) -> str:
         if not session.serves:
-            self._say("The other terminal goes on with it.")
+            self._say(f"{session.served_by} goes on with it.")
             return "viewed"
         self._say("Stopping now; what the agent has done is kept.")
         try:

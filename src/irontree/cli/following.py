@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from irontree.app import App
@@ -11,6 +11,7 @@ from irontree.cli.answering import Prepared
 from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.loop import ENDED
+from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
@@ -18,6 +19,7 @@ from irontree.flows.lifecycle.runs import Run
 from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
 from irontree.services.execution.steps import next_step
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of
 from irontree.services.projections.history import results_at
@@ -66,12 +68,20 @@ class Shown:
 
     streams: dict[Seen, int]
     loop: int
+    warned: set[Budget] = field(default_factory=set)
+    """Budgets of which four fifths are known to be spent, without their figures."""
 
     @classmethod
     def all_of(cls, app: App, loop_id: str) -> Shown:
         """Everything that is in the log now counts as shown."""
-        streams = {_stream(state): state.sequence for state in read_world(app).states.values()}
-        return cls(streams, read_loop(app, loop_id).sequence)
+        world = read_world(app)
+        streams = {_stream(state): state.sequence for state in world.states.values()}
+        warned = {_bare(budget) for budget in read_funds(app, world).shown() if budget.warns}
+        return cls(streams, read_loop(app, loop_id).sequence, warned)
+
+
+def _bare(budget: Budget) -> Budget:
+    return replace(budget, limit=0, spent=0, unread=0, unknown="")
 
 
 def _stream(state: TaskState) -> Seen:
@@ -138,7 +148,16 @@ class Follower:
         lines = [*self._issue_lines(world), *self._loop_lines()]
         for _, text in sorted(lines, key=lambda line: line[0]):
             self.screen.say(text)
+        if lines:
+            self._warn_of_budgets(world)
         self.screen.busy(self._activity(world))
+
+    def _warn_of_budgets(self, world: World) -> None:
+        """Say once of each budget that four fifths of it are spent."""
+        for budget in read_funds(self.app, world).shown():
+            if budget.warns and _bare(budget) not in self.shown.warned:
+                self.shown.warned.add(_bare(budget))
+                self.screen.say(f"budget: {budget.words}")
 
     def _issue_lines(self, world: World) -> list[tuple[str, str]]:
         lines: list[tuple[str, str]] = []

@@ -54,6 +54,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "repos": "the repositories that are served here: what runs, what waits; add or remove one",
             "inbox": "everything that waits for a person in all of them, oldest first",
             "ui": "open the page of the run that waits, or of this repository's runs",
+            "automations": "have the Prefect server notify, start and reconcile by itself",
         },
         "move": {
             "export": "pack the home of this repository for another machine or path, and give it up here",

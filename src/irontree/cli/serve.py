@@ -7,7 +7,7 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
 from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
 from irontree.services.hints import program_for
 from irontree.services.inbox import Waiting, waiting
+from irontree.services.loops.loop import read_loops
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0
 OPEN: Final = "--open-to-everyone"
+SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=positive, help="the server's port (default: the first free one from 4280)")
     parser.add_argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port")
     parser.add_argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password")
+    parser.add_argument(
+        "--webhooks",
+        metavar="PORT",
+        type=positive,
+        help=f"receive the forge's webhooks there, signed with the secret in {SECRET}, to look at comments at once",
+    )
     parser.add_argument(
         "--grace",
         metavar="SECONDS",
@@ -152,16 +160,21 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 
 @dataclass
 class News:
-    """Tells of every question once, when it is asked."""
+    """Tells of every question once, when it is asked, and of every loop that ends."""
 
-    known: dict[str, frozenset[Any]] = field(default_factory=dict)
+    asked: dict[str, frozenset[Any]] = field(default_factory=dict)
+    open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
-        """A line for each question of *app* that was not open when we looked last."""
-        found = waiting(app, links(app))
-        before = self.known.get(app.repository.id, frozenset())
-        self.known[app.repository.id] = frozenset(one.key for one in found)
-        yield from (line(one) for one in found if one.key not in before)
+        """A line for each question of *app* that was not open when we looked last, and each loop that was."""
+        found, loops = waiting(app, links(app)), read_loops(app)[0]
+        known, were_open = self.asked.get(app.repository.id, frozenset()), self.open.get(app.repository.id, frozenset())
+        self.asked[app.repository.id] = frozenset(one.key for one in found)
+        self.open[app.repository.id] = frozenset(loop.id for loop in loops if loop.is_open)
+        yield from (line(one) for one in found if one.key not in known)
+        for loop in loops:
+            if loop.id in were_open and not loop.is_open:
+                yield f"loop {loop.id} {loop.entity.status}"
 
 
 def line(one: Waiting) -> str:
@@ -181,16 +194,33 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with context.interruptible() as stop:
+        with webhooks(context, service.hurry), context.interruptible() as stop:
             _look_until(service, stop)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
 
 
+@contextmanager
+def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
+    """Receive webhooks for the block where that was asked for; raises ConfigRefused without a secret."""
+    port, secret = context.options.webhooks, os.environ.get(SECRET, "").strip()
+    if port is None:
+        yield
+        return
+    if not secret:
+        raise ConfigRefused(
+            f"--webhooks takes only what is signed, and {SECRET} is not set",
+            remedy=f"set {SECRET} to the secret of the forge's webhook",
+        )
+    from irontree.flows.local.webhooks import WebhookReceiver
+
+    with WebhookReceiver(port, secret, hurry) as receiver:
+        _print(context.console, f"Webhooks: {receiver.url}")
+        yield
+
+
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
-    for app in service.served:
-        _print(console, f"{app.repository.root.name}: served, {app.repository.root}, queue {app.repository.id}")
     for app in service.elsewhere:
         _print(console, f"{app.repository.root.name}: a terminal serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
@@ -223,6 +253,8 @@ def _again(context: Context) -> str:
     words = ["irontree", "serve", *options.folders, *(["--attach"] if options.attach else [])]
     if options.port:
         words += ["--port", str(options.port)]
+    if options.webhooks:
+        words += ["--webhooks", str(options.webhooks)]
     if options.host != LOOPBACK:
         words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
     return shlex.join(words)

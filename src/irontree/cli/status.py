@@ -21,6 +21,7 @@ from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops, still_open
 from irontree.services.open_questions import given_up, open_questions, skipped
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
@@ -87,16 +88,17 @@ def look(app: App) -> Glance:
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(world, loops))
+    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(app, world, loops))
 
 
-def next_command(world: World, loops: Sequence[Loop]) -> str:
+def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
     """What lets the work go on where nobody is at it: the newest open loop, else a single step; empty for none."""
     alive = still_open(loops)
     if alive:
         return f"irontree task resume {alive[-1].id}"
     nobodys = given_up(loops)
-    decision = decide(world.scope(key for key in world.states if key not in nobodys))
+    keys = [key for key in world.states if key not in nobodys]
+    decision = decide(world.scope(keys, overspent=read_funds(app, world, loops).overspent(keys)))
     if isinstance(decision, Halt):
         return ""
     return step_command(decision, world.states[decision.task_key].issue_number)

@@ -82,6 +82,13 @@ def amount_of(text: str) -> Amount | None:
     return next((amount for amount in found if amount.parts), None)
 
 
+def leading_amount(text: str) -> str:
+    """The amount that *text* begins with, as it is written there; empty if it begins with none."""
+    found = re.match(r"\S+(?: +\S+){0,2}", text)
+    ends = [match.end() for match in re.finditer(r"\S+", found[0])] if found else []
+    return next((text[:end] for end in reversed(ends) if amount_of(text[:end])), "")
+
+
 def said(unit: Unit, parts: int) -> str:
     """So much of that unit as people read it; parts of a second are rounded up."""
     match unit:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from irontree.domain.budgets import amount_of, leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.requirements.markdown import lines_said
 
@@ -20,6 +21,8 @@ _LINE: Final = re.compile(
 CHOICES: Final[Mapping[str, Choice]] = {choice.word: choice for rule in RULES for choice in rule.choices}
 """Every choice of the table by its word in a comment."""
 _WHAT: Final = {"count": "number from 1 to 50", "revision": "revision"}
+_EXTENDING: Final = "extend"
+"""What is extended, transitions or what agents may spend, is known where it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,25 @@ def _commanding(lines: tuple[str, ...]) -> list[tuple[int, re.Match[str]]]:
 def _command(choice: Choice, rest: str, below: str) -> Command | Malformed:
     argument = ""
     if choice.argument:
-        argument, rest = [*rest.split(None, 1), "", ""][:2]
+        argument, rest = _amount(rest) if choice.word == _EXTENDING else _first(rest)
         argument = argument.strip("`'\"“”,;:").lower()
         if choice.argument == "key" and not argument:
             return Malformed(f"`/{choice.word}` has to name the task: `{choice.usage()}`")
-        if choice.argument != "key" and not VALUES[choice.argument].fullmatch(argument):
+        if choice.argument in VALUES and not VALUES[choice.argument].fullmatch(argument) and not amount_of(argument):
             return Malformed(f"`/{choice.word}` needs a {_WHAT[choice.argument]}: `{choice.usage()}`")
     note = "\n".join(filter(None, (rest.strip(), below)))
     if "note" in choice.needs and not note:
         return Malformed(f"`/{choice.word}` needs a note that says what to change: `{choice.usage()}`")
     return Command(choice, argument, note)
+
+
+def _first(text: str) -> tuple[str, str]:
+    """The first word, and the rest."""
+    first, rest = [*text.split(None, 1), "", ""][:2]
+    return first, rest
+
+
+def _amount(text: str) -> tuple[str, str]:
+    """As `_first`, but that a unit may stand behind the number: `5 USD`."""
+    amount = leading_amount(text)
+    return (amount, text.removeprefix(amount).strip()) if amount else _first(text)

@@ -34,6 +34,8 @@ class Choice:
     loop_only: bool = False
     special: bool = False
     """Offered only where it makes a difference; as an answer it is always legal."""
+    permits: bool = False
+    """Whether it lets work go on or be published: what a gate asks more people for (`domain/gates.py`)."""
     spoken: str = ""
     """Its word in a comment, where that is not its name."""
     names_task: bool = False
@@ -49,7 +51,7 @@ class Choice:
         """What has to follow the word in a comment; notes may always."""
         if self.names_task:
             return "key"
-        return "count" if "count" in self.needs else "revision" if "revision" in self.needs else None
+        return next((need for need in self.needs if need != "note"), None)
 
     def usage(self, key: str = "KEY") -> str:
         """How a comment makes this choice for the task *key*: `/retry N`, `/send-back NOTE`."""
@@ -59,10 +61,10 @@ class Choice:
 
 def _special(name: str, label: str) -> Choice:
     """A way to approve a document that decides about tasks which were there before, too (ruling R7)."""
-    return Choice(name, label, ("revision",), special=True)
+    return Choice(name, label, ("revision",), special=True, permits=True)
 
 
-_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True)
+_ALLOW: Final = Choice("allow", "allow what the agent was denied, and try again", special=True, permits=True)
 _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only=True, names_task=True)
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
@@ -85,8 +87,8 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "All attempts failed",
         "issue",
         (
-            Choice("retry", "allow more attempts", ("count",)),
-            Choice("verify", "verify the same commit again"),
+            Choice("retry", "allow more attempts", ("count",), permits=True),
+            Choice("verify", "verify the same commit again", permits=True),
             _ALLOW,
             _SKIP,
             _STOP,
@@ -98,7 +100,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your acceptance is needed",
         "issue",
         (
-            Choice("accept", "accept this commit"),
+            Choice("accept", "accept this commit", permits=True),
             Choice("send-back", "send back with a note", ("note",)),
             _ALLOW,
             _SKIP,
@@ -111,7 +113,7 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "Your approval is needed",
         "issue",
         (
-            Choice("approve", "approve the new revision", ("revision",)),
+            Choice("approve", "approve the new revision", ("revision",), permits=True),
             _special("approve-keep", "approve; keep what was removed"),
             _special("approve-reopen", "approve; begin again what is done and changed"),
             _special("approve-keep-reopen", "approve; keep what was removed, begin again what is done and changed"),
@@ -124,27 +126,27 @@ RULES: Final[tuple[HaltRule, ...]] = (
         "blocked",
         "Something is in the way",
         "issue",
-        (Choice("go-on", "it is put right, go on", spoken="continue"), _ALLOW, _SKIP, _STOP),
+        (Choice("go-on", "it is put right, go on", permits=True, spoken="continue"), _ALLOW, _SKIP, _STOP),
         frozenset({Phase.BLOCKED}),
     ),
     HaltRule(
         "protocol_gap",
         "There is work left that nothing can start",
         "loop",
-        (Choice("go-on", "reviewed, go on", spoken="continue"), _STOP),
+        (Choice("go-on", "reviewed, go on", permits=True, spoken="continue"), _STOP),
     ),
     HaltRule(
         "loop_budget_exhausted",
         "The loop has used its transitions",
         "loop",
-        (Choice("extend", "allow more transitions", ("count",)), _STOP),
+        (Choice("extend", "allow more transitions", ("count",), permits=True), _STOP),
     ),
 )
 AGENT_BUDGET: Final = HaltRule(
     "loop_budget_exhausted",
     "The budget of the agents is spent",
     "loop",
-    (Choice("extend", "allow more to be spent", ("amount",)), _STOP),
+    (Choice("extend", "allow more to be spent", ("amount",), permits=True), _STOP),
 )
 """The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}

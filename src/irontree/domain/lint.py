@@ -105,12 +105,17 @@ def reply_problems(text: str) -> tuple[str, ...]:
     return (*comment_problems(text), *(("a status badge",) if _STATUS_EMOJI.search(text) else ()))
 
 
+def is_marked(text: str) -> bool:
+    """Whether it carries a hidden marker of ours, as a line of its own."""
+    return _MARKER.search(text) is not None
+
+
 def marked_problems(text: str) -> tuple[str, ...]:
     """What is wrong with a comment as it stands on the forge, by the class that its first line tells.
 
     A text without our marker is none of our comments, whoever wrote it: nothing is wrong with it.
     """
-    if not _MARKER.search(text):
+    if not is_marked(text):
         return ()
     return status_problems(text) if text.lstrip()[:1] in set(_BADGES) else reply_problems(text)
 

@@ -12,6 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.container import ContainerSpec
+from irontree.domain.gates import Gates
 from irontree.domain.values import (
     Executability,
     Mode,
@@ -177,6 +178,9 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
+_LATER_KEYS: Final = frozenset({"budgets", "gates", "same_failure"})
+
+
 class ExecutionPolicy(Value):
     """The part of the configuration that a person approves; a later difference needs approval again."""
 
@@ -195,17 +199,20 @@ class ExecutionPolicy(Value):
     same_failure: int | None = Field(default=None, ge=2)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
     budgets: BudgetPolicy | None = None
-    """What agents may spend; None: nothing is counted, and files and digests are as if there were no such key."""
+    """What agents may spend; None: nothing is counted."""
+    gates: Gates | None = None
+    """Who has to let work go on; None: there are none."""
 
     @model_serializer(mode="wrap")
-    def _without_unset_budgets(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_later_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Keys that came later are there once they are set: upgrading changes no file and no digest."""
         found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key != "budgets" or value is not None}
+        return {key: value for key, value in found.items() if key not in _LATER_KEYS or value is not None}
 
     @property
     def digest(self) -> str:
-        """64 hex over every approved setting; one that came later counts once it is set, so upgrading changes none."""
-        return canonical_digest(self.model_dump(exclude={"same_failure"} if self.same_failure is None else None))
+        """64 hex over every approved setting."""
+        return canonical_digest(self.model_dump())
 
 
 class Approval(Value):

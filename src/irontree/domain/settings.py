@@ -30,6 +30,9 @@ class Automations:
     reconcile: bool = True
     remind_hours: int = 24
     """0: nobody is reminded of a question."""
+    nightly: str | None = None
+    keep_transcripts_days: int = 0
+    """0: for ever."""
 
 
 def is_ref_name(name: str) -> bool:

@@ -7,6 +7,9 @@ from typing import Final
 
 FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
+COMMENTS_EVERY: Final = timedelta(seconds=30)
+"""How often comments are looked at while a question is open."""
+LONGEST_SILENCE: Final = timedelta(minutes=15)
 TIMER: Final = "timer"
 """Who answers when the time has come, and through which channel."""
 
@@ -16,6 +19,15 @@ def next_try(now: datetime, waits: int, announced: datetime | None = None) -> da
     if announced is not None and announced > now:
         return announced
     return now + min(LONGEST_WAIT, FIRST_WAIT * (1 << min(waits, 16)))
+
+
+def next_look(
+    now: datetime, failures: int, announced: datetime | None = None, *, every: timedelta = COMMENTS_EVERY
+) -> datetime:
+    """When to look at comments again: after *failures* in a row later each time, and not before what the forge said."""
+    if announced is not None and announced > now:
+        return announced
+    return now + max(every, min(LONGEST_SILENCE, every * (1 << min(failures, 16))))
 
 
 def is_due(not_before: str | None, now: datetime) -> bool:

@@ -234,6 +234,10 @@ class DeliveryCursor:
     """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
     settled: tuple[str, ...] = ()
     """Ids of the newest comments with commands that were taken, refused, or are nobody's: not looked at again."""
+    voted_on: str = ""
+    """The key of the question that a gate holds open; empty: none."""
+    voters: tuple[str, ...] = ()
+    """Who has said that it goes on, as last counted on the forge."""
 
 
 class Upkeep(Protocol):

@@ -55,6 +55,11 @@ class PrivateClone:
         for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
             lock.unlink(missing_ok=True)
 
+    def has_hooks(self, settings: Settings) -> bool:
+        """Whether a commit in the restored clone may run programs of the user's."""
+        hooks = self.git_dir / "hooks"
+        return settings.hooks_path is not None or (hooks.is_dir() and any(hooks.iterdir()))
+
     def renew(self) -> None:
         """Make the clone anew beneath the files that are there; half-made ones are never seen."""
         self._origin_config.unlink(missing_ok=True)

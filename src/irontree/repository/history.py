@@ -40,6 +40,15 @@ def commit_of(git: Git, ref: str) -> str | None:
     return git.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
 
 
+def stands_at(git: Git, sha: str) -> bool:
+    """Whether HEAD of a private clone is detached at *sha*, without asking git: then `{sha}..HEAD` is empty."""
+    try:
+        with (git.folder / ".git" / "HEAD").open("rb") as head:
+            return head.read(len(sha) + 2).strip() == sha.encode()
+    except OSError:
+        return False
+
+
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether *newer* contains *older* (a commit contains itself); False if either is not here."""
     return git.holds("merge-base", "--is-ancestor", older, newer)
@@ -64,6 +73,8 @@ def merge_of(git: Git, sha: str, branch: str) -> tuple[str, str | None] | None:
 
 def commit_with_token(git: Git, token: str, base: str) -> str | None:
     """The one commit in `base..HEAD` of which a trailer of ours holds *token*; None for none or several."""
+    if stands_at(git, base):
+        return None
     try:
         text = git.read("log", _TRAILERS, f"{base}..HEAD")
     except GitFailed:  # no workspace, or not one that knows this base

@@ -15,7 +15,7 @@ from irontree.ports import Cancellation, CommitRefused, Committed, Document, Wor
 from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
 from irontree.repository.git import DURABLY, Git, said
-from irontree.repository.history import commit_of, has_commit, shown
+from irontree.repository.history import commit_of, has_commit, shown, stands_at
 from irontree.repository.settings import Settings
 
 T = TypeVar("T")
@@ -73,23 +73,32 @@ class GitWorkspace:
         it changed. What hooks leave beside the commit, and changes under `.mino/`, are dropped and reported.
         """
         self._require_contents()
-        self._restore()
+        settings = self._restore()
         joined = self._commits_on(base)
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         try:
-            if not self._stage():
+            left = self._stage()
+            if left is None:
                 return None
         except GitFailed as error:  # a name, a link or an encoding that git takes up in no commit
             return CommitRefused(error.output or error.message)
         refused = self._try_commit(message)
         if refused and self.git.holds("diff", "--cached", "--quiet"):
             return None  # what looked like a change is none: line ends, filters
-        if refused and self._stage():  # hooks reformatted something
+        if refused and self._stage() is not None:  # hooks reformatted something
             refused = self._try_commit(message)
-        return refused or replace(self._committed(), joined=joined)
+        if refused:
+            return refused
+        return replace(self._committed(whole=not left and self._takes_all(settings)), joined=joined)
+
+    def _takes_all(self, settings: Settings) -> bool:
+        """Whether a commit leaves nothing beside it: no hook can, and no submodule has changes of its own."""
+        return not self.clone.has_hooks(settings) and not (self.path / ".gitmodules").exists()
 
     def _commits_on(self, base: str) -> tuple[str, ...]:
         """The commits that somebody made on *base*, oldest first; none where git cannot tell."""
+        if stands_at(self.git, base):
+            return ()
         found = self.git.find("log", "--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
         return tuple(map(shown, (found or "").splitlines()[:COMMITS_LISTED]))
 
@@ -229,8 +238,8 @@ class GitWorkspace:
                 remedy="add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
             )
 
-    def _stage(self, *, whole: bool = True) -> bool:
-        """Put all that is not in the index into it, but `.mino/`; whether there was anything.
+    def _stage(self, *, whole: bool = True) -> list[str] | None:
+        """Put all that is not in the index into it, but `.mino/`: what of that it left; None if there was no more.
 
         Raises GitFailed for files that git refuses; if it need not be the *whole*, they are left out.
         """
@@ -243,14 +252,14 @@ class GitWorkspace:
             changed = self._unstaged()
         ours = [path for path in changed if path.startswith(f"{STATE_FOLDER}/")]
         if len(changed) == len(ours):
-            return False
+            return None
         if whole:
             self.git.change(*DURABLY, "add", "--all")
         else:
             self.git.run(*DURABLY, "add", "--all", "--ignore-errors")
         if ours:  # afterwards: as a pathspec of `add`, ":!.mino" fails where .mino is ignored
             self.git.change("reset", "--quiet", "--", STATE_FOLDER)
-        return True
+        return ours
 
     def _unstaged(self) -> list[str]:
         return [path for state, path in self._status() if state[1] != " "]
@@ -267,9 +276,10 @@ class GitWorkspace:
         )
         return None if done.ok else CommitRefused(said(done))
 
-    def _committed(self) -> Committed:
+    def _committed(self, *, whole: bool) -> Committed:
+        """The commit at HEAD, and what is beside it, which is dropped: nothing if it took up the *whole*."""
         sha, *files = self.git.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
-        dropped = tuple(shown(path) for _, path in self._status())
+        dropped = () if whole else tuple(shown(path) for _, path in self._status())
         if dropped:
             self._place(sha, sha, None)
         return Committed(sha, tuple(shown(path) for path in files), dropped)

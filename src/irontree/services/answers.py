@@ -19,6 +19,7 @@ from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.execution.steps import follow_up
+from irontree.services.gates import require_gate
 from irontree.services.loops import loop
 from irontree.services.loops.takeover import STALE_LEASE, take_over
 from irontree.services.planning.approve import WAYS, Choices
@@ -43,6 +44,8 @@ class Answer:
     amount: str | None = None
     """How much more agents may spend, with its unit: `5 USD`, `200000 tokens`, `2h`."""
     question: str | None = None
+    voters: tuple[str, ...] = ()
+    """Accounts that say the same, as the forge vouches for them; empty where the channel knows nobody."""
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:
@@ -55,6 +58,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         state = read_world(app).state(issue_number)
         question = _open_question(state, loop_id)
         choice = validate(question, answer)
+        require_gate(app, question, choice, answer.voters)
         if choice.loop_only:
             _leave(app, question, choice, answer)
         else:
@@ -127,7 +131,9 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
     given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
-        raise AnswerRefused(f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}")
+        raise AnswerRefused(
+            f"“{choice.name}” needs {missing[0]}", remedy=f"answer again with {missing[0]}{_example(missing[0])}"
+        )
     if len(answer.note) > NOTE_LIMIT:
         raise AnswerRefused(
             f"the note has {len(answer.note)} characters, {NOTE_LIMIT} are the limit", remedy="put long texts elsewhere"
@@ -139,9 +145,13 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
 _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
     "count": "a count",
-    "amount": "an amount with its unit, such as 5 USD, 200000 tokens or 2h",
+    "amount": "an amount",
     "revision": "a revision",
 }
+
+
+def _example(needed: str) -> str:
+    return ", with its unit: 5 USD, 200000 tokens or 2h" if needed == _NEEDED["amount"] else ""
 
 
 @contextmanager

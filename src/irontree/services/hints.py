@@ -58,6 +58,8 @@ class OpenQuestion:
     """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
     not_before: str | None = None
     """When a timer answers it (ISO 8601), unless a person is faster."""
+    gated: bool = False
+    """Whether only comments on the issue let its work go on (`domain/gates.py`): no command does."""
     newer: bool = False
     """A newer version wrote what stands in the way: no command helps, and none is named."""
     amount: str = ""
@@ -76,11 +78,11 @@ class OpenQuestion:
 
     @property
     def answers(self) -> tuple[tuple[Choice, str], ...]:
-        """Every legal choice with its command; none while the log is damaged."""
+        """Every choice that a command may make, with that command; none while the log is damaged."""
         if self.damaged:
             return ()
         legal = choices(self._rule, in_loop=self.loop_id is not None, special=self.special)
-        return tuple((choice, self._command(choice)) for choice in legal)
+        return tuple((choice, self._command(choice)) for choice in legal if not (self.gated and choice.permits))
 
     def as_json(self) -> dict[str, Any]:
         """The documented keys."""

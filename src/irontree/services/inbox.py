@@ -5,14 +5,14 @@ Values, so that a terminal, a page and an artifact show the same. Reads only; ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from irontree.app import App
 from irontree.services.hints import OpenQuestion, program_for
-from irontree.services.loops.loop import read_loops
+from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.open_questions import open_questions
 from irontree.services.world import World, read_world
 
@@ -76,7 +76,8 @@ class Waiting:
 def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Waiting, ...]:
     """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
     world, loops = read_world(app), read_loops(app)[0]
-    return tuple(_waiting(app, world, asked, form_url) for asked in open_questions(app, world, loops))
+    runs = _loop_runs(app, loops)
+    return tuple(_waiting(app, world, runs, asked, form_url) for asked in open_questions(app, world, loops))
 
 
 def oldest_first(found: Iterable[Waiting]) -> tuple[Waiting, ...]:
@@ -84,24 +85,39 @@ def oldest_first(found: Iterable[Waiting]) -> tuple[Waiting, ...]:
     return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.question.number or 0)))
 
 
-def _waiting(app: App, world: World, asked: OpenQuestion, form_url: FormUrl | None) -> Waiting:
-    meta = _meta(app, world, asked)
-    run, tracker = meta.get("flow_run"), app.preferences().tracker
+def _waiting(
+    app: App, world: World, loop_runs: frozenset[str], asked: OpenQuestion, form_url: FormUrl | None
+) -> Waiting:
+    noted = _noted(app, world, asked)
+    run = _asking_run(noted, frozenset() if asked.number is None else loop_runs)
+    tracker = app.preferences().tracker
     return Waiting(
         root=app.repository.root,
         repository_id=app.repository.id,
         question=asked,
-        since=meta.get("time"),
+        since=noted[-1].get("time") if noted else None,
         issue_url=f"{tracker}/issues/{asked.number}" if tracker and asked.number is not None else None,
         form_url=form_url(run) if form_url and run else None,
     )
 
 
-def _meta(app: App, world: World, asked: OpenQuestion) -> dict[str, Any]:
-    """What was noted with the event that asks; the flow run that recorded it is the one that shows the form."""
+def _noted(app: App, world: World, asked: OpenQuestion) -> list[Mapping[str, Any]]:
+    """What was noted with each event up to the one that asks."""
     if asked.number is None:
-        records = app.loops.read(asked.loop_id or "").records
-        return dict(records[-1].meta) if records else {}
-    sequence = world.state(asked.number).sequence
-    found = (record.meta for record in app.log.read(asked.number).records if record.event.sequence == sequence)
-    return dict(next(found, {}))
+        return [record.meta for record in app.loops.read(asked.loop_id or "").records]
+    last = world.state(asked.number).sequence
+    return [record.meta for record in app.log.read(asked.number).records if record.event.sequence <= last]
+
+
+def _asking_run(noted: Sequence[Mapping[str, Any]], others: frozenset[str]) -> str | None:
+    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
+
+    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
+    """
+    runs = (meta.get("flow_run") for meta in reversed(noted))
+    return next((run for run in runs if run and run not in others), None)
+
+
+def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
+    metas = (record.meta for loop in loops for record in app.loops.read(loop.id).records)
+    return frozenset(meta["flow_run"] for meta in metas if meta.get("flow_run"))

@@ -11,11 +11,12 @@ from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
 from irontree.errors import in_words
+from irontree.services.gates import gate_words
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
-from irontree.services.questions import question_of_loop
+from irontree.services.questions import question_about, question_of_loop
 from irontree.services.world import World
 
 
@@ -49,19 +50,22 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
         return None
     asks_approval = rule.reason == "reapproval_required"
     revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
+    loop_id = loop_of(loops, state.task_key)
+    gate = gate_words(app, world, question_about(state, rule, loop_id))
     return OpenQuestion(
         reason=rule.reason,
         number=state.issue_number,
         task_key=state.task_key,
         title=title_of(world, state.task_key),
-        loop_id=loop_of(loops, state.task_key),
+        loop_id=loop_id,
         revision=revision,
         detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
         not_before=state.not_before,
-        said=_said(app, state),
+        said=". ".join(filter(None, (_said(app, state), gate))),
         look=_look(world, state) if asks_approval else "",
         damaged=state.problem is not None,
         newer=state.newer,
+        gated=bool(gate),
         special=() if asks_approval else _special(app, world, state),
     )
 

@@ -17,6 +17,7 @@ from irontree.services.world import World, read_world
 SERVING: Final = "serving"
 """The lock (`App.alive`) of the terminal that serves a repository's flows."""
 SKIPPED: Final = "skipped"
+WAITS: Final = "waits for others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,14 @@ def state_words(row: IssueRow, *, skipped: bool = False) -> str:
     if skipped:
         return SKIPPED
     if row.phase == Phase.READY and row.waits_for and not row.attempts:
-        return "waits for others"
+        return WAITS
     return row.phase
+
+
+def phase_words(world: World, state: TaskState) -> str:
+    """The same as `state_words`, of what nobody listed."""
+    waits = state.phase is Phase.READY and not state.runs_started and waits_for(world, state.task_key)
+    return WAITS if waits else state.phase
 
 
 def tree_order(world: World) -> tuple[TaskState, ...]:

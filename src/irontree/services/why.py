@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -16,6 +17,7 @@ from irontree.services.loops.deciding import scope_of
 from irontree.services.loops.funds import Funds, read_funds
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.overview import waits_for
+from irontree.services.planning.leave import offers_leave
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.world import World, read_world
 
@@ -57,7 +59,8 @@ def explain(app: App, task_key: str) -> Explanation:
     if state is None:
         return _unpublished(world, task_key)
     loop = _loop_over(app, task_key)
-    standing, because, rule = _standing(world, state, loop, read_funds(app, world))
+    special = ("allow",) if offers_leave(app, world, state) else ()
+    standing, because, rule = _standing(world, state, loop, read_funds(app, world), special)
     because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
     told = tuple(f"{record.event.sequence}. {say_issue_event(record)}" for record in records)
@@ -76,7 +79,9 @@ def _loop_over(app: App, task_key: str) -> Loop | None:
     return next((loop for loop in reversed(read_loops(app)[0]) if task_key in loop.entity.task_keys), None)
 
 
-def _standing(world: World, state: TaskState, loop: Loop | None, funds: Funds) -> tuple[Standing, str, str]:
+def _standing(
+    world: World, state: TaskState, loop: Loop | None, funds: Funds, special: Sequence[str]
+) -> tuple[Standing, str, str]:
     if state.done:
         return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
     if (skipped := _skipped(world, state, loop)) is not None:
@@ -84,7 +89,7 @@ def _standing(world: World, state: TaskState, loop: Loop | None, funds: Funds) -
     loop = loop if loop and loop.is_open else None
     if rule := world.halt_of(state):
         detail = state.problem or _in_words(state)
-        words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None))
+        words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None, special=special))
         who = f"it is tried again after {state.not_before}, or a person decides" if state.not_before else _A_PERSON
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
         return "blocked", because, f"{who}; the choices are: {words}"

@@ -28,6 +28,8 @@ class _CursorFile(Value):
     ready: str = ""
     withdrawn: str = ""
     settled: tuple[str, ...] = ()
+    voted_on: str = ""
+    voters: tuple[str, ...] = ()
 
 
 class FileDeliveries:

@@ -39,6 +39,20 @@ def asked(stage: GithubStage, verb: str, end: str = "") -> list[Request]:
     return [request for request in stage.hub.requests if request.verb == verb and request.path.endswith(end)]
 
 
+# --- looking again and again ----------------------------------------------------------------------------------
+
+
+def test_comments_that_did_not_change_are_not_sent_again(stage: GithubStage):
+    """The second look is answered with 304, which counts for no limit; write access that did not change too."""
+    number = stage.ours.create_issue("Title", "").number
+    stage.ours.post_comment(number, "/accept")
+    for _ in range(2):
+        assert len(stage.ours.comments_since(number, "2026-01-02T11:00:00Z")) == 1
+        assert stage.ours.may_write("writer")
+    for end in ("/comments", "/permission"):
+        assert "if-none-match" in asked(stage, "GET", end)[-1].headers
+
+
 # --- rate limits and outages --------------------------------------------------------------------------------
 
 

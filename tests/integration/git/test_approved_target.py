@@ -1,4 +1,4 @@
-"""Where code goes when the configuration does not say (rulings R5, R6)."""
+"""What the configuration says, and where code goes when it does not say that (rulings R5, R6)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app, set_up
-from irontree.domain.plan import PublishPolicy
+from irontree.domain.plan import PermissionRule, PublishPolicy
 from irontree.errors import EnvironmentRefused
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.publish import publish
@@ -55,3 +55,10 @@ def test_a_first_approval_on_no_branch_is_refused_with_what_to_do(app):
     git(app.repository.root, "switch", "--detach")
     with pytest.raises(EnvironmentRefused, match="on no branch"):
         propose(app, app.repository.root / "SPEC.md")
+
+
+def test_a_rule_that_is_added_is_what_the_configuration_says_from_then_on(app):
+    """R6: the answer `allow` approves what stands in the file, and nothing waits for another approval."""
+    rule = PermissionRule(tool="execute", match="npm test", allow=True)
+    app.allow([rule])
+    assert app.policy(None).agent.permissions == (rule,)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.cli.answering import Prepared, option_for, prepare, refuse_unknown
-from irontree.domain.halt import RULE, RULES
+from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
+from irontree.domain.spending import Budget
 from irontree.errors import AnswerRefused
 from irontree.services.questions import Question
 
@@ -32,6 +35,15 @@ def question(reason: str, number: int | None = 7) -> Question:
 def test_an_answer_names_who_is_asked_the_choice_and_what_it_needs(text, understood):
     [found] = prepare([text])
     assert (found.number, found.choice, found.note, found.count, found.revision) == understood
+
+
+@pytest.mark.parametrize("amount", ["5 USD", "200000 tokens", "2h"])
+def test_what_agents_may_spend_more_is_an_amount_with_its_unit(amount):
+    [found] = prepare([f"loop=extend:{amount}:until tomorrow"])
+    assert (found.choice, found.amount, found.count, found.note) == ("extend", amount, None, "until tomorrow")
+    spent = replace(question("loop_budget_exhausted", None), rule=AGENT_BUDGET, budget=Budget("day", "time", 1, 1))
+    assert found.by("ada", spent).amount == amount
+    assert option_for(spent, AGENT_BUDGET.choices[0]) == "--answer 'loop=extend:2h'"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.answering import prepare
 from irontree.cli.following import CRASHES, Follower, Shown
+from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.domain.plan import AgentSpec
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
 from irontree.flows.lifecycle.runs import Run
@@ -25,6 +27,7 @@ from tests.support.world import (
     accepts,
     does,
     drive,
+    ends,
     make_scene,
     nobody,
     sends_back,
@@ -241,6 +244,19 @@ def test_a_question_of_the_loop_itself_is_answered_too(follow, scene):
     follower = follow(MANUAL_TASK, "loop=extend:10", "issue-1=accept")
     assert follower.follow() == "completed"
     assert [given.choice for given in follower.session.given] == ["extend", "accept"]
+
+
+def test_a_spent_budget_is_warned_of_once_and_extended_by_an_amount(follow, scene):
+    agent = AgentSpec(adapter="aider", command=("agent",))
+    budgets = BudgetPolicy(loop=Limits(time="1s"))
+    scene.policy = scene.policy.model_copy(update={"agent": agent, "budgets": budgets})
+    scene.agent = ScriptedAgent(ends("exited", 0), ends("exited", 0, greet_txt="hello"))
+    follower = follow(MANUAL_TASK, "loop=extend:1h", "issue-1=accept")
+    assert follower.follow() == "completed"
+    assert [given.choice for given in follower.session.given] == ["extend", "accept"]
+    warned = [line for line in follower.screen.lines if "budget: " in line]
+    assert len(warned) == 1
+    assert "budget: this loop: 1s of 1s spent, nothing left" in warned[0]
 
 
 # --- looking after the runs -------------------------------------------------------------------------------------

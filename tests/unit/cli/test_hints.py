@@ -23,7 +23,10 @@ OF_ISSUES = [
     if rule.asked_of == "issue"
     for loop_id in (None, LOOP_ID)
 ]
-OF_LOOPS = [OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"]
+OF_LOOPS = [
+    *(OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
+    OpenQuestion("loop_budget_exhausted", loop_id=LOOP_ID, amount="5 USD"),
+]
 
 
 def understood(command: str) -> argparse.Namespace:

@@ -6,6 +6,7 @@ import io
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from irontree.cli.screens import CHOICES, PlainScreen, RichScreen
-from irontree.domain.halt import RULE
+from irontree.domain.halt import AGENT_BUDGET, RULE
 from irontree.flows.gate.forms import make_form
 from irontree.flows.gate.questions import Question as Form
 from irontree.services.questions import Question
@@ -122,6 +123,14 @@ def test_a_note_that_is_needed_is_asked_for_until_there_is_one(ask, output):
 
 def test_a_number_that_is_needed_is_asked_for_until_it_is_one(ask):
     assert ask("fail_terminal", "retry", "many", "51", "3", "").count == 3
+
+
+def test_an_amount_that_is_needed_is_asked_for_until_it_has_a_unit(keyboard, output):
+    screen = RichScreen("Ada", Console(file=output, width=100, force_terminal=False), keyboard.keys)
+    output.hands += [partial(keyboard.type, line) for line in ("extend", "20", "5 USD", "")]
+    spent = replace(question("loop_budget_exhausted"), rule=AGENT_BUDGET)
+    assert screen.ask(spent, asked(), URL, lambda: True).amount == "5 usd"
+    assert "with its unit" in output.getvalue()
 
 
 def test_a_revision_that_is_needed_is_asked_for_until_it_is_one(ask):

@@ -10,7 +10,9 @@ from irontree.cli.serve import News, line, place_of
 from irontree.errors import ConfigRefused
 from irontree.flows.local.server_state import Place
 from irontree.flows.local.settings import PASSWORD
+from irontree.services.answers import Answer
 from irontree.services.inbox import waiting
+from irontree.services.loops.loop import read_loops
 from tests.support.world import MANUAL_TASK, make_scene
 
 
@@ -54,6 +56,16 @@ def test_every_question_is_told_of_once(scene):
     assert told == line(waiting(scene.app)[0])
     assert told.startswith("#1 Greeting: Your acceptance is needed: ")
     assert list(news(scene.app)) == []
+
+
+def test_the_end_of_a_loop_is_told_once(scene):
+    """...of one that was open when we looked; of older ones nobody asked."""
+    news = News()
+    list(news(scene.app))
+    [loop] = read_loops(scene.app)[0]
+    scene.drive(loop, lambda question: Answer("accept", by="ada", question=question.key))
+    assert list(news(scene.app)) == [f"loop {loop.id} completed"]
+    assert list(news(scene.app)) == list(News()(scene.app)) == []
 
 
 def test_without_a_form_the_line_says_which_command_shows_the_question(scene):

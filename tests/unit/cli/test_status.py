@@ -136,7 +136,7 @@ def test_the_keys_of_the_json_form_are_documented():
     asked = OpenQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
     data = as_json(Glance(overview(row()), (asked,)))
     assert data.keys() == {
-        *("issues", "questions", "loops", "busy", "active_loop", "serving", "next", "problems"),
+        *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
     }
     assert data["questions"][0].keys() == {
         *(

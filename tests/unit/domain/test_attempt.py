@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from irontree.domain.attempt import Claim, Seen, how_it_ended, outcome_of, stopped_by
-from irontree.domain.waiting import FIRST_WAIT, LONGEST_WAIT, is_due, next_try
+from irontree.domain.waiting import (
+    COMMENTS_EVERY,
+    FIRST_WAIT,
+    LONGEST_SILENCE,
+    LONGEST_WAIT,
+    is_due,
+    next_look,
+    next_try,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DONE, FAILED, WORDS = Claim(True, "success", "done"), Claim(False, "turn.failed", "sorry"), Claim(None, "summary", "x")
@@ -101,6 +109,25 @@ def test_an_announced_time_counts_unless_it_is_past():
 )
 def test_only_a_time_that_has_come_is_due(text, due):
     assert is_due(text, NOW) is due
+
+
+@pytest.mark.parametrize(
+    ("failures", "announced", "wait"),
+    [
+        (0, None, COMMENTS_EVERY),
+        (1, None, 2 * COMMENTS_EVERY),
+        (3, None, 8 * COMMENTS_EVERY),
+        (99, None, LONGEST_SILENCE),
+        (1, timedelta(hours=1), timedelta(hours=1)),
+        (1, -timedelta(hours=1), 2 * COMMENTS_EVERY),
+    ],
+)
+def test_comments_are_looked_at_less_often_where_the_forge_fails_and_not_before_it_allows(failures, announced, wait):
+    assert next_look(NOW, failures, NOW + announced if announced else None) == NOW + wait
+
+
+def test_who_looks_less_often_than_ever_is_not_hurried_by_a_failure():
+    assert next_look(NOW, 1, every=timedelta(hours=1)) == NOW + timedelta(hours=1)
 
 
 def test_an_attempt_that_was_stopped_at_its_budget_counts_whatever_it_has_done_by_then():

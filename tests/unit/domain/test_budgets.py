@@ -16,6 +16,7 @@ from irontree.domain.budgets import (
     Limits,
     amount_of,
     approved_budgets,
+    leading_amount,
     measure,
     said,
     unreadable,
@@ -102,3 +103,20 @@ def test_time_is_always_read_and_what_an_agent_never_says_is_known():
     assert unreadable(policy, "command") == ("money", "tokens")
     assert unreadable(policy, "codex") == ("money",)
     assert unreadable(policy, "claude") == unreadable(None, "command") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("5 USD for the weekend", "5 USD"),
+        ("1h 30m", "1h 30m"),
+        ("2h, please", ""),
+        ("2h please", "2h"),
+        ("200000 tokens", "200000 tokens"),
+        ("20", ""),
+        ("", ""),
+        ("more", ""),
+    ],
+)
+def test_the_amount_at_the_beginning_of_an_answer_is_found_and_the_rest_is_its_note(text, amount):
+    assert leading_amount(text) == amount

@@ -44,6 +44,9 @@ def test_every_word_is_understood_as_its_usage_says(word: str):
         ("1. /stop", "stop", "", ""),
         ("Thanks!\r\n\r\n/send-back: say it\r\nin green\r\n", "send-back", "", "say it\nin green"),
         ("/retry 3 take more time", "retry", "3", "take more time"),
+        ("/extend 20", "extend", "20", ""),
+        ("/extend 5 USD for the weekend", "extend", "5 USD", "for the weekend"),
+        ("/extend 1h 30m", "extend", "1h 30m", ""),
         ("/approve `ABCDEF12`", "approve", "abcdef12", ""),
         ("/continue.", "go-on", "", ""),
         ("> it asked\n\n/skip parts-part-one it is not worth it", "skip", "parts-part-one", "it is not worth it"),
@@ -137,3 +140,19 @@ def test_notes_come_back_as_they_were_written_but_for_white_space(word: str, not
 def test_a_quoted_command_is_nobodys_whatever_stands_around_it(word: str, around: list[str]):
     said = [line.replace("`", "").replace("~", "") for line in around]
     assert parse_command("\n".join([*said, f"> {spoken(word)}", *said])) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "argument", "note"),
+    [
+        ("/extend 20", "20", ""),
+        ("/extend 20 more of them", "20", "more of them"),
+        ("/extend 5 USD for today", "5 usd", "for today"),
+        ("/extend 2h", "2h", ""),
+        ("/extend 200000 tokens", "200000 tokens", ""),
+    ],
+)
+def test_what_is_extended_is_a_number_or_an_amount_with_its_unit(text: str, argument: str, note: str):
+    found = parse_command(text)
+    assert isinstance(found, Command)
+    assert (found.argument, found.note) == (argument, note)

@@ -304,3 +304,34 @@ def test_a_done_task_with_code_is_not_started_again():
     finished = History().then("task_published", "run_started", WITH_CODE, "verify_passed", "checkup_done").now
     assert finished.workflow_entry_state == "ready_to_start"
     assert step_for(alone(finished), finished) is None
+
+
+# --- budgets of agents --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phase", "decision"),
+    [
+        (Phase.READY, Halt("loop_budget_exhausted", detail="nothing left")),
+        (Phase.COMMITTED, Halt("loop_budget_exhausted", detail="nothing left")),
+        (Phase.RUNNING, Recover),
+        (Phase.PENDING, Halt("pending_acceptance", "core-api")),
+        (Phase.DONE, Halt("goal_reached")),
+    ],
+)
+def test_a_spent_budget_stops_what_would_call_an_agent_and_comes_after_every_other_halt(phase, decision):
+    """A task is among the overspent ones only if its next step calls an agent: with reviewers, verification does."""
+    state = reach(phase).now
+    found = decide(replace(alone(state), overspent={state.task_key: "nothing left"}))
+    assert found == (decision if isinstance(decision, Halt) else decision(state.task_key))
+
+
+def test_what_calls_no_agent_goes_on_before_the_loop_halts_and_no_other_attempt_is_begun_instead():
+    """Checks and publication are nobody's spending; another task's attempt would be."""
+    retry, committed = RETRY, task("other", Phase.COMMITTED)
+    ready = task("third", Phase.READY)
+    both = scope([node(retry.task_key), node("other"), node("third")], [retry, committed, ready])
+    overspent = {retry.task_key: "nothing left"}
+    assert decide(replace(both, overspent=overspent)) == Verify("other")
+    alone_with_ready = scope([node(retry.task_key), node("third")], [retry, ready])
+    assert decide(replace(alone_with_ready, overspent=overspent)).reason == "loop_budget_exhausted"

@@ -105,7 +105,7 @@ def _answer(app: App, question: Question) -> Answer:
     }
     plan = read_world(app).plans.get(question.task_key or "")
     revision = name_to_approve(app, plan) if plan else None
-    return Answer(words[question.rule.reason], "ada", note="fine", count=2, revision=revision)
+    return Answer(words[question.rule.reason], "ada", note="fine", count=2, amount="1h", revision=revision)
 
 
 def _left(app: App) -> list[str]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from irontree.app import App
+from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
 from irontree.domain.intent import Issues
@@ -146,11 +147,12 @@ class Model(RuleBasedStateMachine):
             self.document(place), Choices(reopen_done=reopen, keep_removed=keep), fate, loop_mode=loop_mode
         )
 
-    @rule(checked=st.booleans())
-    def change_the_settings(self, checked: bool) -> None:
-        """The configuration gets a check of the repository's own, or loses it."""
+    @rule(checked=st.booleans(), limited=st.booleans())
+    def change_the_settings(self, checked: bool, limited: bool) -> None:
+        """The configuration gets a check of the repository's own, and a budget for loops, or loses it."""
         checks = (CheckCommand(name="sound", run="sound"),) if checked else ()
-        self.scene.policy = self.scene.policy.model_copy(update={"checks": checks})
+        budgets = BudgetPolicy(loop=Limits(time="2s")) if limited else None
+        self.scene.policy = self.scene.policy.model_copy(update={"checks": checks, "budgets": budgets})
 
     # --- issues that people write -------------------------------------------------------------------------
 
@@ -330,7 +332,14 @@ class Model(RuleBasedStateMachine):
         revision = None
         if question.task_key and (plan := read_world(app).plans.get(question.task_key)):
             revision = name_to_approve(app, plan)
-        return Answer(legal[choice % len(legal)].name, "ada", note="prettier", count=1 + choice % 2, revision=revision)
+        return Answer(
+            legal[choice % len(legal)].name,
+            "ada",
+            note="prettier",
+            count=1 + choice % 2,
+            amount="3s",
+            revision=revision,
+        )
 
     def brief_holds(self, number: int) -> None:
         brief_is_true(look(self.scene, self.chances.runs, decides=self.decides), number)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from irontree.flows.local.deployments import FLOWS, POOL, SCHEDULES, deployments_of
+from irontree.app import Preferences
+from irontree.domain.settings import Automations
+from irontree.flows.local.deployments import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,3 +48,14 @@ def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
         assert deployment["work_pool"]["name"] == POOL
         assert deployment["name"] == deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
         assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}
+
+
+def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_path):
+    wanted = Preferences(automations=Automations(nightly="all open"))
+    made = {
+        served.entrypoint: served
+        for served in deployments_of(replace(make_scene(tmp_path).app, preferences=lambda: wanted))
+    }
+    intake = made["irontree.flows.intake.intake"]
+    assert ((intake.cron, intake.slug), intake.scheduled) == (NIGHTLY, {"document": "all open"})
+    assert "document" not in intake.parameters, "who starts it by hand names one"

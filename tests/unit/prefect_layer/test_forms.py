@@ -42,6 +42,14 @@ def test_what_the_form_does_not_offer_is_refused(form, wrong):
         form(**{**ADA, **wrong})
 
 
+@pytest.mark.parametrize("amount", ["5 USD", "$5", "0.50 usd", "200000 tokens", "2h", "1h 30m"])
+def test_an_amount_is_taken_with_its_unit(amount):
+    form = make_form("Decide", ["allow more to be spent"], needs=["amount"])
+    assert form(decision="allow more to be spent", approver="Ada", amount=amount).amount == amount
+    with pytest.raises(ValidationError):
+        form(decision="allow more to be spent", approver="Ada", amount=f"up to {amount}")
+
+
 def test_a_form_of_another_question_is_refused_and_nobody_has_to_fill_in_which_it_is():
     form = make_form("Decide", ["accept"], question="issue-7-4")
     assert form(**ADA).question == "issue-7-4"

@@ -144,3 +144,76 @@ def test_a_person_who_says_to_go_on_knows_better_and_the_attempt_tells(ready):
     take(ready)
     answer_issue(ready.app, 1, Answer("go-on", "ada"))
     assert take(ready).last_event == "run_completed"
+
+
+# --- going on from what was put aside (ruling R5) -------------------------------------------------------------
+
+
+def looks(seen: list, text: str = ""):
+    """A step that notes what greet.txt held, and writes *text* there, if any."""
+
+    def step(task):
+        path = task.workspace / "greet.txt"
+        seen.append(path.read_text() if path.exists() else None)
+        if text:
+            path.write_text(text)
+
+    return step
+
+
+@pytest.mark.parametrize("failure", ["rate_limited", "unreachable", "not_authenticated"])
+def test_the_next_attempt_goes_on_from_what_was_put_aside_and_is_told(ready, failure):
+    seen = []
+    ready.agent = ScriptedAgent(fails(failure, greet_txt="half"), looks(seen, "hello"))
+    take(ready)
+    answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    assert take(ready).last_event == "run_completed"
+    assert seen == ["half"]
+    assert "Its changes\nare in the workspace" in ready.agent.tasks[1].prompt
+    assert ready.repository.commits[ready.state().commit].parents == (ready.state().base_sha,), "one commit per task"
+
+
+def test_it_stands_on_the_same_base_though_others_have_published(ready):
+    seen = []
+    ready.agent = ScriptedAgent(fails("rate_limited", greet_txt="half"), looks(seen, "hello"))
+    base = take(ready).base_sha
+    ready.repository.push_from_elsewhere({"theirs.txt": b"x"})
+    answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    assert (take(ready).base_sha, seen) == (base, ["half"])
+
+
+def test_an_attempt_that_adds_nothing_to_it_and_fails_is_given_back(ready):
+    ready.agent = ScriptedAgent(fails("rate_limited", greet_txt="half"), fails(None))
+    take(ready)
+    answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    state = take(ready)
+    assert (state.last_event, state.attempt_count) == ("run_interrupted", 0)
+
+
+def test_nothing_is_gone_on_with_that_was_killed_or_belongs_to_an_attempt_that_counted(ready):
+    seen = []
+    killed = AgentResult("cancelled", None, 1.0, "")
+    steps = [lambda task: does(greet_txt="torn")(task) or killed, looks(seen, "first"), looks(seen, "hello")]
+    ready.agent = ScriptedAgent(*steps)
+    take(ready), take(ready), verify(ready.app, 1), take(ready)
+    assert seen == [None, "first"]
+
+
+def test_what_a_crash_interrupts_later_still_begins_with_it(ready):
+    seen = []
+    ready.agent = ScriptedAgent(
+        fails("rate_limited", greet_txt="half"), fails(None, greet_txt="half"), looks(seen, "hello")
+    )
+    take(ready)
+    answer_issue(ready.app, 1, Answer("go-on", "timer"))
+    assert take(ready).last_event == "run_interrupted"
+    take(ready)
+    assert seen == ["half"]
+
+
+def test_no_attempt_is_told_of_work_that_is_not_there(ready):
+    ready.agent = ScriptedAgent(lambda _: None, does(greet_txt="no"), does(greet_txt="hello"))
+    for _ in range(2):
+        take(ready), verify(ready.app, 1)
+    take(ready)
+    assert not [task for task in ready.agent.tasks if "What is there already" in task.prompt]

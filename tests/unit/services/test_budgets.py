@@ -24,6 +24,7 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.overview import overview
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
+from irontree.services.planning.planner import plan_document
 from irontree.services.projections.forms import question_text
 from irontree.services.questions import question_of_loop
 from irontree.services.why import explain
@@ -329,3 +330,24 @@ def test_what_reviewers_take_counts_once_and_a_spent_budget_stops_them_too(scene
     assert scene.drive(loop, nobody).reason == "loop_budget_exhausted"
     assert scene.events()[-1] == "run_completed"
     assert scene.reviewers["eve"].tasks == []
+
+
+def test_a_reviewer_that_spoke_counts_with_its_attempt(scene):
+    limited(scene, issue="100 USD").agent = ScriptedAgent(costs(3.0))
+    reviewer = ReviewerSpec(name="eve", adapter="aider", command=("eve",))
+    scene.policy = scene.policy.model_copy(update={"reviewers": (reviewer,)})
+    scene.reviewers["eve"] = ScriptedAgent(costs(1.0, then=idle))
+    scene.drive(scene.start(ONE_TASK))
+    assert scene.last().event.blocking_check == "no-review"
+    (budget,) = read_funds(scene.app, scene.world).of_issue(scene.state())
+    assert budget.spent == 6_000_000, "it was asked three times"
+
+
+def test_planning_counts_for_the_day_and_is_refused_when_that_is_spent(scene):
+    limited(scene, day="3 USD")
+    folder = scene.root / ".mino" / "reports" / "plans" / "20260422T150000Z" / "1"
+    folder.mkdir(parents=True)
+    kept = {"ended": "exited", "seconds": 9, "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": 3.5}}
+    (folder / "result.json").write_text(json.dumps(kept))
+    with pytest.raises(NotEligible, match=r"no agent may plan: the day 2026-04-22: 3.50 USD of 3.00 USD spent"):
+        plan_document(scene.app, "make it", "NOTES.md", "")

@@ -8,18 +8,24 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
+from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
-from irontree.errors import RemoteUnavailable
+from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.ports import DeliveryCursor
 from irontree.services.answers import answer_issue
 from irontree.services.delivery.comment_answers import look
 from irontree.services.delivery.halted import tell_halts
+from irontree.services.delivery.questions import asked_at
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from irontree.services.gates import gate_words
 from irontree.services.loops import loop as loops
+from irontree.services.open_questions import asked_about
+from irontree.services.projections.forms import question_text
+from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
-from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does
+from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back
 
 
 @pytest.fixture
@@ -182,6 +188,16 @@ def test_of_two_valid_answers_the_first_counts_and_the_second_is_told_so(asking)
     assert "asks nothing now" in replies(asking)[0]
 
 
+def test_behind_a_stop_nothing_is_accepted(asking):
+    """The issue still waits by its own log; but a person has said that nobody goes on with it."""
+    says(asking, "/stop", by="alice")
+    says(asking, "/accept", by="bob")
+    assert outcomes(asking) == [("alice", "taken"), ("bob", "refused")]
+    says(asking, "/accept", by="bob")
+    assert outcomes(asking) == []
+    assert asking.state().phase is Phase.PENDING
+
+
 def test_an_answer_through_the_form_in_the_same_minute_wins_once(asking):
     """It is recorded between our look at the forge and our turn at the lock."""
     says(asking, "/send-back no")
@@ -233,23 +249,22 @@ def test_a_cursor_that_is_lost_repeats_nothing(asking):
     assert (asking.events(), len(replies(asking))) == before
 
 
-def test_a_kill_between_the_event_and_the_cursor_answers_once_and_says_so_again(asking):
-    """The run that waited may not have been started: whoever looks again is told that it was taken."""
-    says(asking, "/stop")
+def test_a_kill_between_the_event_and_the_cursor_repeats_nothing_under_the_next_question(asking):
+    """The event names the comment: it is known as taken, and not called early."""
+    says(asking, "/send-back more")
 
     def die(call: str, side: str) -> None:
-        if side == "before":
+        if side == "before" and asking.events()[-1] == "verify_failed_retryable":
             raise Killed
 
     asking.deliveries = Watched(asking.deliveries, ["save"], die)
     with pytest.raises(Killed):
         look(asking.app)
     asking.deliveries = asking.deliveries._port
-    (loop,) = loops.read_loops(asking.app)[0]
-    length = len(asking.loop_events(loop))
+    asking.drive(loops.read_loops(asking.app)[0][0])
+    before = asking.events()
     assert outcomes(asking) == [("alice", "taken")]
-    assert len(asking.loop_events(loop)) == length
-    assert replies(asking) == []
+    assert (asking.events(), replies(asking)) == (before, [])
 
 
 def test_a_reply_whose_answer_was_lost_is_not_posted_twice(asking):
@@ -267,6 +282,19 @@ def test_an_outage_is_later_and_says_when(asking):
     assert (found.outcome, found.said) == ("later", "503")
     asking.tracker.outage = None
     assert outcomes(asking) == [("alice", "taken")]
+
+
+def test_what_was_taken_before_the_forge_failed_is_said(asking):
+    """The run that waited for it is to go on now, not with the next look."""
+    says(asking, "/send-back more")
+    says(asking, "/accept", by="bob")
+
+    def fail_for_the_second(call: str, side: str) -> None:
+        if side == "before" and asking.events()[-1] == "verify_failed_retryable":
+            raise RemoteUnavailable("503")
+
+    asking.forge_seen = Watched(asking.forge_seen, ["may_write"], fail_for_the_second)
+    assert outcomes(asking) == [("alice", "taken"), ("", "later")]
 
 
 def test_while_somebody_else_works_comments_wait(asking):
@@ -318,3 +346,130 @@ def test_a_limit_of_the_forge_is_handed_on(asking):
     asking.forge_seen = Watched(asking.forge_seen, ["comments_since"], limited)
     (found,) = look(asking.app)
     assert (found.outcome, found.not_before) == ("later", moment)
+
+
+# --- gates ------------------------------------------------------------------------------------------------------
+
+
+def behind(scene: Scene, gate: Gate) -> Scene:
+    """A scene that waits for acceptance behind this gate; `us` wrote the issue, on behalf of ada."""
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(acceptance=gate)})
+    scene.tracker.writers |= {"alice", "bob"}
+    scene.drive(scene.start(MANUAL_TASK))
+    return scene
+
+
+def test_two_people_have_to_say_the_same_and_the_event_names_both(scene):
+    behind(scene, Gate(approvers=2))
+    assert "(2 people with write access decide that it goes on)" in scene.comments()[0]
+    first = says(scene, "/accept nice")
+    assert outcomes(scene) == [("alice", "counted")]
+    assert scene.state().phase is Phase.PENDING
+    second = says(scene, "/accept", by="bob")
+    assert outcomes(scene) == [("bob", "taken")]
+    assert scene.last().meta["approvers"] == [f"alice {first}", f"bob {second}"]
+    assert replies(scene) == []
+
+
+def test_two_who_said_it_between_two_looks_are_enough_and_neither_is_refused(scene):
+    behind(scene, Gate(approvers=2))
+    for name in ("alice", "bob"):
+        says(scene, "/accept", by=name)
+    assert outcomes(scene) == [("alice", "taken"), ("bob", "taken")]
+    assert replies(scene) == []
+
+
+def test_one_person_twice_counts_once(scene):
+    behind(scene, Gate(approvers=2))
+    for _ in range(3):
+        says(scene, "/accept")
+    assert outcomes(scene) == [("alice", "counted")] * 3
+
+
+def test_who_asked_for_the_work_does_not_count(scene):
+    """The issue is ours: whoever shares our account asked for it."""
+    behind(scene, Gate(not_requester=True))
+    says(scene, "/accept", by="us")
+    assert outcomes(scene) == [("us", "refused")]
+    assert "you asked for this work" in replies(scene)[0]
+    says(scene, "/accept", by="bob")
+    assert outcomes(scene) == [("bob", "taken")]
+
+
+def test_who_lost_write_access_in_between_does_not_count(scene):
+    behind(scene, Gate(approvers=2))
+    says(scene, "/accept")
+    look(scene.app)
+    scene.tracker.writers -= {"alice"}
+    says(scene, "/accept", by="bob")
+    assert outcomes(scene) == [("bob", "counted")]
+    assert scene.deliveries.load(1).voters == ("bob",)
+
+
+def test_who_deletes_or_edits_what_they_said_takes_it_back(scene):
+    behind(scene, Gate(approvers=2))
+    says(scene, "/accept")
+    says(scene, "let us see", by="bob")
+    look(scene.app)
+    del scene.tracker.comments[1][-2]
+    says(scene, "/accept", by="bob")
+    assert outcomes(scene) == [("bob", "counted")]
+
+
+def test_approvals_of_different_things_do_not_add_up(scene):
+    scene.agent = ScriptedAgent(*[does(greet_txt="bye")] * 4)
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(failure=Gate(approvers=2))})
+    scene.tracker.writers |= {"alice", "bob"}
+    scene.drive(scene.start(ONE_TASK))
+    says(scene, "/retry 1")
+    says(scene, "/retry 5", by="bob")
+    assert outcomes(scene) == [("alice", "counted"), ("bob", "counted")]
+    says(scene, "/retry 1", by="bob")
+    assert outcomes(scene) == [("bob", "taken")]
+
+
+def test_one_person_may_still_send_back_and_stop(scene):
+    """It lets nothing pass."""
+    behind(scene, Gate(approvers=2))
+    says(scene, "/send-back in green")
+    assert outcomes(scene) == [("alice", "taken")]
+
+
+def test_partial_approvals_outlive_the_cursor(scene):
+    """The forge keeps them; they are counted anew."""
+    behind(scene, Gate(approvers=2))
+    says(scene, "/accept")
+    look(scene.app)
+    scene.deliveries = MemoryDeliveries()
+    says(scene, "/accept", by="bob")
+    assert ("bob", "taken") in outcomes(scene)
+
+
+def test_who_is_not_known_by_name_cannot_pass_a_gate_and_is_told_where_to(scene):
+    """Form and command line alike: they end in the same place."""
+    behind(scene, Gate(approvers=1))
+    with pytest.raises(AnswerRefused, match="counts only comments on the issue") as refused:
+        answer_issue(scene.app, 1, accepts())
+    assert refused.value.remedy == "comment `/accept` on issue #1"
+    assert answer_issue(scene.app, 1, sends_back("in green")).last_event == "verify_failed_retryable"
+
+
+def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
+    behind(scene, Gate(approvers=2))
+    says(scene, "/accept")
+    look(scene.app)
+    question = asked_at(scene.app, 1).question
+    words = "only comments on the issue count for `/accept`: 2 people with write access decide; 1 of 2 have: alice"
+    assert gate_words(scene.app, scene.world, question) == words
+    assert words in question_text(scene.app, question)
+    shown = asked_about(scene.app, scene.world, (), scene.state())
+    assert words in shown.said
+    assert [choice.name for choice, _ in shown.answers] == ["send-back"]
+
+
+def test_the_gate_that_was_approved_holds_whatever_the_settings_say_now(scene):
+    """To loosen it is a change of what was approved (ruling R6)."""
+    behind(scene, Gate(approvers=2))
+    scene.policy = scene.policy.model_copy(update={"gates": None})
+    says(scene, "/accept")
+    assert outcomes(scene) == [("alice", "counted")]

@@ -6,20 +6,44 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.app import Origin
+from irontree.app import App, Origin
+from irontree.domain.decide import Halt
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.execution.steps import perform, stop_at
 from irontree.services.inbox import oldest_first, waiting
-from tests.support.world import MANUAL_TASK, Scene, drive, make_scene, nobody
+from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.loop import read_loops
+from tests.support.world import MANUAL_TASK, Scene, make_scene
+
+
+def by_run(scene: Scene, flow_run: str) -> App:
+    """The ports as that flow run uses them."""
+    return replace(scene.app, origin=Origin("irontree", "flow", flow_run=flow_run))
 
 
 @pytest.fixture
 def scene(tmp_path) -> Scene:
-    """A task that only a person can judge, worked on by a flow run, up to the question."""
+    """A task that only a person can judge, worked on by its run `3f`; the loop's run, `10`, halted there."""
     scene = make_scene(tmp_path)
     scene.preferences = replace(scene.preferences, tracker="https://forge.example/ada/texts")
     loop = scene.start(MANUAL_TASK)
-    app = replace(scene.app, origin=Origin("irontree", "flow", flow_run="3f"))
-    drive(app, loop.id, nobody)
+    while not isinstance(found := next_decision(scene.app, loop.id), Halt):
+        loops.resume(by_run(scene, "10"), loop.id)
+        perform(by_run(scene, "3f"), found, loop.id)
+    loops.halt(by_run(scene, "10"), loop.id, found)
     return scene
+
+
+def test_where_the_loops_run_recorded_the_block_the_form_is_still_that_of_the_issues_run(scene):
+    """Its run was cancelled, and could not record it itself."""
+    with scene.driver.hold("answer"):
+        answer_issue(scene.app, 1, Answer("send-back", by="ada", note="longer"), None)
+    [loop] = read_loops(scene.app)[0]
+    perform(by_run(scene, "3f"), next_decision(scene.app, loop.id), loop.id)
+    stop_at(by_run(scene, "10"), 1, "its run was cancelled")
+    [one] = waiting(scene.app, lambda run: f"http://ui/{run}")
+    assert (one.question.reason, one.form_url) == ("blocked", "http://ui/3f")
 
 
 def test_a_question_says_since_when_and_where_it_is_answered(scene):

@@ -17,6 +17,7 @@ from irontree.services.execution.verify import verify
 from irontree.services.open_questions import asked_about
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.why import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
 RULE = PermissionRule(tool="execute", match="npm test", allow=True)
@@ -58,6 +59,10 @@ def test_the_form_offers_it_with_the_rule_that_it_adds(failed):
     assert "**allow**: allow what the agent was denied, and try again" in text
     assert '- {tool: execute, match: "npm test", allow: true}' in text
     assert "your answer approves exactly that" in text
+
+
+def test_why_names_it_among_the_choices(failed):
+    assert "verify, allow" in explain(failed.app, GREETING).rule
 
 
 def test_a_terminal_names_the_command(failed):

@@ -11,9 +11,12 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices, halt_of
 from irontree.domain.lint import status_problems
 from irontree.domain.state import TaskState
+from irontree.services.gates import gate_at
 from irontree.services.loops.loop import loop_of, open_loops
 from irontree.services.projections.history import results_at
 from irontree.services.projections.views import CommentView, comment_template
+from irontree.services.questions import question_about
+from irontree.services.world import read_world
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
@@ -58,6 +61,7 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         attempts=state.total_attempts,
         request=str(record.meta.get("request_url", "")),
         answers=answers_to(app, state),
+        gate=_gate(app, state),
     )
     return comment_text(app, record.event.event, view)
 
@@ -69,6 +73,12 @@ def answers_to(app: App, state: TaskState) -> tuple[str, ...]:
         return ()
     in_loop = loop_of(open_loops(app), state.task_key) is not None
     return tuple(choice.usage(state.task_key) for choice in choices(rule, in_loop=in_loop))
+
+
+def _gate(app: App, state: TaskState) -> str:
+    rule = halt_of(state)
+    gate = gate_at(read_world(app), question_about(state, rule)) if rule else None
+    return gate.words if gate else ""
 
 
 def comment_text(app: App, event: str, view: CommentView) -> str:

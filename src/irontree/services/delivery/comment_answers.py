@@ -6,20 +6,25 @@ refuses. Who may write is asked of the forge for each command; the text of all o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
+from irontree.domain.gates import Gate
 from irontree.domain.halt import choices
+from irontree.domain.lint import is_marked
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
 from irontree.ports import Comment
-from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.delivery.comment import answer_marker, post_once
 from irontree.services.delivery.questions import Asked, asked_at, open_questions
+from irontree.services.gates import counted_at, gate_at
 from irontree.services.projections.views import AnswerView
+from irontree.services.questions import Question
+from irontree.services.world import read_world
 
 COMMENT: Final = "comment"
 """The channel of what is answered here."""
@@ -28,7 +33,8 @@ SKEW: Final = timedelta(hours=1)
 WAIT_SECONDS: Final = 5.0
 SETTLED_KEPT: Final = 200
 
-Outcome = Literal["taken", "refused", "later"]
+Outcome = Literal["taken", "counted", "refused", "later"]
+"""`counted`: a gate waits for more people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +58,29 @@ def look(app: App) -> tuple[Looked, ...]:
     Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
     `later`, and ends the pass where it is the forge's doing.
     """
-    found: list[Looked] = []
+    return tuple(_looks(app))
+
+
+def _looks(app: App) -> Iterator[Looked]:
+    """One by one: what was taken stays so when the next one fails."""
     for asked in open_questions(app):
         try:
-            found += _look_at(app, asked)
+            yield from _look_at(app, asked)
         except Busy as error:
-            found.append(Looked(asked.issue_number, "later", said=error.message))
+            yield Looked(asked.issue_number, "later", said=error.message)
         except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
             not_before = getattr(error, "not_before", None)
-            return (*found, Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before))
-    return tuple(found)
+            yield Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before)
+            return
 
 
-def _look_at(app: App, asked: Asked) -> tuple[Looked, ...]:
+def _look_at(app: App, asked: Asked) -> Iterator[Looked]:
     since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
     comments = app.forge().comments_since(asked.issue_number, since)
     if not any(_commands(app, asked.issue_number, comments)):
-        return ()
+        return
     with app.driver.hold(f"issue-{asked.issue_number}, comments", wait_seconds=WAIT_SECONDS):
-        return tuple(_settle(app, asked, comments))
+        yield from _settle(app, asked, comments)
 
 
 def _commands(
@@ -79,7 +89,7 @@ def _commands(
     """What is not settled yet; our own program's comments quote commands and give none."""
     settled = app.deliveries.load(issue_number).settled
     for comment in comments:
-        is_new = comment.id not in settled and not (comment.ours and "<!-- irontree:" in comment.body)
+        is_new = comment.id not in settled and not (comment.ours and is_marked(comment.body))
         if is_new and (command := parse_command(comment.body)):
             yield comment, command
 
@@ -101,11 +111,74 @@ def _answer(
 ) -> Looked:
     try:
         _require_own_words(asked, comment, comments)
-        _record(_on_behalf_of(app, comment), asked, comment.author, command)
+        outcome = _follow(app, asked, comment, command, comments)
     except AnswerRefused as error:
         _tell(app, asked.issue_number, comment, command, error)
         return _looked(asked, "refused", comment, in_words(error))
-    return _looked(asked, "taken", comment)
+    return _looked(asked, outcome, comment)
+
+
+def _follow(
+    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+) -> Outcome:
+    """Hand the answer in to the one place that validates it, once as many people say it as its gate asks for."""
+    if isinstance(command, Malformed):
+        raise AnswerRefused(command.reason)
+    answer = _answer_of(asked.question, comment.author, command)
+    said: tuple[Comment, ...] = (comment,)
+    _require_open(app, asked)
+    gate = gate_at(read_world(app), asked.question) if command.choice.permits else None
+    if gate:
+        said = _counted(app, asked, gate, _voices(app, asked, command, comments))
+        if not _counted(app, asked, gate, (comment,)):
+            raise AnswerRefused("you asked for this work, and its gate wants somebody else", remedy="ask a colleague")
+        if len(said) < gate.approvers:
+            validate(asked.question, answer)
+            _count(app, asked, said)
+            return "counted"
+    _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
+    return "taken"
+
+
+def _require_open(app: App, asked: Asked) -> None:
+    """Raise AnswerRefused where somebody was faster: by a comment before this one, a form, or a command."""
+    now = asked_at(app, asked.issue_number)
+    if now is None or now.question.key != asked.question.key:
+        what = "something else" if now else "nothing"
+        raise AnswerRefused(
+            f"issue-{asked.issue_number} asks {what} now: somebody was faster",
+            remedy=f"`irontree show issue-{asked.issue_number}` tells what happened",
+        )
+
+
+def _counted(app: App, asked: Asked, gate: Gate, said: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    names = counted_at(app, read_world(app), asked.question, gate, tuple(one.author for one in said))
+    return tuple(one for one in said if one.author in names)
+
+
+def _voices(app: App, asked: Asked, command: Command, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    """The newest word of each person with write access who says what *command* says, counted anew each time.
+
+    What was edited or deleted does not count, nor who may not write any more. The forge keeps them; our log names
+    them when they are enough.
+    """
+    newest: dict[str, tuple[Comment, Command]] = {}
+    for comment in comments:
+        found = None if comment.edited or asked.came_before(comment, comments) else parse_command(comment.body)
+        if isinstance(found, Command) and found.choice.permits:
+            newest[comment.author.casefold()] = (comment, found)
+    same = (comment for comment, found in newest.values() if _says(found) == _says(command))
+    return tuple(comment for comment in same if app.forge().may_write(comment.author))
+
+
+def _says(command: Command) -> tuple[str, str]:
+    return command.choice.name, command.argument
+
+
+def _count(app: App, asked: Asked, said: tuple[Comment, ...]) -> None:
+    """Note who has said so, to be shown; the count itself is made anew each time."""
+    cursor, voters = app.deliveries.load(asked.issue_number), tuple(one.author for one in said)
+    app.deliveries.save(asked.issue_number, replace(cursor, voted_on=asked.question.key, voters=voters))
 
 
 def _require_own_words(asked: Asked, comment: Comment, comments: tuple[Comment, ...]) -> None:
@@ -116,34 +189,34 @@ def _require_own_words(asked: Asked, comment: Comment, comments: tuple[Comment, 
         raise AnswerRefused("it was said before this was asked", remedy="say it again if you still mean it")
 
 
-def _record(app: App, asked: Asked, by: str, command: Command | Malformed) -> None:
-    """Hand the answer in to the one place that validates it; the question is the one that the comment was said to."""
-    if isinstance(command, Malformed):
-        raise AnswerRefused(command.reason)
+def _record(app: App, asked: Asked, answer: Answer) -> None:
     question = asked.question
-    if command.choice.names_task and command.argument != question.task_key:
-        raise AnswerRefused(f"{command.argument} is not the task that asks here", remedy=f"it is {question.task_key}")
-    answer = _answer_of(command, by, question.key)
     if question.issue_number is None:
         answer_loop(app, question.loop_id or "", answer)
     else:
         answer_issue(app, question.issue_number, answer, question.loop_id)
 
 
-def _answer_of(command: Command, by: str, question: str) -> Answer:
+def _answer_of(question: Question, by: str, command: Command) -> Answer:
+    """The answer that it amounts to, to the question that it was said to."""
     kind, argument = command.choice.argument, command.argument
+    if kind == "key" and argument != question.task_key:
+        raise AnswerRefused(f"{argument} is not the task that asks here", remedy=f"it is {question.task_key}")
+    is_count = kind == "count" and argument.isdecimal()
     return Answer(
         command.choice.name,
         by,
         note=command.note,
-        count=int(argument) if kind == "count" else None,
+        count=int(argument) if is_count else None,
+        amount=argument if kind == "count" and not is_count else None,
         revision=argument if kind == "revision" else None,
-        question=question,
+        question=question.key,
     )
 
 
-def _on_behalf_of(app: App, comment: Comment) -> App:
-    origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at)
+def _on_behalf_of(app: App, comment: Comment, said: tuple[Comment, ...]) -> App:
+    together = tuple(f"{one.author} {one.url}" for one in said) if len(said) > 1 else ()
+    origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at, approvers=together)
     return replace(app, origin=origin)
 
 
@@ -151,7 +224,12 @@ def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
     """Whether an event follows from it: whoever recorded that died before the cursor said so."""
     issue = (record.meta for record in app.log.read(issue_number).records)
     loops = (record.meta for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
-    return any(meta.get("comment") == comment.url for meta in (*issue, *loops))
+    return any(comment.url in _named_by(meta) for meta in (*issue, *loops))
+
+
+def _named_by(meta: Mapping[str, Any]) -> set[str]:
+    approvers = (str(approver).partition(" ")[2] for approver in meta.get("approvers") or ())
+    return {str(meta.get("comment", "")), *approvers}
 
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:

@@ -12,7 +12,8 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.ports import Comment
 from irontree.services.delivery.comment import comment_marker, loop_marker
-from irontree.services.loops.loop import Loop, loop_of, open_loops
+from irontree.services.loops.loop import Loop, loop_of, read_loops, still_open
+from irontree.services.open_questions import given_up
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import World, read_world
 
@@ -39,9 +40,11 @@ class Asked:
 
 
 def open_questions(app: App) -> tuple[Asked, ...]:
-    """What issues and loops ask now. Reads only."""
-    world, loops = read_world(app), open_loops(app)
-    of_issues = (_of_issue(app, world, loops, state) for state in world.states.values())
+    """What issues and loops ask now; not of tasks that were skipped, or whose loop was stopped. Reads only."""
+    world, every = read_world(app), read_loops(app)[0]
+    loops, nobodys = still_open(every), given_up(every)
+    states = (state for key, state in world.states.items() if key not in nobodys)
+    of_issues = (_of_issue(app, world, loops, state) for state in states)
     return (*(asked for asked in of_issues if asked), *_of_loops(app, world, loops))
 
 

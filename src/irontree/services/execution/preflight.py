@@ -140,17 +140,17 @@ def block(
     *,
     remedy: str = "",
     not_before: datetime | None = None,
-    meta: Mapping[str, Any] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> TaskState:
     """Record that a person must put something right before this issue can go on, or only time must pass.
 
-    *meta* is what else is known by then.
+    *more* is what else its `meta:` says.
     """
     later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
     if later and not remedy:
         remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
-    said = {"reason": reason, "remedy": remedy, "not_before": later}
-    given = {key: text for key, text in said.items() if text or key == "reason"} | dict(meta or {})
+    meta = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in meta.items() if text or key == "reason"} | dict(more or {})
     return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
 
 

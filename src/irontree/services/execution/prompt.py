@@ -13,10 +13,12 @@ from irontree.services.projections.failures import failure_of
 from irontree.services.projections.views import PromptView, QuoteView, ReviewPromptView
 
 
-def prompt_for(app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str]) -> str:
+def prompt_for(
+    app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str], *, goes_on: bool = False
+) -> str:
     """The task, its criteria and checks, and the failure context of the attempt before (protocol, phase 4).
 
-    *present* are the names at the top of the workspace.
+    *present* are the names at the top of the workspace; *goes_on*: what a cut-off attempt had done is there too.
     """
     view = PromptView(
         number=state.issue_number,
@@ -25,7 +27,8 @@ def prompt_for(app: App, node: PlanNode, plan: Plan, state: TaskState, present: 
         attempts=state.total_attempts,
         commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
         failure=failure_of(app, app.log.read(state.issue_number), state),
-        continues=state.has_code,
+        continues=state.has_code and not goes_on,
+        goes_on=goes_on,
         quotes=QuoteView.of([node]),
     )
     return app.renderer.render("prompts/run.md", prompt=view)

@@ -37,6 +37,7 @@ from irontree.services.execution.preflight import (
 )
 from irontree.services.execution.prompt import prompt_for
 from irontree.services.execution.publication import patiently
+from irontree.services.execution.put_aside import put_aside
 from irontree.services.execution.record import record
 from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
 from irontree.services.execution.requests import base_of_request, proposes
@@ -48,7 +49,10 @@ from irontree.services.world import World, read_world
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What one attempt works with; *before* is the state that it began from."""
+    """What one attempt works with; *before* is the state that it began from, *tree_of* the commit with its files.
+
+    That is None where it began with those of *base*.
+    """
 
     before: TaskState
     state: TaskState
@@ -57,6 +61,7 @@ class _Attempt:
     base: str
     workspace: Workspace
     allowance: Allowance = field(default_factory=Allowance)
+    tree_of: str | None = None
 
 
 def run(app: App, issue_number: int) -> TaskState:
@@ -96,43 +101,50 @@ def recover(app: App, issue_number: int) -> TaskState:
     attempt = _cut_off_attempt(app, world, state)
     sha, seen = _own_commit(app, attempt), _last_seen(app, attempt)
     if sha:
-        return _completed(app, attempt, sha, seen={"recovered": True, **seen})
+        meta = {"recovered": True, **seen}
+        return _completed(app, attempt, sha, seen=meta)
     return _interrupted(app, attempt, "the attempt was cut off", seen)
 
 
 def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> TaskState:
-    plan, node = world.plan(ready), world.node(ready)
+    plan, node, aside = world.plan(ready), world.node(ready), put_aside(app, ready)
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
-        base = _base(app, plan, node, ready)
+        base = _base(app, plan, node, ready, aside)
     except (EnvironmentRefused, RemoteFailed) as error:
         return block_for(app, ready, error)
     token = run_token(ready.issue_number, ready.approved_revision, ready.sequence + 1)
     state = record(
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
     )
-    attempt = _Attempt(ready, state, plan, node, base, workspace, allowance)
+    tree_of = _earlier_tree(ready, base, aside)
+    attempt = _Attempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:
-        workspace.prepare(base, tree_of=_earlier_tree(ready, base), cancel=app.cancel)
+        workspace.prepare(base, tree_of=attempt.tree_of, cancel=app.cancel)
         result = _call_agent(app, attempt)
     except IrontreeError as error:  # its program was not started
         return _could_not_work(app, attempt, error, NOT_STARTED)
     return _settle(app, attempt, result)
 
 
-def _earlier_tree(state: TaskState, base: str) -> str | None:
-    """The commit of the attempt before, if it stood on *base*: laid over any other, it would undo what others did."""
-    return state.commit if state.has_code and base == state.base_sha else None
+def _earlier_tree(state: TaskState, base: str, aside: str | None) -> str | None:
+    """What was put *aside*, or the commit of the attempt before, if it stood on *base*.
+
+    Laid over any other, it would undo what others did.
+    """
+    if base != state.base_sha:
+        return None
+    return aside or (state.commit if state.has_code else None)
 
 
-def _base(app: App, plan: Plan, node: PlanNode, state: TaskState) -> str:
-    """A later attempt keeps the base of the commit it replaces (ruling R5); else the target's tip.
+def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, aside: str | None) -> str:
+    """A later attempt keeps the base of the commit it replaces, or of what was put *aside* (R5); else the target's tip.
 
     What was proposed, and what stands on its branch without us, is not replaced: the attempt stands on it.
     """
     if proposes(plan):
         return base_of_request(app, plan, state, node)
-    if state.has_code and state.base_sha:
+    if (state.has_code or aside) and state.base_sha:
         return state.base_sha
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
 
@@ -144,7 +156,9 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
         issue_number=state.issue_number,
         task_key=state.task_key,
         attempt=state.attempt_count,
-        prompt=prompt_for(app, attempt.node, attempt.plan, state, present),
+        prompt=prompt_for(
+            app, attempt.node, attempt.plan, state, present, goes_on=attempt.tree_of not in (None, state.commit)
+        ),
         workspace=attempt.workspace.path,
         transcript=transcript_folder(app, state),
         allowance=allowance,
@@ -190,11 +204,12 @@ _REMEDIES: Final = {
 
 
 def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
-    """Whether the attempt differs from the commit that it began with and replaces."""
-    if not attempt.before.has_code or attempt.before.commit is None:
+    """Whether the attempt differs from the commit that it began with, or replaces."""
+    began_with = attempt.tree_of or (attempt.before.commit if attempt.before.has_code else None)
+    if began_with is None:
         return True
     app.repository.keep(made.sha, commit_ref(attempt.state), source=attempt.workspace)
-    return bool(app.repository.changed_files(attempt.before.commit, made.sha))
+    return bool(app.repository.changed_files(began_with, made.sha))
 
 
 def _completed(

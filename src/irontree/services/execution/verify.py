@@ -48,10 +48,9 @@ class Subject:
     """What the reviewers took that spoke about the anchor."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """The keys that every event about it has in its `meta:`."""
-        note = {"verifier_note": self.note} if self.note else {}
-        return note | self.took
+        return ({"verifier_note": self.note} if self.note else {}) | self.took
 
     @property
     def took(self) -> dict[str, Any]:
@@ -90,8 +89,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
 
 def _not_reviewed(app: App, state: TaskState, found: NoVerdict) -> TaskState:
     later = try_again_at(app, state, found.retry_at) if found.waits else None
-    took = {"reviewers": [dict(found.took)]} if found.took else {}
-    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, meta=took)
+    meta = {"reviewers": [dict(found.took)]} if found.took else {}
+    return block(app, state, found.check, found.reason, remedy=found.remedy, not_before=later, more=meta)
 
 
 def check(app: App, subject: Subject, sha: str) -> CheckReport:
@@ -209,7 +208,7 @@ def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[st
 
 
 def _not_now(app: App, subject: Subject, report: CheckReport, outcome: NotNow) -> TaskState:
-    meta = {"reason": outcome.reason, **subject.said}
+    meta = {"reason": outcome.reason, **subject.meta}
     return record(app, subject.state, VerifyPublicationFailed, verify_anchor_sha=report.anchor, meta=meta)
 
 
@@ -270,10 +269,10 @@ def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> 
     """Record why the checked commit cannot be published as it is (ruling R14)."""
     state = subject.state
     if isinstance(outcome, Never):
-        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, meta=subject.took)
+        return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=subject.took)
     if outcome.target_alone_red:
         reason = f"the checks fail on {subject.plan.policy.publish.target_branch} without this change too"
-        return block(app, state, "target-broken", reason, meta=subject.took)
+        return block(app, state, "target-broken", reason, more=subject.took)
     return failed(app, subject, outcome.report, retryable=state.may_retry, meta={"base_sha": outcome.tip})
 
 
@@ -284,7 +283,7 @@ def _reported(
     covered = coverage(subject.node, subject.plan.policy, report.cited)
     to_judge = tuple(item.criterion.text for item in covered if item.by is None)
     path = report_path(app, report, to_judge, subject.note)
-    meta = {**meta, **subject.said}
+    meta = {**meta, **subject.meta}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}
     state = record(app, subject.state, kind, meta=meta, **values)
     write_report(app, state, subject.plan, subject.node)

@@ -59,7 +59,7 @@ class Funds:
         found = (
             *(budget for loop in loops for budget in self.of_loop(loop)),
             *(budget for policy in policies[-1:] for budget in self.of_day(policy)),
-            *(budget for state in begun for budget in self.of_issue(state)),
+            *(budget for state in begun for budget in self._own(state)),
         )
         return tuple(dict.fromkeys(found))
 
@@ -104,6 +104,11 @@ class Funds:
             shared[group] = self._shared(policy, loop)
         budgets = (*self.ledger.of_issue(policy, state.issue_number), *shared[group])
         return next((budget for budget in budgets if budget.over), None)
+
+    def _own(self, state: TaskState) -> tuple[Budget, ...]:
+        """Those of the issue alone."""
+        policy = _policy(self.world, state.task_key)
+        return self.ledger.of_issue(policy, state.issue_number) if policy else ()
 
     def _shared(self, policy: BudgetPolicy, loop: Loop | None) -> tuple[Budget, ...]:
         """Those of the loop and of the day."""

@@ -121,7 +121,7 @@ class Proposal:
         self.require_document(given)
         revision, settings, stamp, *_ = (*given.lower().split("-"), "", "")
         if settings and settings != self.policy.digest[:8]:
-            raise self.refused("the settings (commands, agent, workspace or publication) are not those that were shown")
+            raise self.refused("the settings (commands, agent, workspace, budgets, ...) are not those that were shown")
         if stamp and stamp != self.stamp:
             raise self.refused(f"what approving {self.spec_path} would do changed while it was looked at")
         if not settings and self.settings_changed:

@@ -51,7 +51,7 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
     except ConfigRefused as error:
         return f"the configuration cannot be read: {error.message}"
     if policy.digest != plan.policy.digest:
-        return "the configuration (commands, agent, workspace or publication) is not the approved one"
+        return "the configuration (commands, agent, workspace, publication or budgets) is not the approved one"
     if plan.adoption:
         return _edited(app, plan, plan.adoption.issue_number, state)
     return _document_change(app, world, plan, node)

@@ -11,6 +11,7 @@ from irontree.domain.halt import choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
+from irontree.services.gates import gate_words
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
@@ -73,6 +74,7 @@ def issue_form(app: App, question: Question) -> FormView:
         attempts_alike=attempts_alike(app, stream, state),
         report_path=state.report_path,
         request=str(record.meta.get("request_url", "")),
+        gate=gate_words(app, world, question),
         **approving,
     )
 

@@ -10,7 +10,7 @@ from irontree.app import App
 from irontree.domain.graph import Graph
 from irontree.domain.pictures import Look, svg
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.overview import IssueRow, overview_of, state_words
+from irontree.services.overview import IssueRow, overview_of, phase_words, state_words
 from irontree.services.projections.links import Links, links_for
 from irontree.services.projections.page_views import TreeRowView, TreeView
 from irontree.services.world import World, read_world
@@ -68,7 +68,7 @@ def _row(row: IssueRow, loop: Loop, links: Links, run: str) -> TreeRowView:
 
 def _label(world: World, key: str) -> str:
     state, title = world.states.get(key), world.nodes[key].title
-    return f"#{state.issue_number} {title}: {state.phase}" if state else title
+    return f"#{state.issue_number} {title}: {phase_words(world, state)}" if state else title
 
 
 def _tone(world: World, key: str) -> str:

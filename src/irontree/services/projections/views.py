@@ -227,6 +227,7 @@ class CommentView:
     """Where the request to merge is whose merge accepts the work."""
     answers: tuple[str, ...] = ()
     """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+    gate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +305,8 @@ class PromptView:
     failure: FailureView | None = None
     continues: bool = False
     """Whether the earlier attempt's changes are in the workspace."""
+    goes_on: bool = False
+    """Whether those of one are there that its service cut off."""
     quotes: tuple[QuoteView, ...] = ()
 
 
@@ -388,6 +391,8 @@ class FormView:
     request: str = ""
     """As in `CommentView`."""
     diff: str = ""
+    gate: str = ""
+    """Who decides, where not everybody does."""
 
 
 @dataclass(frozen=True, slots=True)

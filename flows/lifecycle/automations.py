@@ -38,7 +38,7 @@ def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]
     for a deployment that is not; nothing is changed then.
     """
     wanted = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
-    there = {found.name: found.id for found in client.read_automations() if found.name.startswith(_prefix(app))}
+    there = _there(client, app)
     for name, automation in wanted.items():
         if name in there:
             client.update_automation(there[name], automation)
@@ -47,6 +47,18 @@ def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]
     for name in there.keys() - wanted.keys():
         client.delete_automation(there[name])
     return tuple(wanted)
+
+
+def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
+    """Remove all that this repository has on the server; their names."""
+    there = _there(client, app)
+    for automation in there.values():
+        client.delete_automation(automation)
+    return tuple(there)
+
+
+def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
+    return {found.name: found.id for found in client.read_automations() if found.name.startswith(_prefix(app))}
 
 
 def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:

@@ -1,0 +1,94 @@
+"""Comments that answer, for whoever serves: a look every half minute, and what waited for them goes on (design, 6)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.app import App, Origin
+from irontree.domain.waiting import COMMENTS_EVERY, next_look
+from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.flows.lifecycle.taking_up import start_what_waits, wake_overtaken
+from irontree.services.delivery.comment_answers import COMMENT, Looked, look
+from irontree.tasks.opening import app_of
+
+LETS_GO_SECONDS: Final = 10.0
+
+Look = Callable[[], tuple[Looked, ...]]
+
+
+def take_comments(app: App) -> tuple[Looked, ...]:
+    """Take what stands in comments, and let the runs go on that waited for it. Adopt Prefect's settings first.
+
+    Where no server answers the runs start later: the answers are recorded, and the janitor goes by the log.
+    """
+    found = look(app)
+    if any(comment.outcome == "taken" for comment in found):
+        with suppress(ServerUnavailable):
+            start_what_waits(app)
+            wake_overtaken(app)
+    return found
+
+
+class CommentWatch:
+    """Looks at comments in a thread of its own as long as its `with` block lasts; less often where the forge fails."""
+
+    def __init__(
+        self, look: Look, *, every: timedelta = COMMENTS_EVERY, stopped: threading.Event | None = None
+    ) -> None:
+        self._look = look
+        self._every = every
+        self._stopped = stopped or threading.Event()
+        self._woken = threading.Event()
+        context = copy_context()  # Prefect keeps its settings there
+        self._thread = threading.Thread(target=context.run, args=(self._watch,), name="comments", daemon=True)
+
+    @classmethod
+    def of(cls, app: App, *, every: timedelta = COMMENTS_EVERY) -> Self:
+        """That of a repository, with ports of its own: the thread shares none with who made it."""
+        stopped, root = threading.Event(), str(app.repository.root)
+
+        def look() -> tuple[Looked, ...]:
+            return take_comments(app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
+
+        return cls(look, every=every, stopped=stopped)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+        self._thread.join(LETS_GO_SECONDS)
+
+    def stop(self) -> None:
+        """Look no more; what is being recorded stops where it safely can."""
+        self._stopped.set()
+        self._woken.set()
+
+    def hurry(self) -> None:
+        """Look now: somebody says that there is something to see."""
+        self._woken.set()
+
+    def _watch(self) -> None:
+        failures = 0
+        while not self._stopped.is_set():
+            self._woken.clear()
+            later = self._look_once()
+            failures = 0 if later is None else failures + 1
+            now = datetime.now(UTC)
+            again = next_look(now, failures, later.not_before if later else None, every=self._every)
+            if not self._stopped.is_set():
+                self._woken.wait((again - now).total_seconds())
+
+    def _look_once(self) -> Looked | None:
+        """What has to wait, if anything: an outage of the forge, a repository that cannot be read just now."""
+        try:
+            return next((found for found in self._look() if found.outcome == "later"), None)
+        except IrontreeError as error:
+            return Looked(0, "later", said=error.message)

@@ -1,0 +1,73 @@
+"""A small receiver of webhooks: what is signed hurries the next look at the forge; nothing in it is believed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.domain.webhooks import is_signed
+from irontree.errors import ServerUnavailable
+from irontree.flows.local.server_state import LOOPBACK
+
+MOST_BYTES: Final = 25 * 1024 * 1024
+"""The most that GitHub sends."""
+PATIENCE_SECONDS: Final = 10
+
+
+class WebhookReceiver:
+    """Listens on loopback, for a proxy or a tunnel to reach, as long as its `with` block lasts."""
+
+    def __init__(self, port: int, secret: str, hurry: Callable[[], None]) -> None:
+        """Port 0 is any free one. Raises ServerUnavailable where the port is taken."""
+        handler = type("Handler", (_Handler,), {"secret": secret, "hurry": staticmethod(hurry)})
+        try:
+            self._server = ThreadingHTTPServer((LOOPBACK, port), handler)
+        except OSError as error:
+            raise ServerUnavailable(
+                f"webhooks cannot be received at port {port}: {error.strerror}", remedy="name another with --webhooks"
+            ) from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where the forge's webhook has to end."""
+        return f"http://{LOOPBACK}:{self._server.server_port}/"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    secret: str
+    hurry: Callable[[], None]
+    timeout = PATIENCE_SECONDS
+
+    def do_POST(self) -> None:
+        """Take one delivery."""
+        status = self._judged()
+        if status is HTTPStatus.NO_CONTENT:
+            self.hurry()
+        self.send_response(status)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class calls it so)
+        """Say nothing: what is refused may be anybody's."""
+
+    def _judged(self) -> HTTPStatus:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            return HTTPStatus.LENGTH_REQUIRED
+        if int(length) > MOST_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        signed = is_signed(self.secret, self.rfile.read(int(length)), headers)
+        return HTTPStatus.NO_CONTENT if signed else HTTPStatus.UNAUTHORIZED

@@ -1,0 +1,42 @@
+"""`irontree automations`: have the Prefect server notify, start and reconcile by itself, as the configuration says."""
+
+from __future__ import annotations
+
+import argparse
+
+from irontree.cli.blocks import Lines
+from irontree.cli.context import Context
+from irontree.cli.parser import add_json
+from irontree.errors import ServerUnavailable
+from irontree.flows.local.finding import environment_of_server
+from irontree.flows.local.settings import adopt, state_folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take whether to remove them."""
+    parser.add_argument("--remove", action="store_true", help="remove all that this repository has on the server")
+    add_json(parser)
+
+
+def run(context: Context) -> int:
+    """Register or remove them, and list their names; raises ServerUnavailable where no server runs."""
+    app = context.look()
+    environment = environment_of_server(app)
+    if environment is None:
+        raise ServerUnavailable(
+            "No Prefect server is configured, and the private one does not run.",
+            remedy="Set PREFECT_API_URL or prefect.api_url, or do this while `irontree task` is at work.",
+        )
+    adopt(environment, state_folder())
+    from irontree.flows.lifecycle import runs
+    from irontree.flows.lifecycle.automations import register_automations, remove_automations
+
+    change = remove_automations if context.options.remove else register_automations
+    with runs.connect() as client:
+        names = change(client, app)
+    done = "removed" if context.options.remove else "on the server"
+    lines = tuple(f"{done}: {name}" for name in names) or (
+        "No automations: `automations:` in .mino/config.yml is empty.",
+    )
+    context.console.show(lambda: {"automations": list(names)}, [Lines(lines)])
+    return 0

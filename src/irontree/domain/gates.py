@@ -1,0 +1,65 @@
+"""Gates: decisions that take several people, or others than who asked, and so somebody who is known by name.
+
+They are approved with the plan (ruling R6): a commit of an agent, or a later edit, loosens none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, Literal
+
+from pydantic import Field
+
+from irontree.domain.values import HaltReason, Value
+
+GateKind = Literal["acceptance", "approval", "failure", "blocked"]
+GATE_OF: Final[Mapping[HaltReason, GateKind]] = {
+    "pending_acceptance": "acceptance",
+    "reapproval_required": "approval",
+    "fail_terminal": "failure",
+    "blocked": "blocked",
+}
+"""The gate of each halt; what a loop asks itself has none."""
+
+
+class Gate(Value):
+    """Who has to say that work goes on. Sending back, skipping and stopping stay open to all: they let nothing pass."""
+
+    approvers: int = Field(default=1, strict=True, ge=1, le=20, description="So many people have to say the same.")
+    not_requester: bool = Field(
+        default=False, strict=True, description="Whether who asked for the work does not count."
+    )
+
+    @property
+    def words(self) -> str:
+        """What it asks for: the subject of a sentence."""
+        people = "somebody" if self.approvers == 1 else f"{self.approvers} people"
+        return f"{people} with write access{', not who asked for the work,' if self.not_requester else ''}"
+
+    def counted(self, voters: Iterable[str], requesters: Collection[str] = ()) -> tuple[str, ...]:
+        """The accounts that count, each once, in their order; forges tell no case apart."""
+        asked = {name.casefold() for name in requesters} if self.not_requester else set()
+        people: dict[str, str] = {}
+        for name in voters:
+            people.setdefault(name.casefold(), name)
+        return tuple(name for folded, name in people.items() if folded not in asked)
+
+
+class Gates(Value):
+    """The gates of a repository by their kind; None: anybody who may answer decides alone, anywhere."""
+
+    acceptance: Gate | None = None
+    approval: Gate | None = None
+    failure: Gate | None = None
+    blocked: Gate | None = None
+
+    def of(self, reason: HaltReason) -> Gate | None:
+        """The gate of that halt."""
+        kind = GATE_OF.get(reason)
+        return getattr(self, kind) if kind else None
+
+    @property
+    def named(self) -> tuple[tuple[GateKind, Gate], ...]:
+        """Those that are set."""
+        found = ((kind, getattr(self, kind)) for kind in GATE_OF.values())
+        return tuple((kind, gate) for kind, gate in found if gate)

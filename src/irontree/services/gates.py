@@ -1,0 +1,69 @@
+"""Decisions that only people decide whom the forge knows by name, and more than one where that was approved."""
+
+from __future__ import annotations
+
+from irontree.app import App
+from irontree.domain.gates import GATE_OF, Gate
+from irontree.domain.halt import Choice
+from irontree.domain.state import TaskState
+from irontree.domain.waiting import TIMER
+from irontree.errors import AnswerRefused
+from irontree.services.questions import Question
+from irontree.services.world import World, read_world
+
+
+def gate_at(world: World, question: Question) -> Gate | None:
+    """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own."""
+    plan = world.plans.get(question.task_key or "")
+    gates = plan.policy.gates if plan and question.issue_number is not None else None
+    return gates.of(question.rule.reason) if gates else None
+
+
+def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
+    """Who asked for the work: whoever wrote the issue, and whoever approved its plan, if that is a login.
+
+    Raises RemoteFailed if the forge does not say.
+    """
+    issue, plan = app.forge().read_issue(state.issue_number), world.plans.get(state.task_key)
+    names = (issue.author if issue else "", plan.approved_by if plan else "")
+    return frozenset(name for name in names if name)
+
+
+def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str, ...]) -> None:
+    """Raise AnswerRefused unless enough people say so; *voters* are accounts that the forge has vouched for.
+
+    Time is no person: what only has to wait, an outage, goes on by itself.
+    """
+    world = read_world(app)
+    gate = gate_at(world, question)
+    if gate is None or not choice.permits or app.origin.channel == TIMER:
+        return
+    if not voters:
+        raise AnswerRefused(
+            f"the gate “{GATE_OF[question.rule.reason]}” counts only comments on the issue: {gate.words} decide there, "
+            "and this form or command does not know who you are",
+            remedy=f"comment `{choice.usage()}` on issue #{question.issue_number}",
+        )
+    counted = counted_at(app, world, question, gate, voters)
+    if len(counted) < gate.approvers:
+        raise AnswerRefused(f"{len(counted)} of {gate.approvers} have said so: {', '.join(counted) or 'nobody'}")
+
+
+def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of *voters* that count."""
+    asked = requesters(app, world, world.state(question.issue_number or 0)) if gate.not_requester else ()
+    return gate.counted(voters, asked)
+
+
+def gate_words(app: App, world: World, question: Question) -> str:
+    """Who decides, where, and who has said so already; empty without a gate."""
+    gate = gate_at(world, question)
+    if gate is None:
+        return ""
+    commands = ", ".join(
+        f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
+    )
+    words = f"only comments on the issue count for {commands}: {gate.words} decide"
+    cursor = app.deliveries.load(question.issue_number or 0)
+    said = cursor.voters if cursor.voted_on == question.key else ()
+    return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words

@@ -1,0 +1,37 @@
+"""Gates: whose word counts, and how often."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irontree.domain.gates import GATE_OF, Gate, Gates
+from irontree.domain.halt import RULES
+
+NAMES = st.sampled_from(["alice", "Alice", "bob", "BOB", "carol", "dave"])
+
+
+@given(st.lists(NAMES, max_size=8), st.sets(NAMES), st.booleans())
+def test_everybody_counts_once_and_who_asked_does_not_where_that_is_wanted(voters, requesters, not_requester: bool):
+    counted = Gate(not_requester=not_requester).counted(voters, requesters)
+    folded = [name.casefold() for name in counted]
+    assert len(set(folded)) == len(folded)
+    assert set(counted) <= set(voters)
+    asked = {name.casefold() for name in requesters} if not_requester else set()
+    assert set(folded) == {name.casefold() for name in voters} - asked
+
+
+def test_the_words_say_how_many_and_who_not():
+    assert Gate(approvers=2, not_requester=True).words == "2 people with write access, not who asked for the work,"
+    assert Gate().words == "somebody with write access"
+
+
+def test_every_halt_of_an_issue_may_have_a_gate_and_no_other():
+    assert set(GATE_OF) == {rule.reason for rule in RULES if rule.asked_of == "issue"}
+    assert set(GATE_OF.values()) == set(Gates.model_fields)
+
+
+def test_what_lets_nothing_pass_needs_no_gate():
+    """To send back, to skip and to stop is always possible, from anywhere."""
+    free = {choice.name for rule in RULES for choice in rule.choices if not choice.permits}
+    assert free == {"send-back", "skip", "stop"}

@@ -1,0 +1,66 @@
+"""The receiver of webhooks: what is signed hurries the next look, whatever it says; nothing else does anything."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+from collections.abc import Iterator
+
+import pytest
+
+from irontree.errors import ServerUnavailable
+from irontree.flows.local.webhooks import MOST_BYTES, WebhookReceiver
+
+SECRET = "s3cret"
+
+
+@pytest.fixture
+def hurried() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def receiver(hurried) -> Iterator[WebhookReceiver]:
+    with WebhookReceiver(0, SECRET, lambda: hurried.append("now")) as opened:
+        yield opened
+
+
+def port_of(receiver: WebhookReceiver) -> int:
+    return int(receiver.url.rsplit(":", 1)[1].strip("/"))
+
+
+def deliver(receiver: WebhookReceiver, body: bytes, verb: str = "POST", **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port_of(receiver), timeout=30)
+    connection.request(verb, "/", body, {name.replace("_", "-"): value for name, value in headers.items()})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def signature(body: bytes) -> str:
+    return "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+
+
+@pytest.mark.parametrize("body", [b'{"action": "created"}', b"", b"not JSON \xff"])
+def test_what_is_signed_hurries_the_look_whatever_it_says(receiver, hurried, body: bytes):
+    assert deliver(receiver, body, X_Hub_Signature_256=signature(body)) == 204
+    assert hurried == ["now"]
+
+
+def test_what_is_not_signed_is_refused_and_does_nothing(receiver, hurried):
+    assert deliver(receiver, b"{}") == 401
+    assert deliver(receiver, b"{}", X_Hub_Signature_256=signature(b"{ }")) == 401
+    assert deliver(receiver, b"", "GET") == 501
+    assert hurried == []
+
+
+def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):
+    assert deliver(receiver, b"", X_Hub_Signature_256=signature(b""), Content_Length=str(MOST_BYTES + 1)) == 413
+    assert hurried == []
+
+
+def test_a_port_that_is_taken_is_named(receiver):
+    port = port_of(receiver)
+    with pytest.raises(ServerUnavailable, match=f"cannot be received at port {port}"):
+        WebhookReceiver(port, SECRET, lambda: None)
