@@ -10,7 +10,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.decide import Halt
 from irontree.services.execution.steps import perform
-from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.approve import propose
 from irontree.services.planning.intake import authorise
 
@@ -66,7 +66,7 @@ def drive(app: App, loop_id: str) -> None:
 
     Raises RuntimeError if it stops before all is done: what failed early has a fine time.
     """
-    while not isinstance(decision := loops.next_decision(app, loop_id), Halt):
+    while not isinstance(decision := next_decision(app, loop_id), Halt):
         perform(app, decision, loop_id)
     app.repository.back_up()
     if decision.reason != "goal_reached":
