@@ -1,4 +1,4 @@
-"""The six bars by their letter, and the measuring of one of them."""
+"""The bars by their letter, and the measuring of one of them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ BARS = {
     "d": "bar_d_start",
     "e": "bar_e_decide",
     "f": "bar_f_memory",
+    "g": "bar_g_scale",
 }
 
 

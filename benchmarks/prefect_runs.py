@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments.runner import RunnerDeployment
 
-from benchmarks.projects import publish_task
+from benchmarks.projects import publish, publish_task
 from irontree.app import App
+from irontree.flows.gate import questions
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import issue_key
 from irontree.flows.lifecycle.starting import start_issue, start_loop
@@ -23,7 +26,10 @@ from irontree.services.world import read_world
 BARE = "bare"
 BARE_LOOP = Served("benchmarks.baselines.bare_flows.loop", BARE)
 BARE_ISSUE = Served("benchmarks.baselines.bare_flows.issue", BARE)
+BARE_QUESTION = Served("benchmarks.baselines.bare_flows.question", BARE)
 LOOK_EVERY = 0.2
+LOOK_OFTEN = 0.02
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,45 @@ def time_bare() -> Timing:
         return _timing(loop, _by_key(client, key))
 
 
+def time_resume_ours(app: App, title: str) -> float:
+    """Seconds from the answer of a form to its event in the log: one task that a person has to accept."""
+    loop_id = publish(app, title, (title,), judged=True)
+    with runs.connect() as client:
+        start_loop(app, loop_id)
+        state = _once(lambda: next((s for s in read_world(app).states.values() if s.task_key == title), None))
+        asking = _once(lambda: runs.find_run(client, issue_key(app, state)))
+        form = _once(lambda: questions.open_question(client, asking.id))
+        before, began = read_world(app).state(state.issue_number).sequence, time.time()
+        payload = {"decision": form.choices[0], "approver": "benchmark", "note": "", "question": form.key}
+        questions.answer(client, asking.id, payload, key=form.key)
+        _once(lambda: read_world(app).state(state.issue_number).sequence > before)
+        seconds = time.time() - began
+        _finished(client, start_issue(app, read_world(app).state(state.issue_number), loop_id).id)
+    return seconds
+
+
+def time_resume_bare() -> float:
+    """Seconds from the answer of a bare form to the end of its run, which does nothing more."""
+    with runs.connect() as client:
+        made = runs.ensure_run(client, f"bare-question/{BARE}", key=str(uuid4()), parameters={})
+        form = _once(lambda: questions.open_question(client, made.id))
+        began = time.time()
+        questions.answer(client, made.id, {"decision": "yes"}, key=form.key)
+        ended = _finished(client, made.id).end_time
+    return ended.timestamp() - began if ended else float("nan")
+
+
+def time_tasks(apps: Sequence[App], name: str, tasks: int) -> float:
+    """Seconds for *tasks* tasks in each repository, all of them at the same time."""
+    titles = [f"{name}-{number}" for number in range(tasks)]
+    loops = [(app, publish(app, name, titles)) for app in apps]
+    began = time.time()
+    started = [start_loop(app, loop_id).id for app, loop_id in loops]
+    with runs.connect() as client:
+        ended = [_finished(client, run_id).end_time for run_id in started]
+    return max(moment.timestamp() for moment in ended if moment) - began
+
+
 def make_issue_run(app: App, title: str) -> UUID:
     """A scheduled run of the issue of one more task; nobody serves it."""
     loop_id = publish_task(app, title)
@@ -79,6 +124,13 @@ def require_completed(run_id: UUID) -> None:
     """Raise RuntimeError unless the run came to a good end."""
     with runs.connect() as client:
         _finished(client, run_id)
+
+
+def _once(look: Callable[[], Found | None]) -> Found:
+    """What *look* finds, once it finds something."""
+    while not (found := look()):
+        time.sleep(LOOK_OFTEN)
+    return found
 
 
 def _finished(client: SyncPrefectClient, run_id: UUID) -> FlowRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.sandbox import git, new_repository
@@ -9,7 +10,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.decide import Halt
 from irontree.services.execution.steps import perform
-from irontree.services.loops import loop as loops
+from irontree.services.loops.deciding import next_decision
 from irontree.services.planning.approve import propose
 from irontree.services.planning.intake import authorise
 
@@ -22,8 +23,7 @@ publish:
   remote: origin
   target_branch: main
 """
-_DOCUMENT = """\
-# Work
+_TASK = """\
 
 ## {title}
 
@@ -31,6 +31,7 @@ Write one file.
 
 - [ ] The file is there `$ {check}`
 """
+_JUDGED = "- [ ] It is pretty (manual)\n"
 
 
 def lay_out(folder: Path, name: str) -> App:
@@ -43,11 +44,17 @@ def lay_out(folder: Path, name: str) -> App:
 
 def publish_task(app: App, title: str) -> str:
     """Approve and publish a document with one task; the id of the loop over it. The log ends at task_published."""
+    return publish(app, title, (title,))
+
+
+def publish(app: App, name: str, titles: Sequence[str], *, judged: bool = False) -> str:
+    """The same for a document of that name with these tasks; a person has to accept them if they are *judged*."""
     root = app.repository.root
-    document = root / f"{title}.md"
-    document.write_text(_DOCUMENT.format(title=title, check=CHECK), encoding="utf-8")
+    document = root / f"{name}.md"
+    tasks = (_TASK.format(title=title, check=CHECK) + (_JUDGED if judged else "") for title in titles)
+    document.write_text("# Work\n" + "".join(tasks), encoding="utf-8")
     git(root, "add", document.name)
-    git(root, "commit", "--quiet", f"--message=Ask for {title}")
+    git(root, "commit", "--quiet", f"--message=Ask for {name}")
     git(root, "push", "--quiet", "origin", "main")
     proposal = propose(app, document)
     with app.driver.hold("publish"):
@@ -59,7 +66,7 @@ def drive(app: App, loop_id: str) -> None:
 
     Raises RuntimeError if it stops before all is done: what failed early has a fine time.
     """
-    while not isinstance(decision := loops.next_decision(app, loop_id), Halt):
+    while not isinstance(decision := next_decision(app, loop_id), Halt):
         perform(app, decision, loop_id)
     app.repository.back_up()
     if decision.reason != "goal_reached":

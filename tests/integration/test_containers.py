@@ -78,6 +78,8 @@ def test_an_image_that_is_not_here_is_pointed_out_at_the_approval_and_blocks_bef
     config.write_text(config.read_text().replace(IMAGE, ABSENT))
     text = approval_text(contained.app, contained.proposal, loop_mode=True, answer="answer here")
     assert f"the image {ABSENT} is not on this machine" in text
+    contained.authorise()
+    perform(contained.app, Run("greeting"))
     [event] = [record.event for record in contained.app.log.read(1).records][-1:]
     assert (event.event, event.blocking_check) == ("checkup_preflight_blocked", "container-image")
 
