@@ -10,7 +10,6 @@ from irontree.app import App
 from irontree.errors import IrontreeError, in_words
 from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.lifecycle.taking_up import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
-from irontree.services.delivery.comment_answers import look
 from irontree.tasks.mirror import mirror
 
 Say = Callable[[App, str], None]
@@ -45,18 +44,9 @@ def tell_what_happened(app: App) -> Iterable[str]:
     yield from (f"{run}: its question is still open" for run in remind(app))
 
 
-def take_comments(app: App) -> Iterable[str]:
-    """Take the answers that stand in comments on the forge, and let the runs go on that waited for them."""
-    found = [looked for looked in look(app) if looked.outcome != "later"]
-    yield from (f"#{one.issue_number}: answer of {one.by} in a comment {one.outcome}. {one.said}" for one in found)
-    if any(one.outcome == "taken" for one in found):
-        yield from go_on(app)
-
-
 DUTIES: Final = (
     Duty("take up what died", 60.0, take_up_what_died),
     Duty("tell what happened", 60.0, tell_what_happened),
-    Duty("comments", 30.0, take_comments),
 )
 
 

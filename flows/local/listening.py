@@ -25,7 +25,8 @@ def listen(place: Place, last_port: int | None) -> list[socket.socket]:
     """
     if place.port is None:
         return [_first_free(last_port)]
-    hosts = [place.host] if place.host in (LOOPBACK, *EVERYWHERE) else [LOOPBACK, place.host]
+    host = place.host or LOOPBACK
+    hosts = [host] if host in (LOOPBACK, *EVERYWHERE) else [LOOPBACK, host]
     with ExitStack() as opened:
         listeners = [opened.enter_context(_bound(host, place.port)) for host in hosts]
         opened.pop_all()

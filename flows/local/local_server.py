@@ -19,7 +19,7 @@ from typing import Self
 from irontree.errors import ServerUnavailable
 from irontree.flows.local import background
 from irontree.flows.local.listening import is_prefect
-from irontree.flows.local.server_state import Address, Place, ServerState
+from irontree.flows.local.server_state import LOOPBACK, Address, Place, ServerState
 from irontree.flows.local.settings import password, strip
 
 LINGER = 60.0
@@ -76,7 +76,7 @@ class LocalServer:
         if not self._place.is_at(address):
             raise ServerUnavailable(
                 f"The private Prefect server is at port {address.port} of {address.host}, where other commands use it.",
-                remedy="End them (`irontree repos` says what is served), or leave --port and --host out.",
+                remedy=f"End them, or use it where it is: --host {address.host} --port {address.port}.",
             )
         return address.api_url
 
@@ -139,7 +139,8 @@ class LocalServer:
         background.reap(self._program)
 
     def _where(self) -> list[str]:
-        return ["--host", self._place.host, "--port", str(self._place.port)] if self._place.port else []
+        host, port = self._place.host or LOOPBACK, self._place.port
+        return ["--host", host, "--port", str(port)] if port else []
 
     def _answering(self) -> Address | None:
         address = self._state.address() if self._has_room.is_set() else None

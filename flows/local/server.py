@@ -50,10 +50,11 @@ def _serve(state: ServerState, linger: float, place: Place) -> None:
         return
     last_port = state.come_alive()
     server_database.ensure(state.home)
+    host = place.host or LOOPBACK
     with ExitStack() as open_sockets:
         listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
-        address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=place.host)
-        os.environ.update(local_environment(os.environ, state.home, address.api_url) | _pages(place))
+        address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
+        os.environ.update(local_environment(os.environ, state.home, address.api_url) | _pages(host))
         with _queued_writers():
             server = _prefect_server()
             server.config.callback_notify = _Attendant(server, state, address, linger).look
@@ -62,9 +63,9 @@ def _serve(state: ServerState, linger: float, place: Place) -> None:
         raise ServerUnavailable("Prefect's server ended before it answered.")
 
 
-def _pages(place: Place) -> dict[str, str]:
+def _pages(host: str) -> dict[str, str]:
     """The pages call the API of this machine's loopback unless told otherwise: wrong in somebody else's browser."""
-    return {} if place.host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
+    return {} if host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
 
 
 def _queued_writers() -> AbstractContextManager[object]:

@@ -13,14 +13,14 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server has to be: at *host*, and at any free port if that is None."""
+    """Where a server has to be; None: anywhere, and at any free port."""
 
-    host: str = LOOPBACK
+    host: str | None = None
     port: int | None = None
 
     def is_at(self, address: Address) -> bool:
         """Whether a server there is where it has to be."""
-        return self.port is None or (self.host, self.port) == (address.host, address.port)
+        return self.host in (None, address.host) and self.port in (None, address.port)
 
 
 @dataclass(frozen=True, slots=True)

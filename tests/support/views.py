@@ -17,7 +17,7 @@ from irontree.domain.plan import (
 )
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView
+from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView, WaitingView
 from irontree.services.projections.views import (
     TEMPLATES,
     AnswerView,
@@ -45,7 +45,6 @@ from irontree.services.projections.views import (
     RequestView,
     ReviewPromptView,
     StatusView,
-    WaitingView,
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

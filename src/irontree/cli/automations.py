@@ -25,7 +25,7 @@ def run(context: Context) -> int:
     if environment is None:
         raise ServerUnavailable(
             "No Prefect server is configured, and the private one does not run.",
-            remedy="Set PREFECT_API_URL or prefect.api_url, or do this while `irontree task` is at work.",
+            remedy="Set PREFECT_API_URL or prefect.api_url, or start `irontree serve`.",
         )
     adopt(environment, state_folder())
     from irontree.flows.lifecycle import runs

@@ -29,6 +29,7 @@ from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state
 from irontree.services.hints import program_for
 from irontree.services.inbox import Waiting, waiting
 from irontree.services.loops.loop import read_loops
+from irontree.services.overview import SERVING
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
@@ -222,7 +223,9 @@ def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
 
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
     for app in service.elsewhere:
-        _print(console, f"{app.repository.root.name}: a terminal serves it; taken over when that ends")
+        holder = app.alive(SERVING).holder()
+        who = f"`{holder.what}` (process {holder.pid})" if holder else "another process"
+        _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
     _print(console, "What waits for a person: irontree inbox. Ctrl-C stops.")
 

@@ -21,7 +21,7 @@ def options(host: str = "127.0.0.1", port: int | None = None, *, open_to_everyon
 
 
 def test_without_a_word_only_this_machine_reaches_the_server_at_any_free_port():
-    assert place_of(options(), {}) == Place()
+    assert place_of(options(), {}) == Place("127.0.0.1")
 
 
 def test_others_reach_it_with_a_password_or_with_an_explicit_word():

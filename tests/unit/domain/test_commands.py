@@ -45,7 +45,7 @@ def test_every_word_is_understood_as_its_usage_says(word: str):
         ("Thanks!\r\n\r\n/send-back: say it\r\nin green\r\n", "send-back", "", "say it\nin green"),
         ("/retry 3 take more time", "retry", "3", "take more time"),
         ("/extend 20", "extend", "20", ""),
-        ("/extend 5 USD for the weekend", "extend", "5 USD", "for the weekend"),
+        ("/extend 5 USD for the weekend", "extend", "5 usd", "for the weekend"),
         ("/extend 1h 30m", "extend", "1h 30m", ""),
         ("/approve `ABCDEF12`", "approve", "abcdef12", ""),
         ("/continue.", "go-on", "", ""),

@@ -66,7 +66,14 @@ def test_an_address_of_another_machine_is_refused_with_what_to_give(free):
 
 @pytest.mark.parametrize(
     ("place", "fits"),
-    [(Place(), True), (Place(port=4280), True), (Place(port=4281), False), (Place("0.0.0.0", 4280), False)],
+    [
+        (Place(), True),
+        (Place(port=4280), True),
+        (Place(port=4281), False),
+        (Place("0.0.0.0", 4280), True),
+        (Place("127.0.0.1"), False),
+    ],
 )
 def test_a_server_is_where_it_has_to_be_or_not(place, fits):
-    assert place.is_at(Address(port=4280, pid=1)) is fits
+    """One that others reach is not left to who asked for one that they do not."""
+    assert place.is_at(Address(port=4280, pid=1, host="0.0.0.0")) is fits

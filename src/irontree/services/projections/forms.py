@@ -23,8 +23,9 @@ from irontree.services.projections.alike import attempts_alike
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.links import links_for
+from irontree.services.projections.page_views import WaitingView
 from irontree.services.projections.report import changed_files, check_defining, criteria_of, newest_results
-from irontree.services.projections.views import FormView, LoopFormView, WaitingView, form_template
+from irontree.services.projections.views import FormView, LoopFormView, form_template
 from irontree.services.questions import Question
 from irontree.services.world import World, read_world
 

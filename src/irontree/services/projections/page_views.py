@@ -1,8 +1,18 @@
-"""What the templates of the UI's pages (`artifacts/`) get; see `views`."""
+"""What the templates of the UI's pages (`artifacts/`) get, and what they show of tasks; see `views`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingView:
+    """A task that cannot start, and why."""
+
+    number: int
+    title: str
+    phase: str
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

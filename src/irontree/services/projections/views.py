@@ -19,7 +19,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import StoryView, TreeView
+from irontree.services.projections.page_views import StoryView, TreeView, WaitingView
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -210,9 +210,6 @@ class NotesView:
     files: tuple[str, ...] = ()
 
 
-# --- comments/ ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class CommentView:
     """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
@@ -304,9 +301,8 @@ class PromptView:
     commands: tuple[str, ...] = ()
     failure: FailureView | None = None
     continues: bool = False
-    """Whether the earlier attempt's changes are in the workspace."""
     goes_on: bool = False
-    """Whether those of one are there that its service cut off."""
+    """Whether changes are in the workspace: of the attempt that failed, or of one that its service cut off."""
     quotes: tuple[QuoteView, ...] = ()
 
 
@@ -379,7 +375,6 @@ class FormView:
     failure: FailureView | None = None
     denied: DeniedView | None = None
     attempts_alike: tuple[AttemptView, ...] = ()
-    """The last ones, if they failed in the same way, oldest first."""
     report_path: str | None = None
     revision: str | None = None
     before: tuple[str, ...] = ()
@@ -393,16 +388,6 @@ class FormView:
     diff: str = ""
     gate: str = ""
     """Who decides, where not everybody does."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingView:
-    """A task that cannot start, and why."""
-
-    number: int
-    title: str
-    phase: str
-    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
