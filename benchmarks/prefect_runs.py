@@ -21,6 +21,7 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import issue_key
 from irontree.flows.lifecycle.starting import start_issue, start_loop
 from irontree.flows.local.serving import Served
+from irontree.services.loops.loop import read_loop
 from irontree.services.world import read_world
 
 BARE = "bare"
@@ -29,6 +30,8 @@ BARE_ISSUE = Served("benchmarks.baselines.bare_flows.issue", BARE)
 BARE_QUESTION = Served("benchmarks.baselines.bare_flows.question", BARE)
 LOOK_EVERY = 0.2
 LOOK_OFTEN = 0.02
+PATIENCE = 180.0
+"""Seconds."""
 Found = TypeVar("Found")
 
 
@@ -75,7 +78,8 @@ def time_resume_ours(app: App, title: str) -> float:
         questions.answer(client, asking.id, payload, key=form.key)
         _once(lambda: read_world(app).state(state.issue_number).sequence > before)
         seconds = time.time() - began
-        _finished(client, start_issue(app, read_world(app).state(state.issue_number), loop_id).id)
+        _once(lambda: read_loop(app, loop_id).entity.status == "completed")
+        _finished(client, asking.id)
     return seconds
 
 
@@ -127,8 +131,11 @@ def require_completed(run_id: UUID) -> None:
 
 
 def _once(look: Callable[[], Found | None]) -> Found:
-    """What *look* finds, once it finds something."""
+    """What *look* finds, once it finds something; raises RuntimeError if that takes minutes."""
+    deadline = time.monotonic() + PATIENCE
     while not (found := look()):
+        if time.monotonic() > deadline:
+            raise RuntimeError("what was waited for did not happen")
         time.sleep(LOOK_OFTEN)
     return found
 

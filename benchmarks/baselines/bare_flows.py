@@ -49,7 +49,7 @@ class Answer(RunInput):
 @flow(name="bare-question", retries=0, persist_result=False)
 async def question() -> None:
     """Suspended until somebody answers; then it ends."""
-    await suspend_flow_run(wait_for_input=Answer, key="question")
+    await suspend_flow_run(wait_for_input=Answer.with_initial_data(description="Go on?"), key="question")
 
 
 @flow(name="bare-loop", retries=0, persist_result=False)

@@ -21,7 +21,7 @@ from tests.integration.crash.laboratory import faults, lay_out
 from tests.prefect.harness import prefect_at
 from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, wait_until
 
-pytestmark = pytest.mark.timeout(280)
+pytestmark = pytest.mark.timeout(600)
 in_full = pytest.mark.skipif(os.environ.get("SCALE") != "all", reason="only with make test-scale")
 LONG = 120.0
 """Seconds for what takes ten on a machine that has nothing else to do."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
+from irontree.agents.presets.preset import Preset
 from irontree.agents.program import ProgramAgent, Way
 from irontree.domain.plan import AgentSpec
 from irontree.errors import EnvironmentRefused
@@ -26,7 +27,7 @@ class KnownAgent(ProgramAgent):
         """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
         preset = PRESETS[spec.adapter]
         words = spec.called or as_called(spec).called
-        super().__init__(spec, children, environment, Way(words, preset.read, preset.tell, preset.settings, preset.add))
+        super().__init__(spec, children, environment, _way(preset, words))
         self._known = spec
         self._preset = preset
         self._caller = environment
@@ -57,3 +58,7 @@ class KnownAgent(ProgramAgent):
         """The program, where it is one word: more of them may record a session, or replay one."""
         words = self._known.command or (self._preset.program,)
         return shutil.which(words[0], path=self._caller.get("PATH", os.defpath)) if len(words) == 1 else None
+
+
+def _way(preset: Preset, words: tuple[str, ...]) -> Way:
+    return Way(words, preset.read, preset.tell, preset.settings, preset.add, preset.exits)

@@ -24,7 +24,7 @@ from irontree.agents.meter import Add, Meter, Tally, says_nothing
 from irontree.agents.reading import Reading
 from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
 from irontree.clock import SystemClock
-from irontree.domain.attempt import Claim
+from irontree.domain.attempt import Claim, FailureClass
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import Children, Completed, Limits
@@ -46,6 +46,8 @@ class Way:
     settings: Mapping[str, str] = field(default_factory=dict)
     add: Add = says_nothing
     """What it has taken by now, by one more line; of a program that tells only at its end, nothing."""
+    exits: Mapping[int, FailureClass] = field(default_factory=dict)
+    """What an exit code says of the service where no line does."""
 
 
 class ProgramAgent:
@@ -96,7 +98,7 @@ class ProgramAgent:
             seconds=round(done.seconds, 3),
             output_tail=said,
             claim=replace(claim, words=claim.words.strip()[:SUMMARY_CHARACTERS]) if claim else None,
-            failure=reading.failure,
+            failure=reading.failure or self._way.exits.get(done.exit_code or 0),
             retry_at=reading.retry_at,
             usage=reading.usage,
             session=reading.session,

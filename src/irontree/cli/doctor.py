@@ -197,6 +197,8 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
         # What is in no commit may be the document that is to be approved, and stops nothing then.
         verdict: Verdict = "note" if blocker.check == "dirty-working-tree" else "bad"
         yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
+    if policy.container and not found:
+        yield Examined("good", "container", f"{policy.container.image} ({policy.container.engine})")
     if not found:
         where = f"{policy.publish.remote or 'no remote:'} {policy.publish.target_branch}"
         yield Examined("good", "checkout", f"ready; code goes to {where}")

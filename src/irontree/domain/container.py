@@ -10,14 +10,14 @@ from pydantic import AfterValidator, Field
 from irontree.domain.settings import Section
 from irontree.domain.values import Value
 
-_DIGEST: Final = re.compile(r"(?:[^\s@-][^\s@]*@)?sha256:[0-9a-f]{64}")
+_DIGEST: Final = re.compile(r"(?:(?:[^\s@-][^\s@]*@)?sha256:)?[0-9a-f]{64}")
 
 
 def _image(name: str) -> str:
     if not _DIGEST.fullmatch(name):
         raise ValueError(
-            f"expected a digest, so that what is approved is what runs: NAME@sha256:… or sha256:…, got {name!r}; "
-            f"`docker image inspect --format '{{{{.Id}}}}' {name}` says it"
+            f"expected a digest, so that what is approved is what runs: NAME@sha256:… or an image's id, got {name!r}; "
+            f"`docker image inspect --format '{{{{.Id}}}}' {name}` says that, and so does podman"
         )
     return name
 

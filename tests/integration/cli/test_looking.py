@@ -28,6 +28,7 @@ SHOW_KEYS = {
     *("issue", "task_key", "title", "type", "phase", "problem", "revision", "document", "parent", "children"),
     *("depends_on", "waits_for", "loop_id", "attempt", "attempts", "commit", "code_ref", "publication"),
     *(
+        "budgets",
         "completion_basis",
         "criteria",
         "checks",
@@ -58,7 +59,9 @@ def files(root: Path) -> dict[str, bytes]:
 
 def halted_loop(shell, reason: str = "loop_budget_exhausted", key: str | None = None) -> None:
     app = open_app(shell.root, origin=Origin("Test Author"))
-    loops.start(app, entity(task_keys=tuple(read_world(app).states)), "0123456789abcdef")
+    keys = tuple(read_world(app).states)
+    loops.start(app, entity(task_keys=keys, budget_max_transitions=1), "0123456789abcdef")
+    loops.spend(app, LOOP_ID, keys[0], "run")
     loops.halt(app, LOOP_ID, Halt(reason, key))
 
 
@@ -203,9 +206,9 @@ def test_a_halted_loop_asks_its_question_with_the_command_that_answers_it(shell)
     [row] = shell("loops", "--json").data["loops"]
     assert (row["loop_id"], row["status"], row["total"]) == (LOOP_ID, "halted", 3)
     one = shell("loops", LOOP_ID)
-    assert "halted, 0 of 50 transitions used" in one.out
+    assert "halted, 1 of 1 transitions used" in one.out
     assert "loop=extend:20" in one.out
-    assert shell("loops", LOOP_ID, "--json").data.keys() == {"loop", "cancelled", "tasks", "events"}
+    assert shell("loops", LOOP_ID, "--json").data.keys() == {"loop", "cancelled", "budgets", "tasks", "events"}
 
 
 def test_a_halted_loop_goes_on_by_being_resumed_after_an_answer(shell):

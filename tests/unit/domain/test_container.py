@@ -12,7 +12,7 @@ from irontree.errors import ConfigRefused
 IMAGE = f"sha256:{'ab' * 32}"
 
 
-@pytest.mark.parametrize("image", [IMAGE, f"python@{IMAGE}", f"git.example.org:5000/team/tools:3@{IMAGE}"])
+@pytest.mark.parametrize("image", [IMAGE, "ab" * 32, f"python@{IMAGE}", f"git.example.org:5000/team/tools:3@{IMAGE}"])
 def test_an_image_is_named_by_its_digest(image):
     assert Container(image=image).image == image
 

@@ -210,6 +210,17 @@ def test_an_agent_that_fails_without_a_change_costs_no_attempt(ready):
     assert last_meta(ready)["reason"] == "the agent changed nothing and ended with exit code 1"
 
 
+def test_what_a_program_said_last_is_told_with_its_end_and_where_a_person_is_asked(ready):
+    """All that it takes to decide is in one place: not in a transcript that somebody has to find."""
+    ready.agent = ScriptedAgent(ends("exited", 1, "Starting\nInvalid model: x\n"))
+    for _ in range(4):
+        take(ready)
+    assert last_meta(ready)["reason"] == (
+        "run interrupted 3 times in a row; the last time: "
+        "the agent changed nothing and ended with exit code 1: Invalid model: x"
+    )
+
+
 def test_an_agent_that_fails_with_a_change_is_judged_by_verify(ready):
     ready.agent = ScriptedAgent(ends("exited", 1, greet_txt="hello"))
     assert take(ready).last_event == "run_completed"

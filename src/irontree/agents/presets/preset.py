@@ -9,6 +9,7 @@ from pathlib import Path
 
 from irontree.agents.meter import Add, says_nothing
 from irontree.agents.reading import Reading, Record, record_in
+from irontree.domain.attempt import FailureClass
 from irontree.domain.plan import KNOWN_AGENTS
 
 
@@ -53,6 +54,8 @@ class Preset:
     """Words that have to stand behind all others."""
     add: Add = says_nothing
     """What it has taken by now, by one more line of output; only for programs that tell while they work."""
+    exits: Mapping[int, FailureClass] = field(default_factory=dict)
+    """What an exit code says of the service where no line does."""
     log_in: str = ""
     """What a person does who has no access yet."""
     status: Status | None = None

@@ -125,11 +125,18 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
     if changed:
         return record(app, state, TaskReapprovalRequired, meta={"reason": changed})
     if state.free_streak >= FREE_TRANSITIONS and state.free_event:
-        reason = f"{state.free_event.replace('_', ' ')} {state.free_streak} times in a row"
+        reason = f"{state.free_event.replace('_', ' ')} {state.free_streak} times in a row{_last_time(app, state)}"
         outage = state.free_event == "verify_publication_failed"
         not_before = try_again_at(app, state) if outage else None
         return block(app, state, _FREE_CHECKS[state.free_event], reason, not_before=not_before)
     return None
+
+
+def _last_time(app: App, state: TaskState) -> str:
+    """What was in the way the last time, in the words of its event."""
+    records = app.log.read(state.issue_number).records
+    said = [str(one.meta["reason"]) for one in records if one.event.event == state.free_event and "reason" in one.meta]
+    return f"; the last time: {said[-1]}" if said else ""
 
 
 def block(

@@ -182,7 +182,8 @@ def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
     outcome = outcome_of(seen, changed=made is not None and _adds(app, attempt, made))
     if outcome.then != "verify":
         changed = "nothing more" if made else "nothing"
-        return _interrupted(app, attempt, f"the agent changed {changed} and {outcome.reason}", _observed(result))
+        reason = _with_last_words(f"the agent changed {changed} and {outcome.reason}", result)
+        return _interrupted(app, attempt, reason, _observed(result))
     return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, seen=_observed(result), made=made)
 
 
@@ -191,12 +192,18 @@ def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome)
     state = _interrupted(app, attempt, outcome.reason, _observed(result))
     if outcome.then == "give_back":
         return state
-    said = (result.claim.words if result.claim else "") or result.output_tail.rpartition("\n")[2]
-    reason = f"{outcome.reason}: {said}" if said else outcome.reason
+    reason = _with_last_words(outcome.reason, result)
     later = try_again_at(app, state, result.retry_at) if outcome.then == "wait" else None
     return block(app, state, outcome.check, reason, remedy=_REMEDIES.get(outcome.check, ""), not_before=later)
 
 
+def _with_last_words(reason: str, result: AgentResult) -> str:
+    """Why an attempt came to nothing is most often in what the program said last."""
+    said = (result.claim.words if result.claim else "") or result.output_tail.strip().rpartition("\n")[2]
+    return f"{reason}: {said[:_LAST_WORDS]}" if said else reason
+
+
+_LAST_WORDS: Final = 300
 _REMEDIES: Final = {
     "agent-not-started": "install the agent, or correct agent.command in .mino/config.yml",
     NO_ACCESS: GIVE_ACCESS,
