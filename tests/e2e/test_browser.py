@@ -101,7 +101,8 @@ def picture() -> Camera:
 
     def take(page: Page, name: str) -> None:
         if "UPDATE_IMAGES" in os.environ:
-            assert len(page.screenshot(path=IMAGES / f"{name}.png")) < BIGGEST_IMAGE
+            taken = page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
+            assert len(taken) < BIGGEST_IMAGE
 
     return take
 
@@ -116,7 +117,6 @@ def test_a_person_approves_sends_back_and_accepts_in_the_browser(project, serve,
     look_at_loop(project, person, picture)
     form = browser.open_form(page)
     picture(page, "question")
-    assert browser.choices(form)[:2] == [ACCEPT, SEND_BACK]
     late = browser.open_form(person.open(page.url.removeprefix(person.base)))
     browser.answer(form, SEND_BACK, "Ada", Note=NOTE)
     form = browser.open_form(page)

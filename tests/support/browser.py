@@ -100,15 +100,6 @@ def decide(form: Locator, label: str) -> None:
     form.page.get_by_role("listbox").get_by_text(label, exact=True).click()
 
 
-def choices(form: Locator) -> list[str]:
-    """The decisions that the form offers."""
-    control = _field(form, "Decision").locator(".p-select-button__control")
-    control.press("ArrowDown")
-    shown = form.page.get_by_role("listbox").locator(".p-select-option").all_inner_texts()
-    control.press("Escape")
-    return shown
-
-
 def submit(form: Locator) -> None:
     """Send the form as it is filled in."""
     form.get_by_role("button", name="Submit").click()
