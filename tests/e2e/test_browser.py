@@ -172,6 +172,7 @@ def came_out(project: Project) -> None:
     state = read_world(app).state(project.number)
     assert (state.done, state.attempt_count) == (True, 2)
     records = app.log.read(project.number).records
-    assert [record.event.meta.by for record in records if record.event.meta.channel == "form"] == ["Ada", "Ada"]
+    by_ada = [(record.event.event, record.meta["channel"]) for record in records if record.meta.get("by") == "Ada"]
+    assert by_ada == [("verify_failed_retryable", "form"), ("checkup_accept_recorded", "form")]
     assert app.forge().read_issue(project.number).state == "closed"
     assert faults(app) == []
