@@ -31,6 +31,7 @@ from tests.support.browser import Person
 CHROMIUM = browser.chromium()
 pytestmark = [
     pytest.mark.timeout(600),
+    pytest.mark.skipif("BROWSER" not in os.environ, reason="it takes minutes: make test-e2e"),
     pytest.mark.skipif(CHROMIUM is None, reason="install chromium (a package of Debian and Ubuntu)"),
 ]
 
