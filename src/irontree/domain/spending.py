@@ -14,7 +14,6 @@ from typing import Any, Final
 from irontree.domain.budgets import (
     MILLIONTHS,
     SCOPES,
-    UNITS,
     Amount,
     BudgetPolicy,
     BudgetScope,
@@ -27,6 +26,8 @@ from irontree.domain.events import IssueEvent, Record
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
+_SCALES: Final = {"cost_usd": MILLIONTHS, "input_tokens": 1, "output_tokens": 1, "seconds": 1000}
+"""How many parts one of each figure has, in which it is counted."""
 _MOST: Final = Decimal(10**15)
 """No figure is larger; one that says so is not believed."""
 
@@ -102,15 +103,15 @@ def _review(record: Record[IssueEvent], said_of: Mapping[str, Any]) -> Spending:
 
 
 def taken(agent: Mapping[str, Any], seconds: object) -> dict[Unit, int | None]:
-    """What an agent's record says it took, by unit; an agent that was not started took nothing."""
-    if agent.get("ended") == "not_started":
-        return dict.fromkeys(UNITS, 0)
-    sent, received = (_parts(agent.get(key), 1) for key in ("input_tokens", "output_tokens"))
-    return {
-        "money": _parts(agent.get("cost_usd"), MILLIONTHS),
-        "tokens": None if sent is None or received is None else sent + received,
-        "time": _parts(seconds, 1000),
-    }
+    """What an agent's record says it took, by unit; of one that was not started, what is missing is nothing.
+
+    Figures count all the same: an agent may end like an engine that could not start it.
+    """
+    missing = 0 if agent.get("ended") == "not_started" else None
+    figures = {**agent, "seconds": seconds}
+    given = {key: missing if figures.get(key) is None else figures[key] for key in _SCALES}
+    cost, sent, received, lasted = (_parts(given[key], scale) for key, scale in _SCALES.items())
+    return {"money": cost, "tokens": None if sent is None or received is None else sent + received, "time": lasted}
 
 
 def _parts(value: object, scale: int) -> int | None:
