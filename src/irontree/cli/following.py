@@ -153,9 +153,9 @@ class Follower:
         self.screen.busy(self._activity(world))
 
     def _warn_of_budgets(self, world: World) -> None:
-        """Say once of each budget that four fifths of it are spent."""
+        """Say once of each budget that four fifths of it are spent; a review that is at work has no figures yet."""
         for budget in read_funds(self.app, world).shown():
-            if budget.warns and _bare(budget) not in self.shown.warned:
+            if budget.warns and not budget.unread and _bare(budget) not in self.shown.warned:
                 self.shown.warned.add(_bare(budget))
                 self.screen.say(f"budget: {budget.words}")
 

@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.domain.spending import Spending, taken
+from irontree.domain.ids import attempt_folder, parse_issue
+from irontree.domain.spending import Spending, review_spending, taken
 from irontree.domain.state import TaskState
 
 
 def transcript_folder(app: App, state: TaskState) -> Path:
-    """The folder of this attempt, keyed by the sequence of its run_started."""
-    folder = app.repository.root / ".mino" / "reports" / f"issue-{state.issue_number}"
-    return folder / state.renewed_from / f"attempt-{state.run_sequence:04d}"
+    """The folder of this attempt."""
+    return _reports(app) / attempt_folder(state.issue_number, state.renewed_from, state.run_sequence)
+
+
+def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
+    """The folder of a review that begins now, named by when (UTC), so that it writes over none before; a round each."""
+    return transcript_folder(app, state) / f"review-{reviewer}-{app.clock.now().strftime(_STAMP)}"
+
+
+def _reports(app: App) -> Path:
+    return app.repository.root / ".mino" / "reports"
 
 
 RESULT_FILE: Final = "result.json"
@@ -25,7 +34,7 @@ _STAMP: Final = "%Y%m%dT%H%M%SZ"
 
 def plans_folder(app: App) -> Path:
     """Where the transcripts of planning are, each in a folder named by when it began (UTC)."""
-    return app.repository.root / ".mino" / "reports" / "plans"
+    return _reports(app) / "plans"
 
 
 def planning_folder(app: App) -> Path:
@@ -50,6 +59,18 @@ def planning(app: App) -> Iterator[Spending]:
             result = result_in(folder)
             took = taken(usage_in(result), result.get("seconds"))
             yield Spending(0, f"planning at {began}", began, 0, took["money"], took["tokens"], took["time"])
+
+
+def reviewing(app: App) -> Iterator[Spending]:
+    """What reviewers took, round by round: one that was stopped or killed is in no event. Without a result: unknown."""
+    for folder in sorted(_reports(app).glob("issue-*/**/attempt-*/review-*/*")):
+        review, _, stamp = folder.parent.name.rpartition("-")
+        place = folder.relative_to(_reports(app)).parts
+        number, began = parse_issue(place[0]), _began(stamp)
+        if folder.is_dir() and number and began:
+            result = result_in(folder)
+            took = taken(usage_in(result), result.get("seconds"))
+            yield review_spending(number, review.removeprefix("review-"), began, "/".join(place[:-2]), took)
 
 
 def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:

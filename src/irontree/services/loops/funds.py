@@ -12,7 +12,7 @@ from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy
 from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
-from irontree.services.execution.transcripts import planning
+from irontree.services.execution.transcripts import planning, reviewing
 from irontree.services.loops.loop import Loop, read_loops, still_open
 from irontree.services.world import NOTHING_OVERSPENT, World, read_world
 
@@ -191,9 +191,19 @@ def _policy(world: World, task_key: str) -> BudgetPolicy | None:
 
 
 def _spendings(app: App, world: World) -> Iterator[Spending]:
-    """Of all streams, those that were archived too, and of planning."""
+    """Of all streams, those that were archived too, of reviews, and of planning.
+
+    A review whose rounds are kept counts by them, for the log knows only of those that came to an end.
+    """
+    rounds = tuple(reviewing(app))
+    kept = {spending.place for spending in rounds}
+    yield from (spending for spending in _in_log(app, world) if spending.place not in kept)
+    yield from rounds
+    yield from planning(app)
+
+
+def _in_log(app: App, world: World) -> Iterator[Spending]:
     for own in world.spendings.values():
         yield from own
     for name in app.log.archives():
         yield from spendings_of(app.log.read_archived(name).records)
-    yield from planning(app)
