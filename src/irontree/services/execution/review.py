@@ -23,7 +23,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.prompt import review_prompt
-from irontree.services.execution.transcripts import review_folder
+from irontree.services.transcripts import review_folder
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"
