@@ -69,6 +69,20 @@ def test_what_is_said_not_to_have_been_started_takes_only_what_stands_beside_it(
     assert (took["money"], took["tokens"], took["time"]) == expected
 
 
+def test_a_review_is_known_by_the_folder_of_the_attempt_that_it_came_after():
+    """Of its own stream: one that was opened anew begins with the same numbers."""
+    told = {"reviewers": [{"name": "eve", "anchor": "abc", "cost_usd": 1}]}
+    records = (
+        Record(event("run_started", sequence=3, attempt_count=1), {"archive_path": "issue-7-rev-a"}),
+        Record(event("run_completed", sequence=4, attempt_count=1), {}),
+        Record(event("verify_failed_retryable", sequence=5, attempt_count=1), told),
+        Record(event("run_started", sequence=6, attempt_count=2), {}),
+        Record(event("run_completed", sequence=7, attempt_count=2), told),
+    )
+    places = [spending.place for spending in spendings_of(records) if spending.place]
+    assert places == ["issue-7/issue-7-rev-a/attempt-0003/review-eve"]
+
+
 @given(attempts(), st.integers(0, 12))
 def test_what_is_counted_stays_counted_whatever_follows(records, cut):
     """A restart in the middle finds what was there, and what comes later only adds to it."""
