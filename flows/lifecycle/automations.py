@@ -16,7 +16,7 @@ from prefect.events.schemas.automations import AutomationCore, EventTrigger, Pos
 from prefect.exceptions import ObjectNotFound
 
 from irontree.app import App
-from irontree.domain.settings import Automations
+from irontree.domain.automation_settings import Automations
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.lifecycle.names import deployment
 

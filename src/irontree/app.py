@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from irontree.domain.automation_settings import Automations
 from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
-from irontree.domain.settings import Automations
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
 from irontree.ports import (
     Blocker,

@@ -21,7 +21,6 @@ from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
 from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
-from irontree.domain.settings import Automations
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, Location, Merge, connect
 from irontree.forges.location import location_of
@@ -255,7 +254,7 @@ def _preferences(config: Config, repository: GitRepository) -> Preferences:
         reply=config.comment.reply,
         loop_budget=config.loop.max_transitions,
         api_url=config.prefect.api_url,
-        automations=Automations(**config.automations.model_dump()),
+        automations=config.automations,
     )
 
 

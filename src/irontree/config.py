@@ -24,8 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from irontree.domain.automation_settings import Automation
-from irontree.domain.budget_settings import Budgets
+from irontree.domain.automation_settings import Automations
+from irontree.domain.budget_settings import BudgetSettings
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.container import Container, ContainerSpec
 from irontree.domain.detection import DETECTION
@@ -290,9 +290,9 @@ class Config(Section):
     gates: GateSettings = GateSettings()
     loop: Loop = Loop()
     run: Run = Run()
-    budgets: Budgets = Budgets()
+    budgets: BudgetSettings = BudgetSettings()
     prefect: Prefect = Prefect()
-    automations: Automation = Automation()
+    automations: Automations = Automations()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
         """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none.

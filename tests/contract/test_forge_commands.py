@@ -57,19 +57,19 @@ def test_a_comment_that_was_changed_says_so_where_people_log_in(stage: Stage):
     stage.ours.edit_comment(number, posted.id, "/accept")
     (found,) = stage.ours.comments_since(number, BEFORE)
     assert found.body == "/accept"
-    assert found.edited or not stage.ours.knows_authors
+    assert found.edited or not stage.people_log_in
 
 
 def test_who_may_write_is_us_and_those_who_may_and_nobody_else(stage: Stage):
     assert stage.ours.may_write("irontree")
-    assert stage.ours.may_write("writer") or not stage.ours.knows_authors
+    assert stage.ours.may_write("writer") or not stage.people_log_in
     assert not stage.ours.may_write("mallory")
     assert not stage.ours.may_write("nobody-of-that-name")
 
 
 def test_who_may_write_is_asked_anew_each_time(stage: Stage):
     """Somebody may have lost the right since."""
-    if not stage.ours.knows_authors:
+    if not stage.people_log_in:
         pytest.skip("nobody but the account itself has a right there")
     assert stage.ours.may_write("writer")
     stage.dismiss("writer")

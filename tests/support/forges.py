@@ -34,6 +34,9 @@ class Noon:
 class Stage(Protocol):
     """One empty repository of a forge, with the branch `main` at BASE_SHA."""
 
+    people_log_in: bool
+    """Whether what is written under a name was written by who has it."""
+
     @property
     def ours(self) -> Forge: ...
 
@@ -86,6 +89,8 @@ def settings(folder: Path, account: str) -> ForgeSettings:
 class MemoryStage:
     """The memory forge."""
 
+    people_log_in = True
+
     def __init__(self, folder: Path) -> None:
         self.tracker = Tracker(branches={"main": BASE_SHA}, writers={"writer"})
         self.ours, self.stranger = (
@@ -136,6 +141,8 @@ class MadeUpBranches:
 
 class LocalStage:
     """The forge of plain files."""
+
+    people_log_in = False
 
     def __init__(self, folder: Path) -> None:
         self.branches = MadeUpBranches()

@@ -17,6 +17,7 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
 from irontree import __version__
+from irontree.agents.reading import count, money
 from irontree.domain.attempt import Usage
 
 INITIALIZE: Final = AGENT_METHODS["initialize"]
@@ -231,9 +232,9 @@ def _usage(end: schema.PromptResponse) -> Usage:
     """The tokens of the turn; Gemini CLI says them in an extension of its own."""
     match (end.usage, end.field_meta):
         case (schema.Usage(input_tokens=taken, output_tokens=made), _):
-            return Usage(taken, made)
-        case (None, {"quota": {"token_count": {"input_tokens": int(taken), "output_tokens": int(made)}}}):
-            return Usage(taken, made)
+            return Usage(count(taken), count(made))
+        case (None, {"quota": {"token_count": {"input_tokens": taken, "output_tokens": made}}}):
+            return Usage(count(taken), count(made))
         case _:
             return Usage()
 
@@ -252,7 +253,8 @@ def read_update(params: Any, session: str) -> Update | None:
             current = next((entry.content for entry in entries if entry.status == "in_progress"), "")
             return Planned(sum(entry.status == "completed" for entry in entries), len(entries), current)
         case schema.UsageUpdate(cost=schema.Cost(amount=amount, currency="USD")):
-            return Spent(amount)
+            cost = money(amount)
+            return None if cost is None else Spent(cost)
         case _:
             return None
 

@@ -67,6 +67,8 @@ _SPAN: Final = re.compile(r"([\d.]+)\s*(d|h|ms|m|s)", re.IGNORECASE)
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 LONGEST_BELIEVED: Final = timedelta(days=8)
 """A service that names a later time than a weekly limit would is not believed."""
+MOST_BELIEVED: Final = 10**15
+"""Nor is a larger amount of anything."""
 
 
 def records(lines: Iterable[str]) -> Iterator[Record]:
@@ -101,9 +103,15 @@ def text_at(record: object, *path: str) -> str:
 
 
 def number_at(record: object, *path: str) -> int | None:
-    """The whole number under these keys; None where there is none."""
-    found = at(record, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    """The whole number under these keys; None where there is none that can be meant."""
+    return count(at(record, *path))
+
+
+def count(value: object) -> int | None:
+    """How many a program says; None for what is no whole number, less than nothing, or more than can be meant."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MOST_BELIEVED else None
 
 
 def total(*counts: int | None) -> int | None:
@@ -113,8 +121,18 @@ def total(*counts: int | None) -> int | None:
 
 
 def money(value: object) -> float | None:
-    """An amount that a program states, if it is a number."""
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    """An amount that a program states; None for what is none: JSON knows `1e999`, and Python's reader `NaN`."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    return float(value) if 0 <= value <= MOST_BELIEVED else None
+
+
+def figure(text: str) -> float | None:
+    """The amount that a program prints, as `money`."""
+    try:
+        return money(float(text))
+    except ValueError:
+        return None
 
 
 def failure_of_status(status: object) -> FailureClass | None:

@@ -11,7 +11,7 @@ from irontree.domain.settings import BlockName, Section
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
-class Automation(Section):
+class Automations(Section):
     """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
 
     notify: tuple[BlockName, ...] = Field(

@@ -11,7 +11,7 @@ from irontree.domain.budgets import Unit, measure
 from irontree.domain.settings import Section
 
 
-class Budget(Section):
+class LimitSettings(Section):
     """How much of each may be spent. Unset: as much as it takes."""
 
     money: str | float | None = Field(default=None, description="In US dollars, as agents report it: `2.50 USD`.")
@@ -26,13 +26,15 @@ class Budget(Section):
         return value
 
 
-class Budgets(Section):
+class BudgetSettings(Section):
     """What coding agents, reviewers and planners may take before a person is asked."""
 
-    attempt: Budget = Field(default=Budget(), description="One attempt at an issue; stopped there if that can be seen.")
-    issue: Budget = Field(default=Budget(), description="All attempts and reviews of an issue.")
-    loop: Budget = Field(default=Budget(), description="All issues of a loop.")
-    day: Budget = Field(default=Budget(), description="All of this repository in a day.")
+    attempt: LimitSettings = Field(
+        default=LimitSettings(), description="One attempt at an issue; stopped there if that can be seen."
+    )
+    issue: LimitSettings = Field(default=LimitSettings(), description="All attempts and reviews of an issue.")
+    loop: LimitSettings = Field(default=LimitSettings(), description="All issues of a loop.")
+    day: LimitSettings = Field(default=LimitSettings(), description="All of this repository in a day.")
     time_zone: str = Field(default="UTC", description="Where the day begins, such as `Europe/Vienna`.")
 
     @field_validator("time_zone")

@@ -7,27 +7,22 @@ from typing import Any
 
 from pydantic import Field
 
-from irontree.domain.gates import Gates
+from irontree.domain.gates import Gate, Gates
 from irontree.domain.settings import Section
 from irontree.errors import ConfigRefused
 
 
-class OneGate(Section):
+class GateSetting(Section, Gate):
     """Who has to say, in comments on the issue, that work goes on."""
-
-    approvers: int = Field(default=1, strict=True, ge=1, le=20, description="So many people have to say the same.")
-    not_requester: bool = Field(
-        default=False, strict=True, description="Whether who asked for the work does not count."
-    )
 
 
 class GateSettings(Section):
     """Decisions that only comments of people with write access make; `acceptance: {approvers: 2}`."""
 
-    acceptance: OneGate | None = Field(default=None, description="Of work that waits for a person's acceptance.")
-    approval: OneGate | None = Field(default=None, description="Of an issue whose text or settings changed.")
-    failure: OneGate | None = Field(default=None, description="To try again after the last attempt failed.")
-    blocked: OneGate | None = Field(default=None, description="To go on after something was in the way.")
+    acceptance: GateSetting | None = Field(default=None, description="Of work that waits for a person's acceptance.")
+    approval: GateSetting | None = Field(default=None, description="Of an issue whose text or settings changed.")
+    failure: GateSetting | None = Field(default=None, description="To try again after the last attempt failed.")
+    blocked: GateSetting | None = Field(default=None, description="To go on after something was in the way.")
 
 
 def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:

@@ -106,6 +106,11 @@ def run_token(issue_number: int, revision: str, sequence: int) -> str:
     return f"{issue_number}/{revision}/{sequence}"
 
 
+def attempt_folder(issue_number: int, renewed_from: str, run_sequence: int) -> str:
+    """Where, below the reports, is kept what agents said in that attempt: keyed by the sequence of its run_started."""
+    return "/".join(filter(None, (f"issue-{issue_number}", renewed_from, f"attempt-{run_sequence:04d}")))
+
+
 def parse_issue(text: str) -> int | None:
     """12 for `issue-12` or `#12`; None if *text* names no issue."""
     match = _ISSUE.fullmatch(text.strip())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
@@ -19,20 +18,6 @@ AGENT_ADAPTERS: Final = (
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 _BLOCK: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Automations:
-    """What a Prefect server does by itself for a repository; notification blocks are named `type/name`."""
-
-    notify: tuple[str, ...] = ()
-    start_label: str | None = None
-    reconcile: bool = True
-    remind_hours: int = 24
-    """0: nobody is reminded of a question."""
-    nightly: str | None = None
-    keep_transcripts_days: int = 0
-    """0: for ever."""
 
 
 def is_ref_name(name: str) -> bool:

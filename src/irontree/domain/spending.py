@@ -5,7 +5,7 @@ A fold over events: nothing is counted in memory, so a restart, a crash or anoth
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
@@ -14,7 +14,6 @@ from typing import Any, Final
 from irontree.domain.budgets import (
     MILLIONTHS,
     SCOPES,
-    UNITS,
     Amount,
     BudgetPolicy,
     BudgetScope,
@@ -24,9 +23,12 @@ from irontree.domain.budgets import (
     said,
 )
 from irontree.domain.events import IssueEvent, Record
+from irontree.domain.ids import attempt_folder
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
+_SCALES: Final = {"cost_usd": MILLIONTHS, "input_tokens": 1, "output_tokens": 1, "seconds": 1000}
+"""How many parts one of each figure has, in which it is counted."""
 _MOST: Final = Decimal(10**15)
 """No figure is larger; one that says so is not believed."""
 
@@ -45,6 +47,8 @@ class Spending:
     money: int | None = None
     tokens: int | None = None
     time: int | None = None
+    place: str = ""
+    """Of a reviewer: where its rounds are kept below the reports, so that none counts twice."""
 
     def of(self, unit: Unit) -> int | None:
         """What it took of that unit."""
@@ -58,8 +62,10 @@ def spendings_of(records: Iterable[Record[IssueEvent]]) -> tuple[Spending, ...]:
     A reviewer is named in every event that repeats its verdict, and counts once.
     """
     ordered = sorted(records, key=lambda record: record.event.sequence)
+    folders = _attempt_folders(ordered)
     reviews = {
-        (str(said.get("name")), str(said.get("anchor"))): _review(record, said) for record, said in _said(ordered)
+        (str(said.get("name")), str(said.get("anchor"))): _review(record, said, folders[record.event.sequence])
+        for record, said in _said(ordered)
     }
     return (*_attempts(ordered), *reviews.values())
 
@@ -95,22 +101,39 @@ def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueE
                 yield record, said_of
 
 
-def _review(record: Record[IssueEvent], said_of: Mapping[str, Any]) -> Spending:
-    what = f"the review by {said_of.get('name')}"
-    at, took = str(record.meta.get("time", "")), taken(said_of, said_of.get("seconds"))
-    return Spending(record.event.issue_number, what, at, 0, took["money"], took["tokens"], took["time"])
+def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]:
+    """The folder of the attempt that was the newest at each event, by the event's sequence."""
+    renewed_from = str(ordered[0].meta.get("archive_path") or "") if ordered else ""
+    found, run = dict[int, str](), 0
+    for record in ordered:
+        run = record.event.sequence if record.event.event == "run_started" else run
+        found[record.event.sequence] = attempt_folder(record.event.issue_number, renewed_from, run)
+    return found
+
+
+def _review(record: Record[IssueEvent], said_of: Mapping[str, Any], folder: str) -> Spending:
+    name, at = str(said_of.get("name")), str(record.meta.get("time", ""))
+    return review_spending(record.event.issue_number, name, at, folder, taken(said_of, said_of.get("seconds")))
+
+
+def review_spending(
+    issue_number: int, reviewer: str, at: str, folder: str, took: Mapping[Unit, int | None]
+) -> Spending:
+    """What that reviewer took after the attempt with that *folder*."""
+    what, place = f"the review by {reviewer}", f"{folder}/review-{reviewer}"
+    return Spending(issue_number, what, at, 0, took["money"], took["tokens"], took["time"], place)
 
 
 def taken(agent: Mapping[str, Any], seconds: object) -> dict[Unit, int | None]:
-    """What an agent's record says it took, by unit; an agent that was not started took nothing."""
-    if agent.get("ended") == "not_started":
-        return dict.fromkeys(UNITS, 0)
-    sent, received = (_parts(agent.get(key), 1) for key in ("input_tokens", "output_tokens"))
-    return {
-        "money": _parts(agent.get("cost_usd"), MILLIONTHS),
-        "tokens": None if sent is None or received is None else sent + received,
-        "time": _parts(seconds, 1000),
-    }
+    """What an agent's record says it took, by unit; of one that was not started, what is missing is nothing.
+
+    Figures count all the same: an agent may end like an engine that could not start it.
+    """
+    missing = 0 if agent.get("ended") == "not_started" else None
+    figures = {**agent, "seconds": seconds}
+    given = {key: missing if figures.get(key) is None else figures[key] for key in _SCALES}
+    cost, sent, received, lasted = (_parts(given[key], scale) for key, scale in _SCALES.items())
+    return {"money": cost, "tokens": None if sent is None or received is None else sent + received, "time": lasted}
 
 
 def _parts(value: object, scale: int) -> int | None:

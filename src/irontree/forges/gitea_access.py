@@ -31,11 +31,6 @@ class GiteaAccess:
         """Whether that is us or somebody with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
 
-    @property
-    def knows_authors(self) -> bool:
-        """Gitea does."""
-        return True
-
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now."""
         self._trusted[login] = login == self._account or self._is_writer(login)

@@ -36,11 +36,6 @@ class GithubAccount:
         """
         return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(author_of(data))
 
-    @property
-    def knows_authors(self) -> bool:
-        """GitHub does."""
-        return True
-
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
         if login.casefold() == self._login.casefold():

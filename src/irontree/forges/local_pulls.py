@@ -79,11 +79,6 @@ class LocalPullRequests(LocalFiles):
         with self._writing():
             replace(path, self._settings.write_mapping({**self._entries(path), name: entry}))
 
-    @property
-    def knows_authors(self) -> bool:
-        """No: whoever may write the files may write any name into them."""
-        return False
-
     def may_write(self, login: str) -> bool:
         """Whether that is the account that we write under."""
         return login == self._account

@@ -212,11 +212,6 @@ class MemoryForge:
         self.tracker.check(sha, check)
         self._answered(check)
 
-    @property
-    def knows_authors(self) -> bool:
-        """Each forge has one account."""
-        return True
-
     def may_write(self, login: str) -> bool:
         """Whether that is us, or one of the writers."""
         self._require_up()

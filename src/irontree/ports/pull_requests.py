@@ -136,11 +136,6 @@ class Checks(Protocol):
 class About(Protocol):
     """What a person wants to know before work begins, and who may do what."""
 
-    @property
-    def knows_authors(self) -> bool:
-        """Whether people log in there: what is written under a name was written by who has it. Asks nobody."""
-        ...
-
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now (ruling R20); asked anew each time."""
         ...

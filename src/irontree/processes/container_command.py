@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +17,13 @@ HERE_ALONE: Final = PASSED - {
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 }
 _HOME: Final = "/tmp"  # noqa: S108  (in the container, where it is writable for whatever user)
-_ENGINE_FAILED: Final = 125
 _REFUSALS: Final = {
-    "Error response from daemon": (126, 127),
-    "OCI runtime": (126, 127),
-    "Error: ": (126, 127),
-    "[FATAL tini": (126, 127),
-    "failed to exec pid1": (1,),
+    r"^(?:docker: |Error: |Error response from daemon|OCI runtime|See 'docker )": (125, 126, 127),
+    r"^\[FATAL tini": (126, 127),
+    r"^ERROR \(catatonit\S*: failed to exec pid1": (1,),
 }
-"""How the engine, or the first process of the container, says that the program was not started (docker-run(1),
-podman-run(1), tini, catatonit), and with which exit codes: programs use the same codes for what is theirs."""
+"""How a line begins by which the engine, or the first process of the container, says that the program was not started
+(docker-run(1), podman-run(1), tini, catatonit), and with which exit codes: programs use the same for what is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,7 @@ def question_for(container: ContainerSpec) -> list[str]:
 
 def never_ran(exit_code: int | None, output: str) -> bool:
     """Whether the engine ended with this because the program was not started."""
-    told = any(words in output and exit_code in codes for words, codes in _REFUSALS.items())
-    return exit_code == _ENGINE_FAILED or told
+    return any(exit_code in codes and re.search(words, output, re.MULTILINE) for words, codes in _REFUSALS.items())
 
 
 def _mounted(*folders: Path) -> Iterable[str]:

@@ -62,6 +62,8 @@ def forge_at(url: str, ca_file: Path | None = None, **environment: str) -> Gitea
 class GiteaStage:
     """Implements `FallibleStage`."""
 
+    people_log_in = True
+
     def __init__(self, server: GiteaServer) -> None:
         self.server = server
         server.contents.branches["main"] = BASE_SHA

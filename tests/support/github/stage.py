@@ -30,6 +30,8 @@ def github_settings(folder: Path, server: GithubServer, account: str) -> ForgeSe
 class GithubStage:
     """A repository on the double, with ways to break things."""
 
+    people_log_in = True
+
     def __init__(self, folder: Path, server: GithubServer) -> None:
         self.server = server
         self.hub = server.hub

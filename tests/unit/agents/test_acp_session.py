@@ -143,6 +143,20 @@ def test_the_cost_is_the_highest_that_was_said_in_dollars(talk):
     assert talk.session.usage.cost_usd == 0.5
 
 
+@pytest.mark.parametrize("amount", ["NaN", "1e999", "-Infinity", "-1", "9" * 400])
+def test_a_cost_that_cannot_be_meant_is_one_that_was_not_said(talk, amount):
+    update = f'{{"sessionUpdate":"usage_update","used":1,"size":9,"cost":{{"amount":{amount},"currency":"USD"}}}}'
+    talk.hears(b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":%s}}' % update.encode())
+    assert talk.session.usage.cost_usd is None
+
+
+@pytest.mark.parametrize("count", [-1, 10**400])
+def test_tokens_that_cannot_be_meant_were_not_said(talk, count):
+    quota = {"quota": {"token_count": {"input_tokens": count, "output_tokens": count}}}
+    talk.answers(2, stopReason="end_turn", _meta=quota)
+    assert talk.session.usage.known() == {}
+
+
 def test_the_filling_of_the_context_is_no_usage(talk):
     talk.updates("usage_update", used=10, size=100)
     talk.answers(2, stopReason="end_turn")

@@ -10,6 +10,7 @@ import pytest
 
 from irontree.agents.presets import PRESETS
 from irontree.agents.reading import NO_RECORD, failure_in, retry_time
+from irontree.domain.attempt import Usage
 from irontree.domain.plan import KNOWN_AGENTS
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -84,6 +85,25 @@ def test_a_program_that_was_cut_off_claims_nothing(name, share):
     """Claude ends with 0 when it is interrupted, and Gemini too: the missing record tells."""
     lines = lines_of(f"{name}-edit")[:share]
     assert PRESETS[name].read(lines, NOW).claim == NO_RECORD
+
+
+ENORMOUS = "9" * 400
+ABSURD = {
+    "claude": '{"type": "result", "subtype": "success", "total_cost_usd": %s}',
+    "codex": '{"type": "turn.completed", "usage": {"input_tokens": %s, "output_tokens": %s}}',
+    "gemini": '{"type": "result", "status": "success", "stats": {"input_tokens": %s, "output_tokens": %s}}',
+    "opencode": '{"type": "step_finish", "part": {"cost": %s, "tokens": {"input": %s, "output": %s}}}',
+    "aider": "Tokens: %s sent, %s received. Cost: $0.01 message, $%s session.",
+    "mini-swe-agent": "mini-swe-agent (step 1, $%s):",
+}
+
+
+@pytest.mark.parametrize("name", ABSURD)
+@pytest.mark.parametrize("amount", ["NaN", "1e999", "-Infinity", "-1", ENORMOUS, "1.2.3", "."])
+def test_an_amount_that_cannot_be_meant_is_one_that_was_not_said(name, amount):
+    line = f"{ABSURD[name].replace('%s', amount)}\n"
+    assert PRESETS[name].read([line, "Exit:\n"], NOW).usage.known() == {}
+    assert PRESETS[name].add(Usage(), line).known() == {}
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -19,6 +19,7 @@ from irontree.domain.spending import (
     extension_from,
     ledger_of,
     spendings_of,
+    taken,
 )
 from tests.unit.domain.histories import event
 
@@ -51,6 +52,35 @@ def test_the_fold_is_independent_of_order_and_never_negative(records, shuffler):
     assert spendings_of(mixed) == found
     assert len(found) == len(records) // 2
     assert all((spending.of(unit) or 0) >= 0 for spending in found for unit in UNITS)
+
+
+@pytest.mark.parametrize(
+    ("figures", "seconds", "expected"),
+    [
+        ({}, None, (0, 0, 0)),
+        ({}, 3.5, (0, 0, 3500)),
+        ({"cost_usd": 2.5}, 0, (2_500_000, 0, 0)),
+        ({"cost_usd": None, "output_tokens": 7}, 0, (0, 7, 0)),
+        ({"cost_usd": "lots"}, 0, (None, 0, 0)),
+    ],
+)
+def test_what_is_said_not_to_have_been_started_takes_only_what_stands_beside_it(figures, seconds, expected):
+    took = taken({"ended": "not_started", **figures}, seconds)
+    assert (took["money"], took["tokens"], took["time"]) == expected
+
+
+def test_a_review_is_known_by_the_folder_of_the_attempt_that_it_came_after():
+    """Of its own stream: one that was opened anew begins with the same numbers."""
+    told = {"reviewers": [{"name": "eve", "anchor": "abc", "cost_usd": 1}]}
+    records = (
+        Record(event("run_started", sequence=3, attempt_count=1), {"archive_path": "issue-7-rev-a"}),
+        Record(event("run_completed", sequence=4, attempt_count=1), {}),
+        Record(event("verify_failed_retryable", sequence=5, attempt_count=1), told),
+        Record(event("run_started", sequence=6, attempt_count=2), {}),
+        Record(event("run_completed", sequence=7, attempt_count=2), told),
+    )
+    places = [spending.place for spending in spendings_of(records) if spending.place]
+    assert places == ["issue-7/issue-7-rev-a/attempt-0003/review-eve"]
 
 
 @given(attempts(), st.integers(0, 12))

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from irontree.app import Preferences
-from irontree.domain.settings import Automations
+from irontree.domain.automation_settings import Automations
 from irontree.flows.local.deployments import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
 from tests.support.world import make_scene
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -13,20 +14,20 @@ from irontree.domain.attempt import Usage
 from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.decide import Halt, Run, Verify
 from irontree.domain.plan import AgentSpec, ReviewerSpec
-from irontree.errors import AnswerRefused, NotEligible
+from irontree.errors import AnswerRefused, Cancelled, NotEligible
 from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
-from irontree.services.loops.funds import read_funds
 from irontree.services.overview import overview
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.planning.planner import plan_document
 from irontree.services.projections.forms import question_text
 from irontree.services.questions import question_of_loop
+from irontree.services.spending import read_funds
 from irontree.services.why import explain
 from tests.support.watching import Killed
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene, ends, nobody, prepared, writes_what_is_asked
@@ -341,6 +342,77 @@ def test_a_reviewer_that_spoke_counts_with_its_attempt(scene):
     assert scene.last().event.blocking_check == "no-review"
     (budget,) = read_funds(scene.app, scene.world).of_issue(scene.state())
     assert budget.spent == 6_000_000, "it was asked three times"
+
+
+def reviewed(scene: Scene, *steps: Step) -> Scene:
+    """The scene with 100 USD for an issue, an agent that takes 3 of them, and a reviewer who takes these steps."""
+    limited(scene, issue="100 USD").agent = ScriptedAgent(costs(3.0))
+    reviewer = ReviewerSpec(name="eve", adapter="aider", command=("eve",))
+    scene.policy = scene.policy.model_copy(update={"reviewers": (reviewer,)})
+    scene.reviewers["eve"] = ScriptedAgent(*steps)
+    return scene
+
+
+def keeps(dollars: float) -> Step:
+    """A round of a reviewer without a verdict, kept as adapters do."""
+
+    def step(task: AgentTask) -> AgentResult:
+        task.transcript.mkdir(parents=True)
+        usage = {"input_tokens": 1, "output_tokens": 1, "cost_usd": dollars}
+        (task.transcript / "result.json").write_text(json.dumps({"ended": "exited", "seconds": 9, "usage": usage}))
+        return AgentResult("exited", 0, 9.0, "", usage=Usage(1, 1, dollars))
+
+    return step
+
+
+def begins_and_dies(task: AgentTask) -> None:
+    task.transcript.mkdir(parents=True)
+    raise Killed
+
+
+def is_stopped(task: AgentTask) -> AgentResult:
+    keeps(2.0)(task)
+    return AgentResult("cancelled", None, 9.0, "", usage=Usage(1, 1, 2.0))
+
+
+def test_a_review_that_is_stopped_in_its_second_round_keeps_what_both_rounds_took(scene):
+    reviewed(scene, keeps(1.0), is_stopped)
+    loop = scene.start(ONE_TASK)
+    with pytest.raises(Cancelled):
+        scene.drive(loop)
+    (budget,) = read_funds(scene.app, scene.world).of_issue(scene.state())
+    assert (budget.spent, budget.unread) == (6_000_000, 0)
+
+
+def test_a_review_that_is_asked_again_adds_to_what_the_one_before_took(scene):
+    reviewed(scene, is_stopped, keeps(1.0))
+    loop = scene.start(ONE_TASK)
+    with pytest.raises(Cancelled):
+        scene.drive(loop)
+    scene.drive(loop)
+    assert scene.last().event.blocking_check == "no-review"
+    (budget,) = read_funds(scene.app, scene.world).of_issue(scene.state())
+    assert budget.spent == 8_000_000, "three of the attempt, two before the stop, three rounds after it"
+
+
+def test_what_the_log_says_of_a_review_counts_where_nothing_of_it_is_kept(scene):
+    reviewed(scene, keeps(1.0))
+    scene.drive(scene.start(ONE_TASK))
+    kept = read_funds(scene.app, scene.world).of_issue(scene.state())
+    shutil.rmtree(scene.root / ".mino" / "reports")
+    assert read_funds(scene.app, scene.world).of_issue(scene.state()) == kept
+    assert kept[0].spent == 6_000_000
+
+
+def test_a_review_that_was_killed_is_taken_for_too_much_until_a_person_lets_it_pass(scene):
+    reviewed(scene, begins_and_dies, keeps(1.0))
+    loop = scene.start(ONE_TASK)
+    with pytest.raises(Killed):
+        scene.drive(loop)
+    assert "the review by eve of issue-1 does not say how much money it took" in scene.drive(loop).detail
+    assert len(scene.reviewers["eve"].tasks) == 1
+    scene.drive(loop, prepared(more("1 USD")))
+    assert len(scene.reviewers["eve"].tasks) > 1
 
 
 def test_planning_counts_for_the_day_and_is_refused_when_that_is_spent(scene):

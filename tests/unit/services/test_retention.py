@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from irontree.app import Preferences
-from irontree.domain.settings import Automations
+from irontree.domain.automation_settings import Automations
 from irontree.services.consistency.retention import drop_old_transcripts
-from irontree.services.execution.transcripts import RESULT_FILE, transcript_folder
+from irontree.services.transcripts import RESULT_FILE, transcript_folder
 from tests.support.world import GREETING, MANUAL_TASK, Scene, TickingClock, accepts, make_scene, prepared
 
 FILES = ("output.log", "prompt.md", RESULT_FILE, "summary.txt")

@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.agents.presets.litellm import ERROR, failure_named
 from irontree.agents.presets.preset import Preset, plain
-from irontree.agents.reading import Reading, retry_time, total
+from irontree.agents.reading import Reading, figure, retry_time, total
 from irontree.domain.attempt import Claim, Usage
 
 _TOKENS: Final = re.compile(r"^Tokens: (?P<sent>[\d.,]+k?) sent,.*?(?P<received>[\d.,]+k?) received\.")
@@ -30,7 +30,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
         else:
             words.append(text)
         if cost := _COST.search(text):
-            usage = Usage(usage.input_tokens, usage.output_tokens, float(cost["session"].rstrip(".")))
+            usage = Usage(usage.input_tokens, usage.output_tokens, figure(cost["session"].rstrip(".")))
     if error:
         failure = failure_named(error["name"])
         later = retry_time(error["words"], now) if failure == "rate_limited" else None
@@ -45,9 +45,11 @@ def _prose(answer: str) -> str:
     return next((part for part in reversed(answer.split("\n\n")) if part.strip() and "```" not in part), "")
 
 
-def _count(text: str) -> int:
+def _count(text: str) -> int | None:
     """`1.2k` and `1,234` as a number."""
-    number = float(text.rstrip("k").replace(",", ""))
+    number = figure(text.rstrip("k").replace(",", ""))
+    if number is None:
+        return None
     return round(number * 1000) if text.endswith("k") else round(number)
 
 

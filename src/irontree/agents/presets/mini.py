@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.agents.presets.litellm import ERROR, failure_named
 from irontree.agents.presets.preset import Preset, plain
-from irontree.agents.reading import NO_RECORD, Reading, failure_in, retry_time
+from irontree.agents.reading import NO_RECORD, Reading, failure_in, figure, retry_time
 from irontree.domain.attempt import Claim, Usage
 
 _STEP: Final = re.compile(r"^mini-swe-agent \(step \d+, \$(?P<cost>[\d.]+)\)")
@@ -22,7 +22,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
     for line in lines:
         text = line.strip()
         if found := _STEP.match(text):
-            usage, step, ending = Usage(cost_usd=float(found["cost"])), [], None
+            usage, step, ending = Usage(cost_usd=figure(found["cost"])), [], None
         elif text == "Exit:":
             ending = list[str]()
         elif text.startswith("Saved trajectory"):
@@ -37,7 +37,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
 def add(usage: Usage, line: str) -> Usage:
     """What it says at each step that it has cost so far."""
     found = _STEP.match(line.strip())
-    return Usage(cost_usd=float(found["cost"])) if found else usage
+    return Usage(cost_usd=figure(found["cost"])) if found else usage
 
 
 def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> Reading:

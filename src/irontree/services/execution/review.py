@@ -23,7 +23,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.prompt import review_prompt
-from irontree.services.execution.transcripts import transcript_folder
+from irontree.services.transcripts import review_folder
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"
@@ -55,7 +55,8 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
             break
         if _name(reviewer) in spoken:
             continue
-        said = _Reviewing(app, state, plan, node, report.anchor, reviewer).ask()
+        folder = review_folder(app, state, reviewer.name)
+        said = _Reviewing(app, state, plan, node, report.anchor, reviewer, folder).ask()
         if isinstance(said, NoVerdict):
             return said
         result, evidence = said
@@ -82,6 +83,7 @@ class _Reviewing:
     node: PlanNode
     anchor: str
     reviewer: ReviewerSpec
+    folder: Path
 
     def ask(self) -> tuple[CheckResult, dict[str, str]] | NoVerdict:
         """Ask up to three times for an answer that can be used."""
@@ -143,7 +145,7 @@ class _Reviewing:
         return line_of_quote(document.text, quote) if document else None
 
     def _folder(self, number: int) -> Path:
-        return transcript_folder(self.app, self.state) / f"review-{self.reviewer.name}-{number}"
+        return self.folder / str(number)
 
     def _evidence(self, verdict: Assessment) -> dict[str, str]:
         found = cited(verdict, self.node, self._line_of).items()

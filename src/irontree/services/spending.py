@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from irontree.app import App
 from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy
-from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, spendings_of
+from irontree.domain.ids import parse_issue
+from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
-from irontree.services.execution.transcripts import planning
 from irontree.services.loops.loop import Loop, read_loops, still_open
+from irontree.services.transcripts import began, plans_folder, reports, result_in
 from irontree.services.world import NOTHING_OVERSPENT, World, read_world
 
 
@@ -191,9 +193,48 @@ def _policy(world: World, task_key: str) -> BudgetPolicy | None:
 
 
 def _spendings(app: App, world: World) -> Iterator[Spending]:
-    """Of all streams, those that were archived too, and of planning."""
+    """Of all streams, those that were archived too, of reviews, and of planning.
+
+    A review whose rounds are kept counts by them, for the log knows only of those that came to an end.
+    """
+    rounds = tuple(_reviewing(app))
+    kept = {spending.place for spending in rounds}
+    yield from (spending for spending in _in_log(app, world) if spending.place not in kept)
+    yield from rounds
+    yield from _planning(app)
+
+
+def _in_log(app: App, world: World) -> Iterator[Spending]:
     for own in world.spendings.values():
         yield from own
     for name in app.log.archives():
         yield from spendings_of(app.log.read_archived(name).records)
-    yield from planning(app)
+
+
+def _planning(app: App) -> Iterator[Spending]:
+    """What planners took: no issue is there yet that could tell. A round without a result was cut off: unknown."""
+    for folder in sorted(plans_folder(app).glob("*/*")):
+        time = began(folder.parent.name)
+        if folder.is_dir() and time:
+            result = result_in(folder)
+            took = taken(usage_in(result), result.get("seconds"))
+            yield Spending(0, f"planning at {time}", time, 0, took["money"], took["tokens"], took["time"])
+
+
+def _reviewing(app: App) -> Iterator[Spending]:
+    """What reviewers took, round by round: one that was stopped or killed is in no event. Without a result: unknown."""
+    for folder in sorted(reports(app).glob("issue-*/**/attempt-*/review-*/*")):
+        review, _, stamp = folder.parent.name.rpartition("-")
+        place = folder.relative_to(reports(app)).parts
+        number, time = parse_issue(place[0]), began(stamp)
+        if folder.is_dir() and number and time:
+            result = result_in(folder)
+            took = taken(usage_in(result), result.get("seconds"))
+            yield review_spending(number, review.removeprefix("review-"), time, "/".join(place[:-2]), took)
+
+
+def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
+    """How the agent ended and what it took, as `meta.agent` has them; only what is known."""
+    usage = result.get("usage")
+    found = {"ended": result.get("ended"), **(usage if isinstance(usage, dict) else {})}
+    return {key: value for key, value in found.items() if value is not None}
