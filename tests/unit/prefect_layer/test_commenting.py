@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from irontree.errors import RemoteUnavailable
 from irontree.flows.lifecycle.commenting import CommentWatch
@@ -57,3 +57,20 @@ def test_it_looks_at_once_when_somebody_says_that_there_is_something_to_see():
         while not looks.enough.wait(0.01):
             watch.hurry()
     assert looks.count >= 2
+
+
+def test_nobody_hurries_it_past_the_time_that_the_forge_named():
+    """A webhook says that there is something to see; the forge's limit holds all the same."""
+    not_before, times, twice = datetime.now(UTC) + timedelta(milliseconds=200), [], threading.Event()
+
+    def look() -> tuple[Looked, ...]:
+        times.append(datetime.now(UTC))
+        watch.hurry()
+        if len(times) > 1:
+            twice.set()
+        return (Looked(1, "later", not_before=not_before),)
+
+    watch = CommentWatch(look, every=OFTEN)
+    with watch:
+        assert twice.wait(30)
+    assert times[1] >= not_before
