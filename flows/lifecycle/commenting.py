@@ -72,7 +72,7 @@ class CommentWatch:
         self._woken.set()
 
     def hurry(self) -> None:
-        """Look now: somebody says that there is something to see."""
+        """Look now: somebody says that there is something to see. What the forge wants to wait for comes first."""
         self._woken.set()
 
     def _watch(self) -> None:
@@ -83,8 +83,9 @@ class CommentWatch:
             failures = 0 if later is None else failures + 1
             now = datetime.now(UTC)
             again = next_look(now, failures, later.not_before if later else None, every=self._every)
+            interrupted = self._stopped if later else self._woken
             if not self._stopped.is_set():
-                self._woken.wait((again - now).total_seconds())
+                interrupted.wait((again - now).total_seconds())
 
     def _look_once(self) -> Looked | None:
         """What has to wait, if anything: an outage of the forge, a repository that cannot be read just now."""

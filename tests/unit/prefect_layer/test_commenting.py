@@ -73,4 +73,4 @@ def test_nobody_hurries_it_past_the_time_that_the_forge_named():
     watch = CommentWatch(look, every=OFTEN)
     with watch:
         assert twice.wait(30)
-    assert times[1] >= not_before
+    assert times[1] >= not_before - timedelta(milliseconds=50)  # the clocks of waits and of days differ a little
