@@ -73,7 +73,7 @@ class Service:
         now = time.monotonic()
         self._bury()
         if now >= self._join_at:
-            self._join()
+            self._take_over()
             self._watches.look()
             self._join_at = now + JOIN_EVERY
         if self._without and now >= self._revive_at:
@@ -121,8 +121,16 @@ class Service:
         with self._held, self._watches:
             pass  # who looks at comments ends first, then workers, then the locks are free
 
+    def _take_over(self) -> None:
+        """The same as `_join`, later where the server is away."""
+        try:
+            self._join()
+        except ServerUnavailable as error:
+            for app in self._elsewhere:
+                self._say(app, in_words(error))
+
     def _join(self) -> None:
-        """Take on those of the others whose terminal has ended."""
+        """Take on those of the others whose terminal has ended; raises ServerUnavailable."""
         for app in tuple(self._elsewhere):
             try:
                 self._held.enter_context(held(app, "irontree serve", private=self._private))
