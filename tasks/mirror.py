@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -28,22 +29,39 @@ logger = logging.getLogger(__name__)
 
 NEWS: Final = timedelta(days=1)
 """What is older is not told any more: after a move, or a restored log, nobody wants all of it again."""
+TELLING: Final = "telling"
+TELLING_SECONDS: Final = 10.0
 
 
 def mirror(app: App) -> int:
     """Emit each event of the log that was not emitted yet; how many. Never fails the work."""
-    shown, now, told = read_told(app), app.clock.now(), 0
     try:
-        found = list(happenings(app, shown))
-        for happening in found:
-            if _is_news(happening, now):
-                _emit_happening(app, happening)
-                told += 1
-        if found:
-            write_told(app, shown | {happening.stream: happening.sequence for happening in found})
+        with telling(app):
+            return _mirror(app)
     except (IrontreeError, OSError) as error:
         logger.warning("what happened is in the log, but Prefect was not told of all of it: %s", error)
-    return told
+        return 0
+
+
+def _mirror(app: App) -> int:
+    shown, now = read_told(app), app.clock.now()
+    found = list(happenings(app, shown))
+    news = [happening for happening in found if _is_news(happening, now)]
+    for happening in news:
+        _emit_happening(app, happening)
+    if found:
+        write_told(app, shown | {happening.stream: happening.sequence for happening in found})
+    return len(news)
+
+
+@contextmanager
+def telling(app: App) -> Iterator[None]:
+    """Be alone with what was told for the block: flows, the janitor and who serves read it, tell, and write it anew.
+
+    Raises Busy if others need long.
+    """
+    with app.alive(TELLING).hold("tell Prefect", wait_seconds=TELLING_SECONDS):
+        yield
 
 
 def emit(

@@ -27,7 +27,7 @@ WAITS: Final = "irontree.question_waits"
 SUBJECT: Final = "{{ event.payload.what }}: {{ event.payload.title }}"
 BODY: Final = """\
 {{ event.payload.title }}: {{ event.payload.what }}
-Answer in the form behind the button Resume: {{ event.payload.url }}
+Who decides, and how to answer, stands here, behind the button Resume: {{ event.payload.url }}
 """
 
 
@@ -58,7 +58,12 @@ def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
 
 
 def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
-    return {found.name: found.id for found in client.read_automations() if found.name.startswith(_prefix(app))}
+    """By the id: the folder may have had another name when they were registered."""
+    return {found.name: found.id for found in client.read_automations() if _is_ours(found.name, app.repository.id)}
+
+
+def _is_ours(name: str, repository_id: str) -> bool:
+    return name.startswith("irontree ") and f" {repository_id}: " in name
 
 
 def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
+from prefect.exceptions import PrefectHTTPStatusError
+
 from irontree.app import App, Origin
 from irontree.domain.waiting import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable
@@ -25,11 +27,12 @@ Look = Callable[[], tuple[Looked, ...]]
 def take_comments(app: App) -> tuple[Looked, ...]:
     """Take what stands in comments, and let the runs go on that waited for it. Adopt Prefect's settings first.
 
-    Where no server answers the runs start later: the answers are recorded, and the janitor goes by the log.
+    Where no server answers, or it refuses what we ask, the runs start later: the answers are recorded, and the janitor
+    goes by the log.
     """
     found = look(app)
     if any(comment.outcome == "taken" for comment in found):
-        with suppress(ServerUnavailable):
+        with suppress(ServerUnavailable, PrefectHTTPStatusError):
             start_what_waits(app)
             wake_overtaken(app)
     return found
@@ -71,8 +74,12 @@ class CommentWatch:
         self._stopped.set()
         self._woken.set()
 
+    def died(self) -> bool:
+        """Whether it has ended without being asked to."""
+        return not self._stopped.is_set() and not self._thread.is_alive()
+
     def hurry(self) -> None:
-        """Look now: somebody says that there is something to see."""
+        """Look now: somebody says that there is something to see. What the forge wants to wait for comes first."""
         self._woken.set()
 
     def _watch(self) -> None:
@@ -83,8 +90,9 @@ class CommentWatch:
             failures = 0 if later is None else failures + 1
             now = datetime.now(UTC)
             again = next_look(now, failures, later.not_before if later else None, every=self._every)
+            interrupted = self._stopped if later else self._woken
             if not self._stopped.is_set():
-                self._woken.wait((again - now).total_seconds())
+                interrupted.wait((again - now).total_seconds())
 
     def _look_once(self) -> Looked | None:
         """What has to wait, if anything: an outage of the forge, a repository that cannot be read just now."""

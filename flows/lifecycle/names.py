@@ -52,7 +52,7 @@ def loop_key(app: App, loop_id: str, sequence: int) -> str:
 
 def tags(app: App, *more: str) -> list[str]:
     """Tags by which the UI filters."""
-    return ["irontree", f"repository:{app.repository.root.name}", *more]
+    return ["irontree", f"repository:{app.repository.id}", *more]
 
 
 def issue_tag(issue_number: int) -> str:

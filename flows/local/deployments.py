@@ -36,7 +36,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled={"document": nightly} if flow == "intake" and nightly else {},
-            tags=("irontree", f"repository:{app.repository.root.name}"),
+            tags=("irontree", f"repository:{app.repository.id}"),
         )
         for flow, description in FLOWS.items()
     )

@@ -33,4 +33,4 @@ def form_url(ui: str, flow_run: str) -> str:
 
 def runs_url(ui: str, app: App) -> str:
     """The page of all runs of this repository, by their tag."""
-    return f"{ui}/runs?tag=repository:{quote(app.repository.root.name)}"
+    return f"{ui}/runs?tag=repository:{quote(app.repository.id)}"

@@ -18,11 +18,11 @@ from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.automations import register_automations
-from irontree.flows.lifecycle.commenting import CommentWatch
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
 from irontree.flows.local.serving import WORKER, Serving
+from irontree.flows.local.watches import Watches
 
 JOIN_EVERY: Final = 5.0
 REVIVE_EVERY: Final = 5.0
@@ -59,8 +59,8 @@ class Service:
         self._private = is_private(environment, home)
         self._say = say
         self._duties = Duties(say, duties)
-        self._watches: list[CommentWatch] = []
         self._held = ExitStack()
+        self._watches = Watches(say)
         self._join_at = self._revive_at = 0.0
 
     def start(self) -> None:
@@ -73,7 +73,8 @@ class Service:
         now = time.monotonic()
         self._bury()
         if now >= self._join_at:
-            self._join()
+            self._take_over()
+            self._watches.look()
             self._join_at = now + JOIN_EVERY
         if self._without and now >= self._revive_at:
             self._revive()
@@ -91,15 +92,13 @@ class Service:
 
     def finish(self) -> None:
         """Let the flows stop after their present step."""
-        for watch in self._watches:
-            watch.stop()
+        self._watches.stop()
         for crew in self._crews:
             crew.worker.finish()
 
     def hurry(self) -> None:
         """Look at the comments of all repositories now."""
-        for watch in self._watches:
-            watch.hurry()
+        self._watches.hurry()
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of what we serve."""
@@ -119,16 +118,25 @@ class Service:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._held.close()
+        with self._held, self._watches:
+            pass  # who looks at comments ends first, then workers, then the locks are free
+
+    def _take_over(self) -> None:
+        """The same as `_join`, later where the server is away."""
+        try:
+            self._join()
+        except ServerUnavailable as error:
+            for app in self._elsewhere:
+                self._say(app, in_words(error))
 
     def _join(self) -> None:
-        """Take on those of the others whose terminal has ended."""
+        """Take on those of the others whose terminal has ended; raises ServerUnavailable."""
         for app in tuple(self._elsewhere):
             try:
                 self._held.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
-            self._watches.append(self._held.enter_context(CommentWatch.of(app)))
+            self._watches.add(app)
             self._elsewhere.remove(app)
             self._without.append(app)
 

@@ -75,11 +75,12 @@ class Serving:
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns their ids by full name (`flow/deployment`). Once only.
 
-        Raises ServerUnavailable when the child ends first, or says nothing for *timeout* seconds.
+        Raises ServerUnavailable when the child ends first, or says nothing for *timeout* seconds; it is ended then.
         """
         output = cast("IO[bytes]", self._program.stdout)
         ready, _, _ = select.select([output], [], [], timeout)
         if not (answer := output.readline() if ready else b""):
+            self.stop()
             raise ServerUnavailable(
                 f"The flows could not be served:\n{background.tail(self._log, start=self._log_start)}",
                 remedy=f"The whole output is in {self._log}.",

@@ -177,3 +177,11 @@ def test_what_cannot_be_served_is_said_with_its_reason(home, environment):
         pytest.raises(ServerUnavailable, match="nothing"),
     ):
         serving.wait_ready()
+
+
+def test_who_does_not_get_ready_in_time_is_ended(home, environment):
+    """Nobody would end it later: the next try has a child of its own."""
+    serving = Serving([Served(f"{FLOWS}.note", "late")], environment=environment, home=home)
+    with pytest.raises(ServerUnavailable):
+        serving.wait_ready(timeout=0)
+    assert not serving.alive()

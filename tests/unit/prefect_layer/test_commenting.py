@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import threading
-from datetime import timedelta
+import time
+from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from irontree.app import App
 from irontree.errors import RemoteUnavailable
 from irontree.flows.lifecycle.commenting import CommentWatch
+from irontree.flows.local.watches import Watches
 from irontree.services.delivery.comment_answers import Looked
+from tests.support.world import make_scene
 
 OFTEN = timedelta(milliseconds=1)
 
@@ -57,3 +63,59 @@ def test_it_looks_at_once_when_somebody_says_that_there_is_something_to_see():
         while not looks.enough.wait(0.01):
             watch.hurry()
     assert looks.count >= 2
+
+
+def test_nobody_hurries_it_past_the_time_that_the_forge_named():
+    """A webhook says that there is something to see; the forge's limit holds all the same."""
+    not_before, times, twice = datetime.now(UTC) + timedelta(milliseconds=200), [], threading.Event()
+
+    def look() -> tuple[Looked, ...]:
+        times.append(datetime.now(UTC))
+        watch.hurry()
+        if len(times) > 1:
+            twice.set()
+        return (Looked(1, "later", not_before=not_before),)
+
+    watch = CommentWatch(look, every=OFTEN)
+    with watch:
+        assert twice.wait(30)
+    assert times[1] >= not_before - timedelta(milliseconds=50)  # the clocks of waits and of days differ a little
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_who_died_of_something_unforeseen_is_replaced_and_that_is_said(tmp_path):
+    again, made, said = threading.Event(), [], []
+
+    def look() -> tuple[Looked, ...]:
+        if len(made) == 1:
+            raise LookupError("unforeseen")
+        again.set()
+        return ()
+
+    def watch_of(_: App) -> CommentWatch:
+        made.append(CommentWatch(look, every=OFTEN))
+        return made[-1]
+
+    with Watches(lambda _, text: said.append(text), watch_of) as watches:
+        watches.add(make_scene(tmp_path).app)
+        while not made[0].died():
+            time.sleep(0.01)
+        watches.look()
+        watches.look()
+        assert again.wait(30)
+    assert len(made) == 2
+    assert said == ["who looks at comments died; another goes on"]
+
+
+def test_who_was_stopped_is_not_replaced(tmp_path):
+    made = []
+
+    def watch_of(_: App) -> CommentWatch:
+        made.append(CommentWatch(Looks(1), every=OFTEN))
+        return made[-1]
+
+    with Watches(lambda *_: None, watch_of) as watches:
+        watches.add(make_scene(tmp_path).app)
+        watches.stop()
+        watches.look()
+    assert len(made) == 1

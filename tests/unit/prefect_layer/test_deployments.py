@@ -11,6 +11,7 @@ import yaml
 from irontree.app import Preferences
 from irontree.domain.automation_settings import Automations
 from irontree.flows.local.deployments import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
+from irontree.flows.local.finding import runs_url
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,6 +49,13 @@ def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
         assert deployment["work_pool"]["name"] == POOL
         assert deployment["name"] == deployment["work_pool"]["work_queue_name"] == "{{ $IRONTREE_ID }}"
         assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}
+
+
+def test_prefect_yaml_has_the_same_tags_by_which_the_pages_find_the_runs(tmp_path, written):
+    app = make_scene(tmp_path).app
+    said = [[tag.replace("{{ $IRONTREE_ID }}", app.repository.id) for tag in served["tags"]] for served in written]
+    assert said == [list(served.tags) for served in deployments_of(app)]
+    assert runs_url("http://server", app).endswith(f"?tag={said[0][1]}")
 
 
 def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_path):

@@ -15,7 +15,9 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.open_questions import asked_about
+from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import special_choices
+from irontree.services.planning.publish import publish
 from irontree.services.projections.forms import question_text
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.why import explain
@@ -158,3 +160,14 @@ def test_an_answer_that_a_crash_cut_short_can_be_given_again(failed):
     answer_issue(failed.app, 1, Answer("allow", "ada"))
     assert failed.policy.agent.permissions == (RULE,)
     assert failed.world.plans[GREETING].policy == failed.policy
+
+
+def test_an_answer_given_again_after_a_crash_reaches_the_plans_of_other_documents(failed):
+    """Killed behind the configuration: what differs from it by exactly these rules was approved with it."""
+    other = failed.root / "OTHER.md"
+    other.write_text("# Other\n\n## Part\n\n- [ ] it is there `$ has part.txt`\n")
+    proposal = propose(failed.app, other)
+    publish(failed.app, approve(failed.app, proposal, proposal.revision, "ada"))
+    failed.allow([RULE])
+    answer_issue(failed.app, 1, Answer("allow", "ada"))
+    assert {plan.policy.digest for plan in failed.world.plans.values()} == {failed.policy.digest}

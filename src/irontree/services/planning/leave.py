@@ -47,10 +47,11 @@ def give_leave(app: App, issue_number: int, by: str) -> tuple[PermissionRule, ..
             "the configuration changed since the approval in other ways than by these rules",
             remedy="approve that first, or put it back; the rules can be added by hand with it",
         )
-    plans = {plan.spec_revision: plan} | _as_configured(app, world)
+    others = _as_configured(app, world, rules)
+    others.pop(plan.spec_revision, None)
     if now.digest != wanted.digest:
         app.allow(_new(now, rules))
-    for approved in plans.values():
+    for approved in (*others.values(), plan):  # its own last: as long as it lacks the rules, they are offered
         _approve(app, approved, _with(approved.policy, rules), by)
     return rules
 
@@ -66,14 +67,15 @@ def _leads_to_an_attempt(state: TaskState) -> bool:
             return state.phase is Phase.BLOCKED and held(state).phase is Phase.READY and state.problem is None
 
 
-def _as_configured(app: App, world: World) -> dict[str, Plan]:
-    """The approved plans of work that is left, as far as nothing else was changed since."""
+def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> dict[str, Plan]:
+    """The approved plans of work that is left, as far as nothing but these rules was changed since."""
     open_ones = (key for key in world.plans if key not in world.cancelled and not world.is_done(key))
     plans = {world.plans[key].spec_revision: world.plans[key] for key in open_ones}
     return {
         revision: plan
         for revision, plan in plans.items()
-        if plan.approval and app.policy(plan.policy.publish).digest == plan.policy.digest
+        if plan.approval
+        and app.policy(plan.policy.publish).digest in (plan.policy.digest, _with(plan.policy, rules).digest)
     }
 
 
