@@ -246,7 +246,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
     A kill in between asks again: the rules are approved then, and any answer that goes on does.
     """
     state = read_world(app).state(number)
-    rules = give_leave(app, number, answer.by.strip())
+    rules = give_leave(app, number)
     words = tuple(f"{rule.tool} {rule.match}" for rule in rules)
     note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
     decider = Decider(answer.by.strip(), note, allowed=words)

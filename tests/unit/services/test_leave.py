@@ -15,6 +15,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.open_questions import asked_about
+from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
 from irontree.services.why import explain
@@ -149,3 +150,22 @@ def test_an_answer_that_a_crash_cut_short_can_be_given_again(failed):
     answer_issue(failed.app, 1, Answer("allow", "ada"))
     assert failed.policy.agent.permissions == (RULE,)
     assert failed.world.plans[GREETING].policy == failed.policy
+
+
+def test_an_answer_given_again_reaches_the_plans_of_other_documents_too(failed):
+    """Killed behind the configuration: each open plan that differs by these rules alone still gets them."""
+    other = failed.root / "OTHER.md"
+    other.write_text("# Other\n\n## Farewell\n\n- [ ] it says bye `$ has bye.txt`\n")
+    proposal = propose(failed.app, other)
+    approve(failed.app, proposal, proposal.revision, "ada")
+    failed.allow([RULE])
+    answer_issue(failed.app, 1, Answer("allow", "ada"))
+    assert {plan.policy for plan in failed.world.plans.values()} == {failed.policy}
+
+
+def test_it_is_still_known_who_approved_the_work(failed):
+    """Else who asked for it would pass a gate that wants somebody else, behind a colleague's leave."""
+    before = failed.world.plans[GREETING].approval
+    answer_issue(failed.app, 1, Answer("allow", "grace"))
+    assert failed.world.plans[GREETING].approval == before
+    assert failed.last().meta["by"] == "grace"
