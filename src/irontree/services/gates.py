@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irontree.app import App
-from irontree.domain.gates import GATE_OF, Gate
+from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
 from irontree.domain.waiting import TIMER
@@ -12,11 +12,16 @@ from irontree.services.questions import Question
 from irontree.services.world import World, read_world
 
 
-def gate_at(world: World, question: Question) -> Gate | None:
-    """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own."""
+def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
+    """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own.
+
+    With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
+    """
     plan = world.plans.get(question.task_key or "")
     gates = plan.policy.gates if plan and question.issue_number is not None else None
-    return gates.of(question.rule.reason) if gates else None
+    if gates is None or (choice and not choice.permits):
+        return None
+    return gates.of_choice(question.rule.reason, choice.name) if choice else gates.of(question.rule.reason)
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
@@ -35,18 +40,22 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
     Time is no person: what only has to wait, an outage, goes on by itself.
     """
     world = read_world(app)
-    gate = gate_at(world, question)
-    if gate is None or not choice.permits or app.origin.channel == TIMER:
+    gate = gate_at(world, question, choice)
+    if gate is None or app.origin.channel == TIMER:
         return
     if not voters:
         raise AnswerRefused(
-            f"the gate “{GATE_OF[question.rule.reason]}” counts only comments on the issue: {gate.words} decide there, "
+            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.words} decide there, "
             "and this form or command does not know who you are",
             remedy=f"comment `{choice.usage()}` on issue #{question.issue_number}",
         )
     counted = counted_at(app, world, question, gate, voters)
     if len(counted) < gate.approvers:
         raise AnswerRefused(f"{len(counted)} of {gate.approvers} have said so: {', '.join(counted) or 'nobody'}")
+
+
+def _name_of(question: Question, choice: Choice) -> str:
+    return "approval" if choice.name == APPROVES_RULES else GATE_OF[question.rule.reason]
 
 
 def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:

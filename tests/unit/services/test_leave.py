@@ -6,11 +6,13 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Claim
+from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.delivery.comment_answers import look
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
@@ -169,3 +171,52 @@ def test_it_is_still_known_who_approved_the_work(failed):
     answer_issue(failed.app, 1, Answer("allow", "grace"))
     assert failed.world.plans[GREETING].approval == before
     assert failed.last().meta["by"] == "grace"
+
+
+# --- in a comment ---------------------------------------------------------------------------------------------
+
+
+def behind_a_gate(scene: Scene, words: str = "no rule allows: execute npm test") -> Scene:
+    """Its attempts failed, each denied the same; two people have to approve what changes what was approved."""
+    scene.tracker.writers |= {"alice", "bob"}
+    asks_for_leave(scene)
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(approval=Gate(approvers=2))})
+    scene.agent = ScriptedAgent(*[is_denied(words, greet_txt=f"{n}\n") for n in range(4)], does(greet_txt="hello\n"))
+    scene.drive(scene.start(ONE_TASK))
+    return scene
+
+
+def allows_as(scene: Scene, name: str) -> str:
+    scene.forge(name).post_comment(1, "/allow")
+    return look(scene.app)[-1].outcome
+
+
+def test_the_comment_that_asks_shows_the_rules(scene):
+    behind_a_gate(scene)
+    assert "`/allow` allows what the agent was denied, and tries again: `execute npm test`" in scene.comments()[-1]
+
+
+def test_it_approves_and_so_it_has_to_pass_the_gate_of_approvals(scene):
+    """R6: the rules are settings, whatever the halt asks; the gate `failure` is open here."""
+    behind_a_gate(scene)
+    with pytest.raises(AnswerRefused, match="the gate “approval” counts only comments"):
+        answer_issue(scene.app, 1, Answer("allow", "mallory"))
+    assert allows_as(scene, "alice") == "counted"
+    assert scene.policy.agent.permissions == ()
+    assert allows_as(scene, "bob") == "taken"
+    assert scene.policy.agent.permissions == (RULE,)
+
+
+@pytest.mark.parametrize("command", ["echo `id`", "touch .mino/config.yml"])
+def test_rules_that_the_comment_could_not_show_are_not_approved_by_a_comment(scene, command):
+    behind_a_gate(scene, f"no rule allows: execute {command}")
+    assert allows_as(scene, "alice") == "refused"
+    assert "does not show which rules" in scene.comments()[-1]
+    assert scene.policy.agent.permissions == ()
+
+
+def test_rules_in_a_comment_that_was_edited_are_not_believed(scene):
+    behind_a_gate(scene)
+    asking = scene.tracker.comments[1][-1]
+    scene.forge("bob").edit_comment(1, asking.id, asking.body)
+    assert allows_as(scene, "alice") == "refused"
