@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from irontree.domain.attempt import Usage
@@ -53,6 +54,7 @@ class Meter:
 
 
 def _is_used_up(allowance: Allowance, usage: Usage) -> bool:
-    money = None if usage.cost_usd is None else int(usage.cost_usd * MILLIONTHS)
+    cost = usage.cost_usd or 0
+    money = int(cost * MILLIONTHS) if math.isfinite(cost) else 0  # no figure, as where the log is counted
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    return allowance.is_used_up(money or 0, tokens)
+    return allowance.is_used_up(money, tokens)
