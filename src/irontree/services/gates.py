@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from irontree.app import App
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
 from irontree.domain.waiting import TIMER
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, ApprovalRefused
 from irontree.services.questions import Question
 from irontree.services.world import World, read_world
+
+FORM: Final = "form"
+"""The channel of Prefect's forms."""
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
@@ -52,6 +58,28 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
     counted = counted_at(app, world, question, gate, voters)
     if len(counted) < gate.approvers:
         raise AnswerRefused(f"{len(counted)} of {gate.approvers} have said so: {', '.join(counted) or 'nobody'}")
+
+
+def require_no_gate(app: App, keys: Iterable[str]) -> None:
+    """Raise ApprovalRefused where a form would approve, outside its issue, what a gate of approvals guards.
+
+    The form knows nobody by name. Tasks that are done or cancelled have nothing to pass any more.
+    """
+    if app.origin.channel != FORM:
+        return
+    world = read_world(app)
+    left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
+    for key in left:
+        gates = world.plans[key].policy.gates
+        if gates and gates.approval:
+            raise ApprovalRefused(
+                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form does not know who you are",
+                remedy=f"{_asked_there(world.states.get(key))}approve it with `irontree task` where .mino/ is",
+            )
+
+
+def _asked_there(state: TaskState | None) -> str:
+    return f"answer in a comment on issue #{state.issue_number} once it asks, or " if state else ""
 
 
 def _name_of(question: Question, choice: Choice) -> str:
