@@ -73,7 +73,8 @@ def require_no_gate(app: App, keys: Iterable[str]) -> None:
         gates = world.plans[key].policy.gates
         if gates and gates.approval:
             raise ApprovalRefused(
-                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form does not know who you are",
+                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form "
+                "does not know who you are",
                 remedy=f"{_asked_there(world.states.get(key))}approve it with `irontree task` where .mino/ is",
             )
 

@@ -46,8 +46,8 @@ def authorise_issues(app: App, resolved: ResolvedPlan, by: str) -> Loop:
     """Take in and approve what was shown, and start its loop. The caller holds the driver lock.
 
     Each issue's plan comes first, then its stream, then the loop. Raises ApprovalRefused while an issue leaves
-    something open, where it is not what was shown any more, and in a form for what has a gate; Busy while a loop over some of the tasks is at work,
-    and NotEligible while another loop has them. Raises as `resolve` does.
+    something open, where it is not what was shown any more, and in a form for what has a gate; Busy while a loop over
+    some of the tasks is at work, and NotEligible while another loop has them. Raises as `resolve` does.
     """
     _require_as_shown(app, resolved)
     require_no_gate(app, (member.node.task_key for member in resolved.due))
