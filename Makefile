@@ -14,7 +14,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents test-scale check descriptions one-agent format demo soak bench lock clean
+.PHONY: help setup test test-agents test-e2e test-scale check descriptions one-agent format demo soak bench lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test: check descriptions one-agent ## everything CI runs
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
 	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
+test-e2e: $(STAMP) ## the pages as a person uses them, in Chromium; UPDATE_IMAGES=1 takes the pictures of docs/ anew
+	BROWSER=all $(BIN)/python -m pytest tests/e2e/test_browser.py $(PYTEST_ARGS)
+
 test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both)
 	SCALE=all $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)
 
@@ -76,7 +79,7 @@ bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 
 lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade --target build/uv uv
-	build/uv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev --extra scale --quiet \
+	build/uv/bin/uv pip compile --universal --python-version 3.11 --generate-hashes --extra dev --extra scale --extra browser --quiet \
 	  --no-header --no-emit-index-url --no-emit-find-links --no-annotate pyproject.toml -o requirements.lock
 
 clean: ## remove everything that can be made again

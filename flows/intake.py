@@ -111,7 +111,7 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
 
 
 async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
-    text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="answer in this form")
+    text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="")
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
     tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
     text = with_page(await show_approval(app, wanted.name, text), text)

@@ -56,7 +56,7 @@ def as_json(found: Sequence[Waiting], problems: Sequence[str]) -> dict[str, Any]
 def blocks(found: Sequence[Waiting], problems: Sequence[str], repositories: int) -> Iterator[Block]:
     """The same for people."""
     if not found:
-        where = "this repository" if repositories == 1 else f"{repositories} repositories"
+        where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
         yield Lines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))
     yield from map(waiting_block, found)
     if problems:

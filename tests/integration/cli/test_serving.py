@@ -31,6 +31,7 @@ def waiting_shell(shell):
 
 def test_a_repository_is_added_listed_and_forgotten(shell, repository_id):
     assert "No repositories yet." in shell("repos").out
+    assert "takes it up when it starts the next time" in shell("repos", "add").err
     [row] = shell("repos", "add", "--json").data["repositories"]
     assert (row["root"], row["id"], row["queue"]) == (str(shell.root), repository_id, repository_id)
     assert (row["done"], row["total"], row["waiting"], row["problem"]) == (0, 3, 0, None)
@@ -75,7 +76,7 @@ def test_the_inbox_shows_the_repository_here_though_nobody_registered_it(waiting
 
 
 def test_where_nothing_waits_the_inbox_says_so(shell):
-    assert shell("inbox").out == "Nothing waits for you in this repository.\n"
+    assert shell("inbox").out == "Nothing waits for you in the one repository on the list.\n"
 
 
 def test_outside_of_every_repository_the_inbox_says_how_to_add_one(tmp_path, bare_shell):

@@ -15,6 +15,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
+from irontree.services.planning.approve import propose
 from irontree.services.questions import question_about
 from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
@@ -161,13 +162,13 @@ def test_going_on_with_a_log_that_cannot_be_trusted_is_refused(scene):
 
 
 def test_the_wrong_revision_is_refused_with_the_right_one(pending):
-    pending.write(MANUAL_TASK.replace("friendly", "kind"))
+    spec = pending.write(MANUAL_TASK.replace("friendly", "kind"))
     run_again = answer_issue(pending.app, 1, sends_back("again"))
     assert run_again.phase is Phase.READY
     assert run(pending.app, 1).phase is Phase.STALE
     with pytest.raises(AnswerRefused, match="revision deadbeef was approved") as refused:
         answer_issue(pending.app, 1, Answer("approve", "ada", revision="deadbeef"))
-    assert "--approve" in refused.value.remedy
+    assert refused.value.remedy.endswith(f"approve what it is now: {propose(pending.app, spec).name}")
 
 
 # --- of a loop -----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from irontree.services.open_questions import asked_about
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.projections.narrate import say_issue_event
 from irontree.services.why import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
@@ -82,6 +83,14 @@ def test_the_answer_adds_the_rule_approves_it_and_gives_another_attempt(failed):
     assert failed.last().meta["allowed"] == ["execute npm test"]
     assert run(failed.app, 1).last_event == "run_completed", "nothing waits for another approval"
     assert "what was denied is allowed now: execute npm test" in failed.agent.tasks[-1].prompt
+
+
+def test_it_is_said_what_is_allowed_now_and_in_which_file(failed):
+    answer_issue(failed.app, 1, Answer("allow", "ada"))
+    said = say_issue_event(failed.last())
+    assert said == (
+        "goes on, says ada; allowed from now on: execute npm test (.mino/config.yml has it now: commit that)"
+    )
 
 
 def test_other_tasks_with_the_same_settings_go_on_without_another_question(failed):

@@ -113,5 +113,5 @@ def _reason(record: Record[IssueEvent]) -> str:
     """One line: the reason given, the first of several, or what a person's decision was."""
     reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
     if record.meta.get("note") and not reasons[0]:
-        return f"sent back by {record.meta.get('by', 'a person')}"
+        return f"sent back by {record.meta.get('by', 'a person')}: {record.meta['note']}"
     return str(reasons[0])

@@ -138,7 +138,7 @@ class Proposal:
 
     def refused(self, found: str) -> ApprovalRefused:
         """Why an approval of this is not taken."""
-        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {self.name}")
+        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: {self.name}")
 
 
 WAYS: Final = {

@@ -150,7 +150,7 @@ class ResolvedPlan:
 
     def refused(self, found: str) -> ApprovalRefused:
         """Why an approval of this is not taken."""
-        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: --approve {self.name}")
+        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: {self.name}")
 
 
 def resolve(app: App, intent: Issues | OpenIssues, words: str) -> ResolvedPlan:

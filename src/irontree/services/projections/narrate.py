@@ -18,6 +18,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         words = "sent back by {by}: “{note}”"
     if meta.get("not_before"):
         words += ", tried again after {not_before}"
+    if meta.get("allowed"):
+        words += "; allowed from now on: {allowed} (.mino/config.yml has it now: commit that)"
     document = document_of(event)
     if document:
         words += ", with notes in {document}"
@@ -30,6 +32,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         by=meta.get("by") or getattr(event, "by", ""),
         note=meta.get("note", ""),
         check=getattr(event, "blocking_check", ""),
+        allowed="; ".join(map(str, meta.get("allowed", ()))),
         document=document,
         not_before=meta.get("not_before", ""),
     )

@@ -1,0 +1,125 @@
+"""Prefect's pages as a person uses them, in the Chromium that is installed; none reaches beyond this machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 150_000
+"""Milliseconds that something may take to be seen: between two clicks whole processes are started."""
+FLAGS = ("--disable-gpu", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+
+
+def chromium() -> str | None:
+    """The path of the browser."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@dataclass
+class Person:
+    """Somebody with a browser, and the addresses beyond this machine that its pages asked for."""
+
+    context: BrowserContext
+    base: str
+    beyond: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        """That page in a tab of its own."""
+        page = self.context.new_page()
+        page.goto(self.base + path)
+        return page
+
+    def guard(self, route: Route) -> None:
+        """Let nothing pass that is not on this machine."""
+        if urlsplit(route.request.url).hostname == "127.0.0.1":
+            route.continue_()
+        else:
+            self.beyond.append(route.request.url)
+            route.abort()
+
+
+@contextmanager
+def person_at(base: str, program: str) -> Iterator[Person]:
+    """Somebody who looks at the server at *base* with that Chromium."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme="dark", locale="en-GB", timezone_id="UTC"
+        )
+        context.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        person = Person(context, base)
+        context.route("**/*", person.guard)
+        yield person
+        browser.close()
+
+
+# --- what one does on the pages ------------------------------------------------------------------------------------
+
+
+def start_deployment(page: Page, flow: str, **parameters: str) -> None:
+    """From the list of deployments: *Run*, *Custom run*, its parameters, *Submit*."""
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name=flow, exact=True))
+    row.get_by_role("link").first.click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_text("Custom run").click()
+    for name, value in parameters.items():
+        fill(page, name, value)
+    page.get_by_role("button", name="Submit").click()
+
+
+def open_run(page: Page, name: str) -> None:
+    """The page of that run, from a list in which it stands, or will."""
+    page.get_by_role("link", name=name).first.click()
+    page.wait_for_url("**/runs/flow-run/*")
+
+
+def open_form(page: Page) -> Locator:
+    """The form of the run's question, once it asks one."""
+    page.get_by_role("button", name="Resume").click()
+    form = page.get_by_role("dialog")
+    expect(form.get_by_text("Your name")).to_be_visible()
+    return form
+
+
+def fill(place: Page | Locator, label: str, text: str) -> None:
+    """Type into the field with that label."""
+    _field(place, label).locator("textarea").fill(text)
+
+
+def decide(form: Locator, label: str) -> None:
+    """Choose that decision; by the keyboard, because a click opens the list and closes it again."""
+    _field(form, "Decision").locator(".p-select-button__control").press("ArrowDown")
+    form.page.get_by_role("listbox").get_by_text(label, exact=True).click()
+
+
+def submit(form: Locator) -> None:
+    """Send the form as it is filled in."""
+    form.get_by_role("button", name="Submit").click()
+
+
+def answer(form: Locator, decision: str, name: str, **more: str) -> None:
+    """Decide as somebody of that name; the run goes on."""
+    page = form.page
+    decide(form, decision)
+    fill(form, "Your name", name)
+    for label, text in more.items():
+        fill(form, label, text)
+    submit(form)
+    expect(page.get_by_role("button", name="Resume")).to_be_hidden()
+
+
+def ended_as(page: Page, state: str) -> None:
+    """Wait until the run's state is *state*."""
+    expect(page.get_by_text(state, exact=True).first).to_be_visible()
+
+
+def _field(place: Page | Locator, label: str) -> Locator:
+    return place.locator(".p-label").filter(has_text=re.compile(f"^{re.escape(label)}"))
