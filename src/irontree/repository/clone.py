@@ -42,7 +42,7 @@ class PrivateClone:
 
     @property
     def stores(self) -> tuple[Path, ...]:
-        """The object stores that it shares, as the user's repository names them: its own list is in the agent's hands."""
+        """The object stores that it shares, as the user's repository names them: its own list is the agent's."""
         return object_stores(self.common_dir)
 
     def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
