@@ -17,7 +17,6 @@ from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
 from pydantic import BaseModel, ValidationError
 
 from irontree import __version__
-from irontree.agents.reading import money
 from irontree.domain.attempt import Usage
 
 INITIALIZE: Final = AGENT_METHODS["initialize"]
@@ -252,8 +251,8 @@ def read_update(params: Any, session: str) -> Update | None:
         case schema.AgentPlanUpdate(entries=entries):
             current = next((entry.content for entry in entries if entry.status == "in_progress"), "")
             return Planned(sum(entry.status == "completed" for entry in entries), len(entries), current)
-        case schema.UsageUpdate(cost=schema.Cost(amount=amount, currency="USD")) if (cost := money(amount)) is not None:
-            return Spent(cost)
+        case schema.UsageUpdate(cost=schema.Cost(amount=amount, currency="USD")):
+            return Spent(amount)
         case _:
             return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from irontree.domain.attempt import Usage
@@ -54,7 +53,6 @@ class Meter:
 
 
 def _is_used_up(allowance: Allowance, usage: Usage) -> bool:
-    cost = usage.cost_usd or 0
-    money = int(cost * MILLIONTHS) if math.isfinite(cost) else 0  # no figure, as where the log is counted
+    money = None if usage.cost_usd is None else int(usage.cost_usd * MILLIONTHS)
     tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    return allowance.is_used_up(money, tokens)
+    return allowance.is_used_up(money or 0, tokens)

@@ -65,7 +65,6 @@ _WAIT: Final = re.compile(
 )
 _SPAN: Final = re.compile(r"([\d.]+)\s*(d|h|ms|m|s)", re.IGNORECASE)
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-MOST_MONEY: Final = 1e9
 LONGEST_BELIEVED: Final = timedelta(days=8)
 """A service that names a later time than a weekly limit would is not believed."""
 
@@ -102,9 +101,9 @@ def text_at(record: object, *path: str) -> str:
 
 
 def number_at(record: object, *path: str) -> int | None:
-    """The whole number under these keys; None where there is none, and for one below zero."""
+    """The whole number under these keys; None where there is none."""
     found = at(record, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def total(*counts: int | None) -> int | None:
@@ -114,10 +113,8 @@ def total(*counts: int | None) -> int | None:
 
 
 def money(value: object) -> float | None:
-    """An amount that a program states, if it is one that can be meant: `json` also reads NaN, and 1e999 as infinite."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST_MONEY:
-        return None
-    return float(value)
+    """An amount that a program states, if it is a number."""
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def failure_of_status(status: object) -> FailureClass | None:

@@ -12,7 +12,7 @@ from irontree.agents.presets.preset import Preset, plain
 from irontree.agents.reading import NO_RECORD, Reading, failure_in, retry_time
 from irontree.domain.attempt import Claim, Usage
 
-_STEP: Final = re.compile(r"^mini-swe-agent \(step \d+, \$(?P<cost>\d{1,9}(?:\.\d*)?)\)")
+_STEP: Final = re.compile(r"^mini-swe-agent \(step \d+, \$(?P<cost>[\d.]+)\)")
 _SUBMITTED: Final = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
