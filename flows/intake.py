@@ -33,6 +33,7 @@ from irontree.flows.lifecycle.ending import fails_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.starting import start_loop
 from irontree.flows.lifecycle.taking_up import wake_overtaken
+from irontree.services.gates import FORM
 from irontree.services.planning.approval import Wanted, approval_text
 from irontree.services.planning.approve import Proposal, propose, ways_to_approve, with_choices
 from irontree.services.planning.authorise import authorise_issues, resolve_to_approve
@@ -56,7 +57,7 @@ async def intake(repository: str, document: str) -> State[None]:
     It is a path relative to the repository, or names issues: `#12 #13`, `first 5`, `all open`. What was approved with
     exactly this content is continued without asking (ruling R6).
     """
-    app = await asyncio.to_thread(open_here, repository, channel="form")
+    app = await asyncio.to_thread(open_here, repository, channel=FORM)
     async with living(app):
         if _is_scheduled() and (rest := await asyncio.to_thread(_nothing_to_ask, app, document)):
             return rest

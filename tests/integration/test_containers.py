@@ -21,16 +21,22 @@ from tests.support.containers import ABSENT, IMAGE, fake_place
 
 SPEC = "# Toy\n\n## Greeting\n\n- [ ] it is there `$ test -f greeting.txt`\n"
 AGENT = "git log -1 --format=%s > greeting.txt"
-SETTINGS = f"container:\n  image: {IMAGE}\n  network: false\nworkspace:\n  setup: ['touch ready']\n"
+SETTINGS = "container:\n  image: {image}\n  network: false\nworkspace:\n  setup: ['{setup}']\n"
 
 
 class Contained:
     """The project, and the engine that its programs run in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, setup: str = "touch ready") -> None:
         (folder / "engine").mkdir()
         self.place = fake_place(folder / "engine")
-        self.root = lay_out(folder, AGENT, SPEC, SETTINGS)
+        self.root = lay_out(folder, AGENT, SPEC, SETTINGS.format(image=IMAGE, setup=setup))
+
+    def read_only(self) -> list[set[str]]:
+        """The folders that each container could read and not write, in order."""
+        lines = (self.root.parent / "engine" / "calls.jsonl").read_text().splitlines()
+        calls = [words for line in lines if (words := json.loads(line)["words"])[0] == "run"]
+        return [{word.split(",")[1] for word in words if word.endswith(",readonly")} for words in calls]
 
     @property
     def app(self):
@@ -90,3 +96,11 @@ def test_another_image_than_the_approved_one_has_to_be_approved_again(contained)
     config.write_text(config.read_text().replace(IMAGE, f"sha256:{'2' * 64}"))
     perform(contained.app, Run("greeting"))
     assert contained.state().last_event == "task_reapproval_required"
+
+
+def test_no_program_decides_what_the_next_one_may_read(tmp_path):
+    """The set-up writes the list of what git borrows from, in the workspace that the agent gets."""
+    contained = Contained(tmp_path, setup="echo /etc >> .git/objects/info/alternates")
+    contained.authorise()
+    perform(contained.app, Run("greeting"))
+    assert contained.read_only() == [{f"source={contained.root}/.git/objects"}] * 2

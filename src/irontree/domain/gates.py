@@ -20,6 +20,8 @@ GATE_OF: Final[Mapping[HaltReason, GateKind]] = {
     "blocked": "blocked",
 }
 """The gate of each halt; what a loop asks itself has none."""
+APPROVES_RULES: Final = "allow"
+"""The choice that changes what was approved, whatever the halt asks."""
 
 
 class Gate(Value):
@@ -35,6 +37,12 @@ class Gate(Value):
         """What it asks for: the subject of a sentence."""
         people = "somebody" if self.approvers == 1 else f"{self.approvers} people"
         return f"{people} with write access{', not who asked for the work,' if self.not_requester else ''}"
+
+    def and_also(self, other: Gate) -> Gate:
+        """What passes both: as many people as either asks for, and nobody whom either leaves out."""
+        return Gate(
+            approvers=max(self.approvers, other.approvers), not_requester=self.not_requester or other.not_requester
+        )
 
     def counted(self, voters: Iterable[str], requesters: Collection[str] = ()) -> tuple[str, ...]:
         """The accounts that count, each once, in their order; forges tell no case apart."""
@@ -57,6 +65,11 @@ class Gates(Value):
         """The gate of that halt."""
         kind = GATE_OF.get(reason)
         return getattr(self, kind) if kind else None
+
+    def of_choice(self, reason: HaltReason, choice: str) -> Gate | None:
+        """What that answer to that halt has to pass: to allow what was denied also approves other settings."""
+        own, approval = self.of(reason), self.approval if choice == APPROVES_RULES else None
+        return own.and_also(approval) if own and approval else own or approval
 
     @property
     def named(self) -> tuple[tuple[GateKind, Gate], ...]:

@@ -15,7 +15,17 @@ from pathlib import Path
 from typing import Literal
 
 from irontree.errors import RemoteFailed
-from irontree.forges.local_files import file_name, modified, numbers, read, replace, state_of, take_number, title_of
+from irontree.forges.local_files import (
+    file_name,
+    modified,
+    moment_of,
+    numbers,
+    read,
+    replace,
+    state_of,
+    take_number,
+    title_of,
+)
 from irontree.forges.local_pulls import LocalPullRequests
 from irontree.forges.text import holds_line, one_line
 from irontree.ports import Comment, Issue, Label
@@ -75,7 +85,8 @@ class LocalForge(LocalPullRequests):
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments that name a time at or after *moment*, or whose file was written then, oldest first."""
-        return tuple(comment for comment in self.comments(number) if comment.created_at >= moment)
+        since = moment_of(moment)
+        return tuple(comment for comment in self.comments(number) if moment_of(comment.created_at) >= since)
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""

@@ -143,6 +143,15 @@ def modified(path: Path) -> str:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def moment_of(text: str) -> datetime:
+    """The time that a person or we wrote, UTC where no zone is named; what is no time is never too old to be read."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
 def read(path: Path) -> str:
     """The file's text. Raises RemoteFailed for one that is none, RemoteUnavailable where it cannot be read."""
     try:

@@ -110,11 +110,22 @@ class Children:
         self._guard = _Guard()
         self._container: ContainerSpec | None = None
         self._folders: tuple[Path, ...] = ()
+        self._stores: Callable[[], tuple[Path, ...]] = tuple
+
+    def lending(self, stores: Callable[[], tuple[Path, ...]]) -> Children:
+        """The same, for programs that may read *stores* in a container: what git borrows objects from.
+
+        They come from who owns the repository. What a workspace says of itself, the program in it may have written.
+        """
+        made = copy.copy(self)
+        made._stores = stores  # noqa: SLF001  (its own)
+        return made
 
     def within(self, container: ContainerSpec | None, *folders: Path) -> Children:
         """The same, for programs that run in such a container; None: on this machine itself.
 
-        There they see the folder that they work in and *folders*, which they may change, and no other of this machine.
+        There they see the folder that they work in and *folders*, which they may change, and no other of this machine
+        but those that are lent.
         """
         made = copy.copy(self)
         made._container, made._folders = container, folders  # noqa: SLF001  (its own)
@@ -146,7 +157,13 @@ class Children:
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:
             argv, environment = self._engine().command(
-                self._container, argv, mark=mark, cwd=cwd, environment=environment, folders=self._folders
+                self._container,
+                argv,
+                mark=mark,
+                cwd=cwd,
+                environment=environment,
+                folders=self._folders,
+                readable=self._stores(),
             )
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())

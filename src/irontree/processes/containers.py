@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -45,6 +45,7 @@ class Engine:
         cwd: Path,
         environment: Mapping[str, str],
         folders: Sequence[Path],
+        readable: Sequence[Path] = (),
     ) -> tuple[list[str], dict[str, str]]:
         """The words that run *argv* in the container, and the environment of the engine's program itself."""
         words = command_in_container(
@@ -54,7 +55,7 @@ class Engine:
             cwd=cwd,
             variables=(*environment, MARK),
             folders=folders,
-            readable=tuple(_borrowed(cwd)),
+            readable=readable,
             user=User(os.getuid(), os.getgid()),
         )
         return words, {**environment, **self._own()}
@@ -103,17 +104,3 @@ def _way_to(container: ContainerSpec) -> str:
     if "@" in container.image:
         return f"{container.engine} pull {container.image}"
     return f"build or load it again: it had that id when it was approved ({container.engine} image ls --no-trunc)"
-
-
-def _borrowed(cwd: Path) -> Iterator[Path]:
-    """The object stores that the clone in *cwd* shares: git in the container has to read them, and no more."""
-    seen: set[Path] = set()
-    stores = [cwd / ".git" / "objects"]
-    while stores:
-        listed = stores.pop() / "info" / "alternates"
-        for line in listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else ():
-            store = Path(line)
-            if store.is_absolute() and store.is_dir() and store not in seen:
-                seen.add(store)
-                stores.append(store)
-                yield store

@@ -6,6 +6,7 @@ An agent has the whole workspace in its hands, `.git` included. Whatever of it w
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -39,6 +40,11 @@ class PrivateClone:
         """Its own `.git`."""
         return self.folder / ".git"
 
+    @property
+    def stores(self) -> tuple[Path, ...]:
+        """The object stores that it shares, as the user's repository names them: its own list is the agent's."""
+        return object_stores(self.common_dir)
+
     def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
         """Make the clone if it is not there, and put right all that would act on our commands.
 
@@ -50,6 +56,7 @@ class PrivateClone:
         (self.git_dir / "config").write_text(config, encoding="utf-8")
         self._restore_hooks(settings)
         self._restore_info(excluded)
+        self._restore_alternates()
         for name in _UNFINISHED:
             remove(self.git_dir / name)
         for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
@@ -101,6 +108,28 @@ class PrivateClone:
         (info / "exclude").write_bytes(_bytes(users / "exclude") + b"\n" + ours.encode())
         (info / "attributes").write_bytes(_bytes(users / "attributes"))
         remove(info / "grafts")
+
+    def _restore_alternates(self) -> None:
+        objects = self.git_dir / "objects"
+        for folder in (objects, objects / "info"):
+            if folder.is_symlink() or folder.is_file():  # written through, it would lead elsewhere
+                remove(folder)
+        (objects / "info").mkdir(parents=True, exist_ok=True)
+        remove(objects / "info" / "alternates")
+        (objects / "info" / "alternates").write_bytes(os.fsencode(self.common_dir / "objects") + b"\n")
+
+
+def object_stores(common_dir: Path) -> tuple[Path, ...]:
+    """The object stores of the repository at *common_dir*: its own, and those that it borrows from in turn."""
+    found, left = dict[Path, None](), [common_dir / "objects"]
+    while left:
+        store = left.pop(0)
+        if store in found or not store.is_dir():
+            continue
+        found[store] = None
+        listed = _bytes(store / "info" / "alternates").splitlines()
+        left += [store / os.fsdecode(line) for line in listed if line and not line.startswith(b"#")]
+    return tuple(found)
 
 
 def require_inside(paths: Sequence[str]) -> None:

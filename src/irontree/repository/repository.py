@@ -14,7 +14,7 @@ from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, bundle, history, preflight, publication
-from irontree.repository.clone import PrivateClone
+from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
 from irontree.repository.settings import Settings, parse_settings, read_settings
@@ -181,6 +181,10 @@ class GitRepository:
         settings = cache(lambda: read_settings(self.git))
         scrubbed = scrubbed_environment(self.environment)
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
+
+    def stores(self) -> tuple[Path, ...]:
+        """The object stores that its workspaces borrow from; git has to read them wherever a program of theirs runs."""
+        return object_stores(self._common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing.

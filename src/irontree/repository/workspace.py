@@ -215,11 +215,15 @@ class GitWorkspace:
         copy_files(names, self.clone.source.folder, self.path)
 
     def _set_up(self, command: str, cancel: Cancellation | None) -> None:
-        done = self.git.children.within(self.policy.container).run(
-            [SHELL, "-c", command],
-            cwd=self.path,
-            environment={**self.setup_environment, "IRONTREE_WORKSPACE": str(self.path)},
-            limits=Limits(SETUP_SECONDS, cancel=cancel),
+        done = (
+            self.git.children.lending(lambda: self.clone.stores)
+            .within(self.policy.container)
+            .run(
+                [SHELL, "-c", command],
+                cwd=self.path,
+                environment={**self.setup_environment, "IRONTREE_WORKSPACE": str(self.path)},
+                limits=Limits(SETUP_SECONDS, cancel=cancel),
+            )
         )
         if done.ended == "cancelled":
             raise Cancelled(f"workspace.setup was stopped: {command}")

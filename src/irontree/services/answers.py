@@ -25,6 +25,7 @@ from irontree.services.loops.takeover import STALE_LEASE, take_over
 from irontree.services.planning.approve import WAYS, Choices
 from irontree.services.planning.intake import approve_again
 from irontree.services.planning.leave import give_leave
+from irontree.services.projections.denied import words_for_rules
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world
 
@@ -246,8 +247,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
     A kill in between asks again: the rules are approved then, and any answer that goes on does.
     """
     state = read_world(app).state(number)
-    rules = give_leave(app, number, answer.by.strip())
-    words = tuple(f"{rule.tool} {rule.match}" for rule in rules)
+    words = words_for_rules(give_leave(app, number))
     note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
     decider = Decider(answer.by.strip(), note, allowed=words)
     if state.phase is Phase.PENDING:

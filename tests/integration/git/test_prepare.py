@@ -331,3 +331,20 @@ def test_a_cache_folder_that_was_wiped_in_between_is_made_again(project, workspa
     shutil.rmtree(project.cache)
     workspace.prepare(head(project.root))
     assert clean(workspace)
+
+
+def test_stores_that_were_added_to_those_it_borrows_from_are_gone_before_the_next_use(project, workspace):
+    listed = workspace.path / ".git" / "objects" / "info" / "alternates"
+    before = listed.read_text()
+    listed.write_text(f"{before}/etc\n")
+    workspace.prepare(head(project.root))
+    assert listed.read_text() == before == f"{project.root / '.git' / 'objects'}\n"
+
+
+def test_what_it_borrows_from_is_not_written_through_a_link(project, workspace):
+    objects = workspace.path / ".git" / "objects"
+    shutil.rmtree(objects)
+    objects.symlink_to(project.root / ".git" / "objects")
+    workspace.prepare(head(project.root))
+    assert not (project.root / ".git" / "objects" / "info" / "alternates").exists()
+    assert clean(workspace)

@@ -6,18 +6,19 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Claim
+from irontree.domain.gates import Gate, Gates
 from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult
 from irontree.services.answers import Answer, answer_issue
+from irontree.services.delivery.comment_answers import look
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.open_questions import asked_about
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import special_choices
-from irontree.services.planning.publish import publish
 from irontree.services.projections.forms import question_text
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.why import explain
@@ -162,12 +163,69 @@ def test_an_answer_that_a_crash_cut_short_can_be_given_again(failed):
     assert failed.world.plans[GREETING].policy == failed.policy
 
 
-def test_an_answer_given_again_after_a_crash_reaches_the_plans_of_other_documents(failed):
-    """Killed behind the configuration: what differs from it by exactly these rules was approved with it."""
+def test_an_answer_given_again_reaches_the_plans_of_other_documents_too(failed):
+    """Killed behind the configuration: each open plan that differs by these rules alone still gets them."""
     other = failed.root / "OTHER.md"
-    other.write_text("# Other\n\n## Part\n\n- [ ] it is there `$ has part.txt`\n")
+    other.write_text("# Other\n\n## Farewell\n\n- [ ] it says bye `$ has bye.txt`\n")
     proposal = propose(failed.app, other)
-    publish(failed.app, approve(failed.app, proposal, proposal.revision, "ada"))
+    approve(failed.app, proposal, proposal.revision, "ada")
     failed.allow([RULE])
     answer_issue(failed.app, 1, Answer("allow", "ada"))
-    assert {plan.policy.digest for plan in failed.world.plans.values()} == {failed.policy.digest}
+    assert {plan.policy for plan in failed.world.plans.values()} == {failed.policy}
+
+
+def test_it_is_still_known_who_approved_the_work(failed):
+    """Else who asked for it would pass a gate that wants somebody else, behind a colleague's leave."""
+    before = failed.world.plans[GREETING].approval
+    answer_issue(failed.app, 1, Answer("allow", "grace"))
+    assert failed.world.plans[GREETING].approval == before
+    assert failed.last().meta["by"] == "grace"
+
+
+# --- in a comment ---------------------------------------------------------------------------------------------
+
+
+def behind_a_gate(scene: Scene, words: str = "no rule allows: execute npm test") -> Scene:
+    """Its attempts failed, each denied the same; two people have to approve what changes what was approved."""
+    scene.tracker.writers |= {"alice", "bob"}
+    asks_for_leave(scene)
+    scene.policy = scene.policy.model_copy(update={"gates": Gates(approval=Gate(approvers=2))})
+    scene.agent = ScriptedAgent(*[is_denied(words, greet_txt=f"{n}\n") for n in range(4)], does(greet_txt="hello\n"))
+    scene.drive(scene.start(ONE_TASK))
+    return scene
+
+
+def allows_as(scene: Scene, name: str) -> str:
+    scene.forge(name).post_comment(1, "/allow")
+    return look(scene.app)[-1].outcome
+
+
+def test_the_comment_that_asks_shows_the_rules(scene):
+    behind_a_gate(scene)
+    assert "`/allow` allows what the agent was denied, and tries again: `execute npm test`" in scene.comments()[-1]
+
+
+def test_it_approves_and_so_it_has_to_pass_the_gate_of_approvals(scene):
+    """R6: the rules are settings, whatever the halt asks; the gate `failure` is open here."""
+    behind_a_gate(scene)
+    with pytest.raises(AnswerRefused, match="the gate “approval” counts only comments"):
+        answer_issue(scene.app, 1, Answer("allow", "mallory"))
+    assert allows_as(scene, "alice") == "counted"
+    assert scene.policy.agent.permissions == ()
+    assert allows_as(scene, "bob") == "taken"
+    assert scene.policy.agent.permissions == (RULE,)
+
+
+@pytest.mark.parametrize("command", ["echo `id`", "touch .mino/config.yml"])
+def test_rules_that_the_comment_could_not_show_are_not_approved_by_a_comment(scene, command):
+    behind_a_gate(scene, f"no rule allows: execute {command}")
+    assert allows_as(scene, "alice") == "refused"
+    assert "does not show which rules" in scene.comments()[-1]
+    assert scene.policy.agent.permissions == ()
+
+
+def test_rules_in_a_comment_that_was_edited_are_not_believed(scene):
+    behind_a_gate(scene)
+    asking = scene.tracker.comments[1][-1]
+    scene.forge("bob").edit_comment(1, asking.id, asking.body)
+    assert allows_as(scene, "alice") == "refused"

@@ -13,6 +13,8 @@ from irontree.domain.lint import status_problems
 from irontree.domain.state import TaskState
 from irontree.services.gates import gate_at
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.planning.leave import offers_leave
+from irontree.services.projections.denied import rules_for_denied, words_for_rules
 from irontree.services.projections.history import results_at
 from irontree.services.projections.views import CommentView, comment_template
 from irontree.services.questions import question_about
@@ -62,6 +64,7 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         request=str(record.meta.get("request_url", "")),
         answers=answers_to(app, state),
         gate=_gate(app, state),
+        allows=_allows(app, state),
     )
     return comment_text(app, record.event.event, view)
 
@@ -81,6 +84,13 @@ def _gate(app: App, state: TaskState) -> str:
     return gate.words if gate else ""
 
 
+def _allows(app: App, state: TaskState) -> tuple[str, ...]:
+    """What the answer `allow` would approve, for whoever gives it in a comment; empty where it makes no difference."""
+    if halt_of(state) is None or not offers_leave(app, read_world(app), state):
+        return ()
+    return words_for_rules(rules_for_denied(app.log.read(state.issue_number)))
+
+
 def comment_text(app: App, event: str, view: CommentView) -> str:
     """The rendered status comment of an audible event.
 
@@ -89,7 +99,7 @@ def comment_text(app: App, event: str, view: CommentView) -> str:
     text = app.renderer.render(comment_template(event), comment=view)
     if not status_problems(text):
         return text
-    return app.renderer.render(comment_template(event), comment=replace(view, reason="", action=""))
+    return app.renderer.render(comment_template(event), comment=replace(view, reason="", action="", allows=()))
 
 
 def _what_failed(app: App, record: Record[IssueEvent]) -> str:

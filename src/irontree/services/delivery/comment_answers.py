@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
-from irontree.domain.gates import Gate
+from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.halt import choices
 from irontree.domain.lint import is_marked
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
@@ -22,6 +22,7 @@ from irontree.services.answers import Answer, answer_issue, answer_loop, validat
 from irontree.services.delivery.comment import answer_marker, post_once
 from irontree.services.delivery.questions import Asked, asked_at, open_questions
 from irontree.services.gates import counted_at, gate_at
+from irontree.services.projections.denied import rules_for_denied, words_for_rules
 from irontree.services.projections.views import AnswerView
 from irontree.services.questions import Question
 from irontree.services.world import read_world
@@ -127,7 +128,9 @@ def _follow(
     answer = _answer_of(asked.question, comment.author, command)
     said: tuple[Comment, ...] = (comment,)
     _require_open(app, asked)
-    gate = gate_at(read_world(app), asked.question) if command.choice.permits else None
+    if command.choice.name == APPROVES_RULES:
+        _require_shown_rules(app, asked, comments)
+    gate = gate_at(read_world(app), asked.question, command.choice)
     if gate:
         said = _counted(app, asked, gate, _voices(app, asked, command, comments))
         if not _counted(app, asked, gate, (comment,)):
@@ -138,6 +141,18 @@ def _follow(
             return "counted"
     _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
     return "taken"
+
+
+def _require_shown_rules(app: App, asked: Asked, comments: tuple[Comment, ...]) -> None:
+    """Raise AnswerRefused where our comment that asks does not show, unedited, what the answer would approve (R6)."""
+    shown = "\n".join(one.body for one in comments if asked.is_asked_by(one) and not one.edited)
+    rules = words_for_rules(rules_for_denied(app.log.read(asked.issue_number)))
+    if not all(f"`{words}`" in shown for words in rules):
+        raise AnswerRefused(
+            "the comment that asks does not show which rules this would approve",
+            remedy=f"`irontree checkup unblock issue-{asked.issue_number} --allow` approves what "
+            f"`irontree show issue-{asked.issue_number}` shows, or add them to agent.permissions and approve that",
+        )
 
 
 def _require_open(app: App, asked: Asked) -> None:

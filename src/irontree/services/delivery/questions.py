@@ -31,9 +31,13 @@ class Asked:
     at: datetime
     """When it was asked, by our clock."""
 
+    def is_asked_by(self, comment: Comment) -> bool:
+        """Whether it is our comment that asks."""
+        return comment.ours and any(marker in comment.body for marker in self.markers)
+
     def came_before(self, comment: Comment, among: tuple[Comment, ...]) -> bool:
         """Whether it was posted before the question was asked; the forge's order counts where it shows ours."""
-        asking = [at for at, known in enumerate(among) if known.ours and any(m in known.body for m in self.markers)]
+        asking = [at for at, known in enumerate(among) if self.is_asked_by(known)]
         if asking:
             return among.index(comment) < asking[0]
         return _moment(comment.created_at) <= self.at

@@ -12,6 +12,7 @@ from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, NeedsBreakdown, NotEligible
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.gates import require_no_gate
 from irontree.services.loops.lease import refuse_at_work
 from irontree.services.loops.loop import Loop, cancel, read_loops, require_trusted, start
 from irontree.services.planning.adopt import approved, mark_composite, put_in_force
@@ -45,10 +46,11 @@ def authorise_issues(app: App, resolved: ResolvedPlan, by: str) -> Loop:
     """Take in and approve what was shown, and start its loop. The caller holds the driver lock.
 
     Each issue's plan comes first, then its stream, then the loop. Raises ApprovalRefused while an issue leaves
-    something open, and where it is not what was shown any more; Busy while a loop over some of the tasks is at work,
-    and NotEligible while another loop has them. Raises as `resolve` does.
+    something open, where it is not what was shown any more, and in a form for what has a gate; Busy while a loop over
+    some of the tasks is at work, and NotEligible while another loop has them. Raises as `resolve` does.
     """
     _require_as_shown(app, resolved)
+    require_no_gate(app, (member.node.task_key for member in resolved.due))
     replaced = _replaceable(app, resolved)
     _take_in(app, resolved, by, loop_mode=True)
     loop = resolved.open_loop or _start(app, resolved)

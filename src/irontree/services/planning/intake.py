@@ -9,6 +9,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import LogDamaged, Refused, RemoteFailed
 from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.gates import require_no_gate
 from irontree.services.loops.loop import Loop
 from irontree.services.loops.loop_choice import loop_for, replace_open, require_at_rest
 from irontree.services.planning.adopt import approval_name, approve_adopted, issue_now
@@ -36,9 +37,12 @@ def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     """Write the plan, publish its nodes, start its loop: the one approval names all three (protocol, invariants).
 
     The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, and where it
-    would not do what was shown any more; Busy while a loop over other tasks of the document is at work.
+    would not do what was shown any more, and in a form for what has a gate; Busy while a loop over other tasks of the
+    document is at work.
     """
     require_as_shown(app, proposal)
+    if not proposal.approved:
+        require_no_gate(app, _approved_before(app, proposal))
     _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by)
     intent = proposal.intent or proposal.spec_path
@@ -104,6 +108,13 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
 def name_to_approve(app: App, plan: Plan) -> str:
     """What approving again names, as the document or the adopted issue and the settings are now."""
     return approval_name(issue_now(app, plan)) if plan.adoption else propose_again(app, plan).shown_name
+
+
+def _approved_before(app: App, proposal: Proposal) -> set[str]:
+    """The tasks that this would approve again: those of the document as it was, and those it names now."""
+    world = read_world(app)
+    earlier = {key for key, plan in world.plans.items() if plan.spec_path == proposal.spec_path and not plan.adoption}
+    return earlier | {node.task_key for node in planned(proposal)}
 
 
 def _require_at_rest(app: App, proposal: Proposal) -> None:

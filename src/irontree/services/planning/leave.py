@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from irontree.app import App
 from irontree.domain.legal import held
-from irontree.domain.plan import Approval, ExecutionPolicy, PermissionRule, Plan
+from irontree.domain.plan import ExecutionPolicy, PermissionRule, Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
 from irontree.services.projections.denied import rules_for_denied
@@ -28,11 +28,12 @@ def offers_leave(app: App, world: World, state: TaskState) -> bool:
     return bool(_new(plan.policy, rules))
 
 
-def give_leave(app: App, issue_number: int, by: str) -> tuple[PermissionRule, ...]:
+def give_leave(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
     """Add the rules for what the last attempt was denied, to the configuration and to the plans it was approved with.
 
     These are all plans in force whose settings are what the configuration says: it is one for the repository, and the
-    answer approves exactly these rules. Safe to repeat after a crash in between. The caller holds the driver lock.
+    answer approves exactly these rules. Who approved the rest stays named in the plans: a gate asks for them, and the
+    event of the answer says who gave leave. Safe to repeat after a crash in between. The caller holds the driver lock.
     Raises NotEligible where no rule would help, or where the settings changed in another way since the approval.
     """
     world = read_world(app)
@@ -52,7 +53,7 @@ def give_leave(app: App, issue_number: int, by: str) -> tuple[PermissionRule, ..
     if now.digest != wanted.digest:
         app.allow(_new(now, rules))
     for approved in (*others.values(), plan):  # its own last: as long as it lacks the rules, they are offered
-        _approve(app, approved, _with(approved.policy, rules), by)
+        app.plans.save(approved.model_copy(update={"policy": _with(approved.policy, rules)}))
     return rules
 
 
@@ -68,7 +69,10 @@ def _leads_to_an_attempt(state: TaskState) -> bool:
 
 
 def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> dict[str, Plan]:
-    """The approved plans of work that is left, as far as nothing but these rules was changed since."""
+    """The approved plans of work that is left, as far as nothing else was changed since.
+
+    An answer that a crash cut short has put *rules* into the configuration, and maybe not into all of these.
+    """
     open_ones = (key for key in world.plans if key not in world.cancelled and not world.is_done(key))
     plans = {world.plans[key].spec_revision: world.plans[key] for key in open_ones}
     return {
@@ -77,13 +81,6 @@ def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> d
         if plan.approval
         and app.policy(plan.policy.publish).digest in (plan.policy.digest, _with(plan.policy, rules).digest)
     }
-
-
-def _approve(app: App, plan: Plan, policy: ExecutionPolicy, by: str) -> None:
-    if policy == plan.policy:  # by an answer that a crash cut short
-        return
-    approval = Approval(by=by, at=app.clock.now().isoformat(), channel=app.origin.channel)
-    app.plans.save(plan.model_copy(update={"policy": policy, "approval": approval}))
 
 
 def _with(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> ExecutionPolicy:

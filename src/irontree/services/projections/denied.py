@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from irontree.domain.permissions import entry_of, missing_rule
 from irontree.domain.plan import PermissionRule
@@ -20,6 +20,11 @@ def denied_of(stream: Stream) -> DeniedView | None:
 def rules_for_denied(stream: Stream) -> tuple[PermissionRule, ...]:
     """The rules that would have allowed it, and nothing else."""
     return tuple(dict.fromkeys(rule for words in _words(stream) if (rule := missing_rule(words))))
+
+
+def words_for_rules(rules: Sequence[PermissionRule]) -> tuple[str, ...]:
+    """Each rule in short: the kind of tool, and what it is about."""
+    return tuple(f"{rule.tool} {rule.match}" for rule in rules)
 
 
 def denied_lines(stream: Stream) -> tuple[str, ...]:

@@ -225,6 +225,8 @@ class CommentView:
     answers: tuple[str, ...] = ()
     """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
     gate: str = ""
+    allows: tuple[str, ...] = ()
+    """What `/allow` would approve, a rule each; empty where it is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
