@@ -20,7 +20,17 @@ def install(package: str) -> str:
     if not shutil.which("npm"):
         return "npm is not there"
     FOLDER.mkdir(parents=True, exist_ok=True)
-    words = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(FOLDER)]
+    words = [
+        "npm",
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--fetch-retries=1",
+        "--prefix",
+        str(FOLDER),
+    ]
     try:
         subprocess.run([*words, package], cwd=FOLDER, capture_output=True, check=True, timeout=SECONDS)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,6 +1,6 @@
 """A person does everything on Prefect's pages: approves, answers wrongly, sends back, accepts; the rest is `serve`.
 
-Without more words on a toy of one task. With BROWSER=all (`make test-e2e`) on the sample of `irontree demo`; then
+With BROWSER=toy on a toy of one task. With BROWSER=all (`make test-e2e`) on the sample of `irontree demo`; then
 UPDATE_IMAGES=1 takes the pictures of the documentation anew.
 """
 
