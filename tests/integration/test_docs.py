@@ -180,7 +180,10 @@ def test_only_what_needs_a_prefect_server_is_left_to_be_done_by_hand(page: Path)
     for step in steps_of(page):
         if isinstance(step, ByHand):
             assert step.reason == "needs a Prefect server"
-            assert any(line.startswith(("prefect ", "irontree task ", "irontree serve")) for line in step.lines)
+            assert any(
+                line.startswith(("prefect ", "irontree task ", "irontree serve", "irontree automations"))
+                for line in step.lines
+            )
     assert [line for line in commands(page) if line.startswith("prefect ")] == []
     assert page.name in BEGINS or page == TUTORIAL or commands(page) == []
 

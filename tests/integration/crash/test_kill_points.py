@@ -1,6 +1,6 @@
 """Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
 
-`SOAK=all` tries every point on both sides; otherwise the first of each kind is tried.
+`SOAK=all` tries every point on both sides; otherwise the first of each kind is tried, and every second one where minds are changed.
 """
 
 from __future__ import annotations
@@ -135,4 +135,5 @@ def test_killed_while_minds_are_changed_it_ends_the_same(changing, minds_changed
         for number, side in points(minds_changed.effects)
         if EVERYTHING or (side == "after" and minds_changed.effects[number - 1].startswith(LOGGED))
     ]
-    assert not tried(changing, minds_changed, chosen[batch::BATCHES])
+    few = chosen if EVERYTHING else chosen[::2]
+    assert not tried(changing, minds_changed, few[batch::BATCHES])

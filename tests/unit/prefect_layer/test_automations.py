@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from irontree.app import Preferences
-from irontree.domain.settings import Automations
+from irontree.domain.automation_settings import Automations
 from irontree.flows.lifecycle.automations import register_automations
 from tests.support.world import make_scene
 

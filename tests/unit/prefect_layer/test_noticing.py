@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from irontree.app import App, Preferences
-from irontree.domain.settings import Automations
+from irontree.domain.automation_settings import Automations
 from irontree.flows.lifecycle.noticing import tell_labelled
 from irontree.ports import Label
 from irontree.store.memory import MemoryLock
