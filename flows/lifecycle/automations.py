@@ -27,7 +27,7 @@ WAITS: Final = "irontree.question_waits"
 SUBJECT: Final = "{{ event.payload.what }}: {{ event.payload.title }}"
 BODY: Final = """\
 {{ event.payload.title }}: {{ event.payload.what }}
-Answer in the form behind the button Resume: {{ event.payload.url }}
+Answer in the form behind the button Resume, or where a gate says so in a comment: {{ event.payload.url }}
 """
 
 
