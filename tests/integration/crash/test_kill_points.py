@@ -1,6 +1,6 @@
 """Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
 
-`SOAK=all` tries every point on both sides; otherwise the first of each kind is tried, of the second story every other one.
+`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every other one.
 """
 
 from __future__ import annotations
