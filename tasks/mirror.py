@@ -20,6 +20,7 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 from irontree.app import App
+from irontree.domain.moments import moment
 from irontree.errors import IrontreeError
 from irontree.services.projections.happenings import Happening, happenings
 from irontree.store.files import replace
@@ -122,10 +123,8 @@ def _emit_happening(app: App, happening: Happening) -> None:
 
 
 def _is_news(happening: Happening, now: datetime) -> bool:
-    try:
-        return now - datetime.fromisoformat(happening.payload["time"]) < NEWS
-    except (TypeError, ValueError):  # the log does not say when, or says it without a zone
-        return True
+    at = moment(happening.payload["time"])
+    return at is None or now - at < NEWS  # where the log does not say when, it is told
 
 
 def read_told(app: App) -> dict[str, int]:

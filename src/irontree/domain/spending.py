@@ -24,6 +24,7 @@ from irontree.domain.budgets import (
 )
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
+from irontree.domain.moments import moment
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
@@ -150,15 +151,6 @@ def _parts(value: object, scale: int) -> int | None:
 def _passed(started: Record[IssueEvent], ended: Record[IssueEvent]) -> int | None:
     began, over = moment(started.meta.get("time")), moment(ended.meta.get("time"))
     return max(0, int((over - began) / timedelta(milliseconds=1))) if began and over else None
-
-
-def moment(text: object) -> datetime | None:
-    """The time (ISO 8601 with a zone, as an event has it); None for what is no time."""
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+from irontree.domain.moments import moment
+
 FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
 COMMENTS_EVERY: Final = timedelta(seconds=30)
@@ -38,9 +40,5 @@ def is_due(not_before: str | None, now: datetime) -> bool:
 
 def time_left(not_before: str | None, now: datetime) -> timedelta | None:
     """How long until the time (ISO 8601, as an event has it), zero once it has come; None for what is no time."""
-    if not not_before:
-        return None
-    try:
-        return max(datetime.fromisoformat(not_before) - now, timedelta(0))
-    except (ValueError, TypeError):  # written by hand, or without a zone
-        return None
+    at = moment(not_before)
+    return max(at - now, timedelta(0)) if at else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.moments import moment
 from irontree.services.projections.history import time_of
 from irontree.services.world import read_world
 
@@ -30,17 +31,12 @@ def drop_old_transcripts(app: App) -> tuple[str, ...]:
     return tuple(str(file.relative_to(app.repository.root)) for file in files)
 
 
-def _done_before(app: App, moment: datetime) -> Iterator[int]:
+def _done_before(app: App, limit: datetime) -> Iterator[int]:
     for number, replay in read_world(app).replays.items():
-        if replay.state and replay.state.done and _is_before(time_of(app.log.read(number).records[-1]), moment):
-            yield number
-
-
-def _is_before(time: str, moment: datetime) -> bool:
-    try:
-        return datetime.fromisoformat(time) < moment
-    except (TypeError, ValueError):
-        return False
+        if replay.state and replay.state.done:
+            done_at = moment(time_of(app.log.read(number).records[-1]))
+            if done_at and done_at < limit:
+                yield number
 
 
 def _transcripts(app: App, number: int) -> Iterator[Path]:

@@ -12,9 +12,9 @@ from irontree.domain.attempt import Outcome, Seen, outcome_of, stopped_by
 from irontree.domain.budgets import Allowance
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
+from irontree.domain.moments import moment
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import truncate
-from irontree.domain.spending import moment
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import (
