@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES
-from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import HaltReason
 from irontree.errors import in_words
 from irontree.services.gates import gate_words
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
-from irontree.services.questions import question_about, question_of_loop
+from irontree.services.questions import Question, question_about, question_of
 from irontree.services.world import World
 
 
@@ -71,9 +69,9 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
 
 
 def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
-    from irontree.services.planning.leave import offers_leave  # noqa: PLC0415  (as below)
+    from irontree.services.planning.leave import leave_choice  # noqa: PLC0415  (as below)
 
-    return ("allow",) if offers_leave(app, world, state) else ()
+    return leave_choice(app, world, state)
 
 
 def _blocking(state: TaskState) -> str | None:
@@ -84,26 +82,22 @@ def _blocking(state: TaskState) -> str | None:
 
 def _of_loops(app: App, loops: Sequence[Loop]) -> Iterator[OpenQuestion]:
     for loop in loops:
-        reason = loop.entity.halt_reason
-        if loop.entity.status == "halted" and reason in RULE and RULE[reason].asked_of == "loop":
-            yield from _of_loop(app, loop, reason)
+        if asked := question_of(app, loop):
+            yield _of_loop(asked)
 
 
-def _of_loop(app: App, loop: Loop, reason: HaltReason) -> Iterator[OpenQuestion]:
-    """What the loop asks; nothing where there is more to spend by now: it goes on when somebody is at work again."""
-    if reason != "loop_budget_exhausted" or loop.budget_left <= 0:
-        yield OpenQuestion(reason=reason, loop_id=loop.id)
-        return
-    asked = question_of_loop(app, loop.id)
-    if asked and asked.budget:
-        later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
-        yield OpenQuestion(
-            reason=reason,
-            loop_id=loop.id,
-            detail=f"{asked.detail}{later}",
-            not_before=asked.not_before,
-            amount=EXAMPLES[asked.budget.unit],
-        )
+def _of_loop(asked: Question) -> OpenQuestion:
+    """What the loop itself asks; of a budget, how much is spent, and in which unit it is answered."""
+    if asked.budget is None:
+        return OpenQuestion(reason=asked.rule.reason, loop_id=asked.loop_id)
+    later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
+    return OpenQuestion(
+        reason=asked.rule.reason,
+        loop_id=asked.loop_id,
+        detail=f"{asked.detail}{later}",
+        not_before=asked.not_before,
+        amount=EXAMPLES[asked.budget.unit],
+    )
 
 
 def _said(app: App, state: TaskState) -> str:

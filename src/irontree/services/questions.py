@@ -48,7 +48,11 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
 
 def question_of_loop(app: App, loop_id: str) -> Question | None:
     """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
-    found = loop.read_loop(app, loop_id)
+    return question_of(app, loop.read_loop(app, loop_id))
+
+
+def question_of(app: App, found: loop.Loop) -> Question | None:
+    """The same of a loop that was read already."""
     entity = found.entity
     if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
         return None
@@ -57,9 +61,9 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
         return None
     if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
         return _question_of_budget(app, found)
-    key = f"loop-{loop_id}-{found.sequence}-{rule.reason.replace('_', '-')}"
-    detail = str(app.loops.read(loop_id).records[-1].meta.get("detail", ""))
-    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=loop_id, detail=detail)
+    key = f"loop-{found.id}-{found.sequence}-{rule.reason.replace('_', '-')}"
+    detail = str(app.loops.read(found.id).records[-1].meta.get("detail", ""))
+    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=found.id, detail=detail)
 
 
 def _question_of_budget(app: App, found: loop.Loop) -> Question | None:

@@ -16,7 +16,7 @@ from irontree.services.execution.preflight import SAME_FAILURE
 from irontree.services.loops.deciding import scope_of
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.overview import waits_for
-from irontree.services.planning.leave import offers_leave
+from irontree.services.planning.leave import leave_choice
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.spending import Funds, read_funds
 from irontree.services.world import World, read_world
@@ -59,7 +59,7 @@ def explain(app: App, task_key: str) -> Explanation:
     if state is None:
         return _unpublished(world, task_key)
     loop = _loop_over(app, task_key)
-    special = ("allow",) if offers_leave(app, world, state) else ()
+    special = leave_choice(app, world, state)
     standing, because, rule = _standing(world, state, loop, read_funds(app, world), special)
     because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]

@@ -20,7 +20,7 @@ from irontree.services.delivery.deliver import due_comments
 from irontree.services.delivery.questions import place_of
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.projections.views import CommentView
-from irontree.services.questions import question_of_loop
+from irontree.services.questions import question_of
 from irontree.services.world import World, read_world
 
 _FAILED: Final = "comment_post_failed: loop halted: "
@@ -56,7 +56,7 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
 
 
 def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
-    question, state = question_of_loop(app, loop.id), place_of(loop, world)
+    question, state = question_of(app, loop), place_of(loop, world)
     if question is None or state is None:
         return
     marker = loop_marker(state.issue_number, loop.id, question.sequence)

@@ -14,7 +14,7 @@ from irontree.ports import Comment
 from irontree.services.delivery.comment import comment_marker, loop_marker
 from irontree.services.loops.loop import Loop, loop_of, read_loops, still_open
 from irontree.services.open_questions import given_up
-from irontree.services.questions import Question, question_about, question_of_loop
+from irontree.services.questions import Question, question_about, question_of
 from irontree.services.world import World, read_world
 
 LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,7 +81,7 @@ def issue_markers(state: TaskState, record: Record[IssueEvent], loop_id: str | N
 
 def _of_loops(app: App, world: World, loops: tuple[Loop, ...]) -> Iterator[Asked]:
     for loop in loops:
-        question, state = question_of_loop(app, loop.id), place_of(loop, world)
+        question, state = question_of(app, loop), place_of(loop, world)
         if question and state and not world.halt_of(state):
             records = app.loops.read(loop.id).records
             marker = loop_marker(state.issue_number, loop.id, question.sequence)

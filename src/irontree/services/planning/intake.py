@@ -25,7 +25,7 @@ from irontree.services.planning.approve import (
     ways_to_approve,
     with_choices,
 )
-from irontree.services.planning.leave import offers_leave
+from irontree.services.planning.leave import leave_choice
 from irontree.services.planning.publish import Published, publish
 from irontree.services.world import read_world
 
@@ -96,7 +96,7 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
         return ()
     if reason != "reapproval_required":
         state = world.states.get(task_key or "")
-        return ("allow",) if state and offers_leave(app, world, state) else ()
+        return leave_choice(app, world, state) if state else ()
     if plan.adoption:
         return ()
     try:

@@ -12,6 +12,7 @@ from irontree.errors import NotEligible
 from irontree.services.projections.denied import rules_for_denied
 from irontree.services.world import World, read_world
 
+ALLOW = "allow"
 ASKS_FOR_LEAVE = "acp"
 """The adapter of agents that ask before they do something."""
 
@@ -26,6 +27,11 @@ def offers_leave(app: App, world: World, state: TaskState) -> bool:
         return False
     rules = rules_for_denied(app.log.read(state.issue_number))
     return bool(_new(plan.policy, rules))
+
+
+def leave_choice(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+    """The answer `allow`, where it makes a difference."""
+    return (ALLOW,) if offers_leave(app, world, state) else ()
 
 
 def give_leave(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
