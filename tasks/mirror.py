@@ -25,6 +25,7 @@ from irontree.errors import IrontreeError
 from irontree.services.projections.happenings import Happening, happenings
 from irontree.store.files import replace
 from irontree.store.layout import Layout
+from irontree.tasks.pages import page_of_run
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ def tell_asked(app: App, title: str, *, key: str, number: int | None = None, loo
     It is no event of the log: a question follows from that.
     """
     stream = f"issue.{number}" if number else f"loop.{loop_id}" if loop_id else ""
-    page = f"{get_current_settings().ui_url}/runs/flow-run/{flow_run.get_id()}"  # where Resume is in sight
+    page = page_of_run(get_current_settings().ui_url, flow_run.get_id())
     emit_question(app, "question_asked", stream, flow_run.get_name() or "", title=title, url=page, key=key)
 
 

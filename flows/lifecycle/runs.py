@@ -36,6 +36,7 @@ from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.settings import LOOPBACK
 from irontree.http_client import Unreachable
+from irontree.tasks.pages import page_of_run
 
 PATIENCE = 5.0
 """Seconds."""
@@ -240,8 +241,7 @@ def mark_ended(client: SyncPrefectClient, run: Run, reason: str) -> None:
 
 def url_for(run_id: UUID) -> str:
     """The run's page, in the version of the UI that has the Resume button in sight."""
-    settings = get_current_settings()
-    return f"{settings.ui_url}/runs/flow-run/{run_id}"
+    return page_of_run(get_current_settings().ui_url, run_id)
 
 
 def _run(run: FlowRun) -> Run:

@@ -26,11 +26,6 @@ def ui_url(environment: Mapping[str, str]) -> str:
     return environment.get("PREFECT_UI_URL") or environment["PREFECT_API_URL"].rstrip("/").removesuffix("/api")
 
 
-def form_url(ui: str, flow_run: str) -> str:
-    """The page of a run, in the version of the UI that has the Resume button in sight."""
-    return f"{ui}/runs/flow-run/{flow_run}"
-
-
 def runs_url(ui: str, app: App) -> str:
     """The page of all runs of this repository, by their tag."""
     return f"{ui}/runs?tag=repository:{quote(app.repository.id)}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from irontree.domain.attempt import Claim, FailureClass, Usage
+from irontree.domain.attempt import MOST_BELIEVED, Claim, FailureClass, Usage
 
 Record = Mapping[str, Any]
 
@@ -67,8 +67,6 @@ _SPAN: Final = re.compile(r"([\d.]+)\s*(d|h|ms|m|s)", re.IGNORECASE)
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 LONGEST_BELIEVED: Final = timedelta(days=8)
 """A service that names a later time than a weekly limit would is not believed."""
-MOST_BELIEVED: Final = 10**15
-"""Nor is a larger amount of anything."""
 
 
 def records(lines: Iterable[str]) -> Iterator[Record]:

@@ -13,8 +13,9 @@ from irontree.cli.everywhere import everywhere
 from irontree.cli.exit_codes import OK
 from irontree.cli.parser import add_json
 from irontree.errors import IrontreeError, in_words
-from irontree.flows.local.finding import environment_of_server, form_url, ui_url
+from irontree.flows.local.finding import environment_of_server, ui_url
 from irontree.services.inbox import FormUrl, Waiting, oldest_first, waiting
+from irontree.tasks.pages import page_of_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +46,7 @@ def look(apps: Iterable[App]) -> tuple[tuple[Waiting, ...], tuple[str, ...]]:
 def links(app: App) -> FormUrl | None:
     """From a flow run to its page, if a server runs that shows it."""
     environment = environment_of_server(app)
-    return (lambda run: form_url(ui_url(environment), run)) if environment else None
+    return (lambda run: page_of_run(ui_url(environment), run)) if environment else None
 
 
 def as_json(found: Sequence[Waiting], problems: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from irontree.domain.attempt import MOST_BELIEVED
 from irontree.domain.budgets import (
     MILLIONTHS,
     SCOPES,
@@ -30,8 +31,6 @@ _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
 _SCALES: Final = {"cost_usd": MILLIONTHS, "input_tokens": 1, "output_tokens": 1, "seconds": 1000}
 """How many parts one of each figure has, in which it is counted."""
-_MOST: Final = Decimal(10**15)
-"""No figure is larger; one that says so is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +142,7 @@ def _parts(value: object, scale: int) -> int | None:
         number = Decimal(str(value))
     except InvalidOperation:
         return None
-    if not number.is_finite() or not 0 <= number <= _MOST:
+    if not number.is_finite() or not 0 <= number <= MOST_BELIEVED:
         return None
     return -int(-number * scale // 1)
 

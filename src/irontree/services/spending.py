@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from irontree.app import App
-from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy
+from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
 from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
@@ -216,8 +217,7 @@ def _planning(app: App) -> Iterator[Spending]:
     for folder in sorted(plans_folder(app).glob("*/*")):
         time = began(folder.parent.name)
         if folder.is_dir() and time:
-            result = result_in(folder)
-            took = taken(usage_in(result), result.get("seconds"))
+            took = _took(folder)
             yield Spending(0, f"planning at {time}", time, 0, took["money"], took["tokens"], took["time"])
 
 
@@ -228,9 +228,14 @@ def _reviewing(app: App) -> Iterator[Spending]:
         place = folder.relative_to(reports(app)).parts
         number, time = parse_issue(place[0]), began(stamp)
         if folder.is_dir() and number and time:
-            result = result_in(folder)
-            took = taken(usage_in(result), result.get("seconds"))
+            took = _took(folder)
             yield review_spending(number, review.removeprefix("review-"), time, "/".join(place[:-2]), took)
+
+
+def _took(folder: Path) -> dict[Unit, int | None]:
+    """What the agent took whose transcript is there."""
+    result = result_in(folder)
+    return taken(usage_in(result), result.get("seconds"))
 
 
 def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
