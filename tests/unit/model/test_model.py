@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import hypothesis
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.support.soak import SOAK
 from tests.unit.model.rules import Model
 
-SOAK = os.environ.get("SOAK") == "all"
 SETTINGS = hypothesis.settings(
     max_examples=1500 if SOAK else 60,
     stateful_step_count=80 if SOAK else 40,
