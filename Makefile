@@ -45,7 +45,8 @@ descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to com
 one-agent: $(STAMP) ## one real agent program for the tests that call it (needs npm)
 	@$(BIN)/python tools/fetch_agent.py $(ONE_AGENT)
 
-test: check descriptions one-agent ## everything CI runs
+test: $(STAMP) ## everything CI runs
+	@$(MAKE) --no-print-directory --jobs=3 check descriptions one-agent
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
