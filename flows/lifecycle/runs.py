@@ -31,7 +31,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
-from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.settings import LOOPBACK
@@ -186,6 +186,12 @@ def reschedule(client: SyncPrefectClient, run_id: UUID) -> Run:
 def cancel(client: SyncPrefectClient, run_id: UUID) -> Run:
     """Ask for the run's end: at once if it waits or is suspended, through its runner (3 to 5 s) if it works."""
     client.set_flow_run_state(run_id, Cancelling())
+    return state(client, run_id)
+
+
+def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> Run:
+    """End a run that is suspended, and whose question needs no answer any more; no process is started for that."""
+    client.set_flow_run_state(run_id, Completed(name="Superseded", message=reason))
     return state(client, run_id)
 
 

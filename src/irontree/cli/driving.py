@@ -17,6 +17,7 @@ from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused, IrontreeError, in_words
+from irontree.flows.lifecycle.nudging import close_overtaken
 from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.settings import (
     adopt,
@@ -132,6 +133,7 @@ class Drive:
         session.wait_ready()
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
+        close_overtaken(self.app)
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
@@ -195,6 +197,7 @@ class Drive:
         from irontree.flows.lifecycle.starting import start_loop
 
         run = start_loop(self.app, loop_id)
+        close_overtaken(self.app)
         self._say(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")
         return 0
 

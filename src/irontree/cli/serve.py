@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.driving import Server
 from irontree.cli.everywhere import each, here, registered
 from irontree.cli.exit_codes import INTERRUPTED, OK
-from irontree.cli.inbox import links
 from irontree.cli.parser import positive
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
 from irontree.flows.local.finding import ui_url
@@ -27,7 +27,7 @@ from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
 from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
 from irontree.services.hints import program_for
-from irontree.services.inbox import Waiting, waiting
+from irontree.services.inbox import Waiting
 from irontree.services.loops.loop import read_loops
 from irontree.services.overview import SERVING
 from irontree.store.registry import user_registry
@@ -168,9 +168,10 @@ class News:
 
     def __call__(self, app: App) -> Iterator[str]:
         """A line for each question of *app* that was not open when we looked last, and each loop that was."""
-        found, loops = waiting(app, links(app)), read_loops(app)[0]
+        (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
         known, were_open = self.asked.get(app.repository.id, frozenset()), self.open.get(app.repository.id, frozenset())
-        self.asked[app.repository.id] = frozenset(one.key for one in found)
+        asked = frozenset(one.key for one in found)
+        self.asked[app.repository.id] = asked | known if unknown else asked
         self.open[app.repository.id] = frozenset(loop.id for loop in loops if loop.is_open)
         yield from (line(one) for one in found if one.key not in known)
         for loop in loops:
@@ -181,7 +182,7 @@ class News:
 def line(one: Waiting) -> str:
     """The question and where to answer it, in one line."""
     where = one.form_url or one.issue_url or f"{program_for(one.root)} status"
-    return f"{one.about}: {one.question.what}: {where}"
+    return f"{one.question.about}: {one.question.what}: {where}"
 
 
 def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str], server: Server) -> int:

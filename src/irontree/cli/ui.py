@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
 from irontree.cli.finding import find_issue
 from irontree.errors import NotEligible, ServerUnavailable
 from irontree.flows.local.finding import environment_of_server, runs_url, ui_url
 from irontree.flows.local.settings import adopt, state_folder
-from irontree.services.inbox import oldest_first, waiting
+from irontree.services.inbox import oldest_first
 from irontree.services.world import read_world
 from irontree.tasks.pages import page_of_run
 
@@ -53,7 +54,7 @@ def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
     """
     ui = ui_url(environment)
     if what is None:
-        asking = (one.form_url for one in oldest_first(waiting(app, lambda run: page_of_run(ui, run))))
+        asking = (one.form_url for one in oldest_first(everything_waiting(app)[0]))
         return next(filter(None, asking), runs_url(ui, app))
     adopt(environment, state_folder())
     found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)
