@@ -22,10 +22,10 @@ from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
+from irontree.services.listed_questions import given_up, list_questions, skipped
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.open_questions import given_up, open_questions, skipped
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 LOOK_EVERY: Final = 1.0
@@ -90,7 +90,7 @@ def look(app: App) -> Glance:
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    asked, following = open_questions(app, world, loops), next_command(app, world, loops)
+    asked, following = list_questions(app, world, loops), next_command(app, world, loops)
     return Glance(found, asked, skipped(loops), following, approvals_waiting(app))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from irontree.app import App
 from irontree.domain.approvals import AskedApproval
 from irontree.services.hints import OpenQuestion, program_for
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.open_questions import open_questions
 from irontree.services.world import World, read_world
 
 FormUrl = Callable[[str], str]
@@ -81,7 +81,7 @@ def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Waiting, ...]:
     """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
     world, loops = read_world(app), read_loops(app)[0]
     runs = _loop_runs(app, loops)
-    return tuple(_waiting(app, world, runs, asked, form_url) for asked in open_questions(app, world, loops))
+    return tuple(_waiting(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
 
 
 def approval_waiting(app: App, asked: AskedApproval, form_url: FormUrl) -> Waiting:
