@@ -186,17 +186,19 @@ def line(one: Waiting) -> str:
 
 
 def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str], server: Server) -> int:
+    from irontree.flows.local.changes import ForgeChanges
     from irontree.flows.local.duties import DUTIES, Duty
     from irontree.flows.local.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
         _print(context.console, f"{app.repository.root.name}: {text}")
 
-    duties = (*DUTIES, Duty("news", NEWS_EVERY, News()))
+    changes = ForgeChanges()
+    duties = (*DUTIES, Duty("news", NEWS_EVERY, News()), Duty("changes on the forge", NEWS_EVERY, changes))
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with webhooks(context, service.hurry), context.interruptible() as stop:
+        with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
             _look_until(service, stop)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
@@ -204,7 +206,7 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
 
 
 @contextmanager
-def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
+def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
     """Receive webhooks for the block where that was asked for; raises ConfigRefused without a secret."""
     port, secret = context.options.webhooks, os.environ.get(SECRET, "").strip()
     if port is None:
@@ -217,7 +219,7 @@ def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
         )
     from irontree.flows.local.webhooks import WebhookReceiver
 
-    with WebhookReceiver(port, secret, hurry) as receiver:
+    with WebhookReceiver(port, secret, hurry, changed) as receiver:
         _print(context.console, f"Webhooks: {receiver.url}")
         yield
 
