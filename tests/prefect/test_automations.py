@@ -102,7 +102,14 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     [compares] = [run.id for run in toy.all_runs() if not run.parameters.keys() & {"document", "number"}]
     assert toy.drive(compares, reconcile).is_completed()
     assert toy.events()[-1] == "checkup_reconcile_external_close_detected"
-    assert [run.parameters["document"] for run in toy.all_runs() if "document" in run.parameters] == [f"#{number}"]
+    [asks] = [run.id for run in toy.all_runs() if "document" in run.parameters]
+    assert client.read_flow_run(asks).parameters["document"] == f"#{number}"
+
+    assert tell_labelled(later) == (), "a run asks for its approval, or has asked"
+    client.delete_flow_run(asks)  # as with the server's database
+    assert (tell_labelled(later), tell_labelled(later)) == ((number,), ())
+    EventsWorker.drain_all(timeout=10)
+    wait_until(lambda: [run for run in toy.all_runs() if run.parameters.get("document") == f"#{number}"])
 
 
 def test_what_the_configuration_switches_off_is_removed(toy, client):
