@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from irontree.services.hints import program_for
 from irontree.services.inbox import Waiting
 from irontree.services.loops.loop import read_loops
 from irontree.services.overview import SERVING
+from irontree.services.projections.inbox_page import inbox_text
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
@@ -163,7 +165,10 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 class News:
     """Tells of every question once, when it is asked, and of every loop that ends."""
 
+    show: Callable[[Sequence[Waiting]], None] = lambda _: None
+    """Called with all that waits, wherever, when that has changed."""
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
+    found: dict[str, tuple[Waiting, ...]] = field(default_factory=dict)
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
@@ -177,6 +182,10 @@ class News:
         for loop in loops:
             if loop.id in were_open and not loop.is_open:
                 yield f"loop {loop.id} {loop.entity.status}"
+        if not unknown and self.found.get(app.repository.id) != found:
+            everywhere = self.found | {app.repository.id: found}
+            self.show([one for those in everywhere.values() for one in those])
+            self.found = everywhere
 
 
 def line(one: Waiting) -> str:
@@ -194,7 +203,11 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
         _print(context.console, f"{app.repository.root.name}: {text}")
 
     changes = ForgeChanges()
-    duties = (*DUTIES, Duty("news", NEWS_EVERY, News()), Duty("changes on the forge", NEWS_EVERY, changes))
+    duties = (
+        *DUTIES,
+        Duty("news", NEWS_EVERY, News(_page_of(apps[0]))),
+        Duty("changes on the forge", NEWS_EVERY, changes),
+    )
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
@@ -203,6 +216,19 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
+
+
+def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
+    """Keeps the page of all that waits on the server."""
+    from irontree.flows.lifecycle.runs import connect  # as above
+    from irontree.tasks.artifacts import show_inbox
+
+    def show(found: Sequence[Waiting]) -> None:
+        host = socket.gethostname()
+        with connect() as client:
+            show_inbox(client, host, inbox_text(app.renderer, found, host))
+
+    return show
 
 
 @contextmanager
@@ -230,7 +256,7 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         who = f"`{holder.what}` (process {holder.pid})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
-    _print(console, "What waits for a person: irontree inbox. Ctrl-C stops.")
+    _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
 def _look_until(service: Service, stop: threading.Event) -> None:
