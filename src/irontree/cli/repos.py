@@ -56,7 +56,7 @@ def run(context: Context) -> int:
         case "add":
             for app in each(context, folders):
                 user_registry().add(app.repository.id, app.repository.root)
-            context.console.note("`irontree serve` takes it up when it starts the next time")
+            context.console.note("`irontree serve` takes it up within seconds, unless it was started for named folders")
         case "remove":
             for folder in folders:
                 _remove(context, folder)

@@ -8,7 +8,7 @@ import shlex
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,7 @@ from irontree.cli.awaiting import everything_waiting
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.driving import Server
-from irontree.cli.everywhere import each, here, registered
+from irontree.cli.everywhere import Newcomers, each, here, registered
 from irontree.cli.exit_codes import INTERRUPTED, OK
 from irontree.cli.parser import positive
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0
+CLOCK: Final = "%H:%M:%S"
+"""UTC, as wherever lines are piped."""
 OPEN: Final = "--open-to-everyone"
 SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
@@ -73,11 +75,18 @@ def run(context: Context) -> int:
     options = context.options
     place = place_of(options, os.environ)
     apps = choose(context)
+    given = dict(os.environ)  # before Prefect's settings are adopted
     with server_of(context, apps, place) as (server, mine):
         context.console.note("Waiting for the Prefect server ...")
         environment = server.environment()
         adopt(environment, server.home)
-        return _serve(context, mine, environment, server)
+        newcomers = Newcomers(context, {app.repository.id for app in apps})
+
+        def joining() -> Iterator[App]:
+            found = () if options.folders else newcomers()
+            return (app for app in found if chosen_api_url(given, app.preferences().api_url) == server.configured)
+
+        return _serve(context, mine, environment, server, joining)
 
 
 # --- what is served, and where ------------------------------------------------------------------------------------
@@ -194,13 +203,19 @@ def line(one: Waiting) -> str:
     return f"{one.question.about}: {one.question.what}: {where}"
 
 
-def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str], server: Server) -> int:
+def _serve(
+    context: Context,
+    apps: Sequence[App],
+    environment: Mapping[str, str],
+    server: Server,
+    joining: Callable[[], Iterable[App]],
+) -> int:
     from irontree.flows.local.changes import ForgeChanges
     from irontree.flows.local.duties import DUTIES, Duty
     from irontree.flows.local.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
-        _print(context.console, f"{app.repository.root.name}: {text}")
+        _print(context.console, f"{time.strftime(CLOCK, time.gmtime())}  {app.repository.root.name}: {text}")
 
     changes = ForgeChanges()
     duties = (
@@ -212,7 +227,7 @@ def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str]
         service.start()
         _introduce(context.console, service, environment)
         with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
-            _look_until(service, stop)
+            _look_until(service, stop, joining)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
@@ -259,8 +274,11 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
-def _look_until(service: Service, stop: threading.Event) -> None:
+def _look_until(service: Service, stop: threading.Event, joining: Callable[[], Iterable[App]]) -> None:
+    """*joining* are those that somebody registered since we looked last."""
     while not stop.wait(LOOK_EVERY):
+        for app in joining():
+            service.add(app)
         service.look()
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
 import threading
+from argparse import Namespace
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from irontree.cli.console import Console
+from irontree.cli.context import Context
+from irontree.cli.everywhere import Newcomers
+from irontree.store.registry import user_registry
 from tests.integration.cli.conftest import Shell
 from tests.support.repositories import git
 
@@ -36,11 +42,22 @@ def waiting_shell(shell):
 
 def test_a_repository_is_added_listed_and_forgotten(shell, repository_id):
     assert "No repositories yet." in shell("repos").out
-    assert "takes it up when it starts the next time" in shell("repos", "add").err
+    assert "takes it up within seconds" in shell("repos", "add").err
     [row] = shell("repos", "add", "--json").data["repositories"]
     assert (row["root"], row["id"], row["queue"]) == (str(shell.root), repository_id, repository_id)
     assert (row["done"], row["total"], row["waiting"], row["problem"]) == (0, 3, 0, None)
     assert shell("repos", "remove", "--json").data == {"repositories": []}
+
+
+def test_who_serves_finds_what_is_registered_later_once(shell, repository_id):
+    context = Context(Namespace(), Console(io.StringIO(), said := io.StringIO()), shell.root)
+    newcomers = Newcomers(context, set())
+    assert list(newcomers()) == []
+    shell("repos", "add")
+    user_registry().add("ba9876543210", shell.root.parent / "nowhere")
+    assert [app.repository.id for app in newcomers()] == [repository_id]
+    assert "left out" in said.getvalue()
+    assert list(newcomers()) == []
 
 
 def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):
@@ -140,7 +157,9 @@ def test_an_approval_that_only_the_server_knows_of_is_in_every_list(shell, askin
     assert [answer["command"] for answer in one["answers"]] == [f"irontree -C {shell.root} {command}"]
     for verb in ("inbox", "status"):
         shown = shell(verb).out
-        assert all(words in shown for words in ("#7", "Your approval is needed", form, command, "its form closes by itself"))
+        assert all(
+            words in shown for words in ("#7", "Your approval is needed", form, command, "its form closes by itself")
+        )
     assert shell("ui", "--print").out == f"{form}\n"
     assert [q["document"] for q in shell("status", "--json").data["questions"]] == ["#7"]
     shell("repos", "add")
