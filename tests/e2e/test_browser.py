@@ -64,7 +64,7 @@ def take_picture(page, name: str) -> None:
 def test_a_person_approves_sends_back_and_accepts_in_the_browser(project, serve):
     """...and wrong, empty and late answers are refused on the page, with the reason."""
     [base] = re.findall(r"Dashboard: (\S+)/dashboard", serve.said)
-    with browser.person_at(base, CHROMIUM, patience=PATIENCE) as person:
+    with browser.person_at(base, CHROMIUM, patience=PATIENCE, graphs=True) as person:
         page = person.open("/deployments")
         browser.open_deployment(page, "intake")
         story.live_through(project, person, page, take_picture)

@@ -17,6 +17,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 MUCH = 5_000
 """Letters of a page that are shown of a test that failed on it."""
 FLAGS = ("--disable-gpu", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+NO_GRAPHS = "--disable-3d-apis"
+"""Drawn without a graphics card, the graph of a run takes as much of the processor as all the rest of a page."""
 
 
 def chromium() -> str | None:
@@ -48,13 +50,14 @@ class Person:
 
 
 @contextmanager
-def person_at(base: str, program: str, *, patience: float) -> Iterator[Person]:
+def person_at(base: str, program: str, *, patience: float, graphs: bool = False) -> Iterator[Person]:
     """Somebody who looks at the server at *base* with that Chromium, and waits *patience* seconds for what is to come.
 
-    An error that ends the block tells what every page looked like.
+    *graphs* has the pages draw the graph of a run. An error that ends the block tells what every page looked like.
     """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        flags = FLAGS if graphs else (*FLAGS, NO_GRAPHS)
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
         context = browser.new_context(
             viewport={"width": 1280, "height": 900}, color_scheme="dark", locale="en-GB", timezone_id="UTC"
         )
@@ -97,15 +100,16 @@ def open_deployment(page: Page, flow: str) -> None:
 
 
 def run_with(page: Page, **parameters: str) -> None:
-    """On the page of a deployment: *Run*, *Custom run*, its parameters, *Submit*."""
+    """On the page of a deployment that never ran: *Run*, *Custom run*, its parameters, *Submit*, and to the new run."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_text("Custom run").click()
     for name, value in parameters.items():
         fill(page, name, value)
     page.get_by_role("button", name="Submit").click()
+    open_run(page)
 
 
-def open_run(page: Page, name: str) -> None:
+def open_run(page: Page, name: str = "") -> None:
     """The page of that run, from a list in which it stands, or will; there its flow has a link too, before it."""
     page.locator("a[href*='/runs/flow-run/']").filter(has_text=name).first.click()
     page.wait_for_url("**/runs/flow-run/*")

@@ -67,17 +67,21 @@ def runs_of(project: Project, person: Person) -> Page:
 def approve_document(project: Project, page: Page, picture: Camera) -> None:
     """Start the intake, and approve the document in its form, at the third try."""
     browser.run_with(page, document=project.document)
-    browser.open_run(page, f"intake {project.document}")
     form = browser.open_form(page)
     picture(page, "approval")
-    browser.fill(form, "Your name", "Ada")
-    browser.submit(form)
-    expect(form.get_by_text("'decision' is a required property")).to_be_visible()
+    refuse_undecided(form)
     browser.answer(form, APPROVE, "Ada", Revision="00000000")
     form = browser.open_form(page)
     expect(form.get_by_text("revision 00000000 was approved, but")).to_be_visible()
     browser.answer(form, APPROVE, "Ada", Revision=propose(project.app, project.root / project.document).revision)
     browser.ended_as(page, "Approved")
+
+
+def refuse_undecided(form: Locator) -> None:
+    """Send the form without a decision: the page says what is missing, and nothing is sent."""
+    browser.fill(form, "Your name", "Ada")
+    browser.submit(form)
+    expect(form.get_by_text("'decision' is a required property")).to_be_visible()
 
 
 def look_at_loop(project: Project, person: Person, picture: Camera) -> None:
