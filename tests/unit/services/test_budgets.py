@@ -21,13 +21,13 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import overview
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.planning.planner import plan_document
 from irontree.services.projections.forms import question_text
 from irontree.services.questions import question_of_loop
-from irontree.services.spending import read_funds
 from irontree.services.why import explain
 from tests.support.watching import Killed
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene, ends, nobody, prepared, writes_what_is_asked

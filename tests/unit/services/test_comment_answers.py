@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -12,17 +11,17 @@ from irontree.app import Preferences
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.ports import DeliveryCursor
 from irontree.services.answers import answer_issue
+from irontree.services.delivery.asked import asked_at
 from irontree.services.delivery.comment_answers import look
 from irontree.services.delivery.halted import tell_halts
-from irontree.services.delivery.questions import asked_at
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.gates import gate_words
+from irontree.services.listed_questions import asked_about
 from irontree.services.loops import loop as loops
-from irontree.services.open_questions import asked_about
 from irontree.services.projections.forms import question_text
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
@@ -40,17 +39,6 @@ def asking(scene) -> Scene:
 def says(scene: Scene, text: str, by: str = "alice") -> str:
     """A comment on issue 1; its address."""
     return scene.forge(by).post_comment(1, text).url
-
-
-class Counting:
-    """A forge that counts how often one of its methods is called."""
-
-    def __init__(self, forge: Any, method: str) -> None:
-        self._forge, self._method, self.calls = forge, method, 0
-
-    def __getattr__(self, name: str) -> Any:
-        self.calls += name == self._method
-        return getattr(self._forge, name)
 
 
 def outcomes(scene: Scene) -> list[tuple[str, str]]:
@@ -134,19 +122,6 @@ def test_text_by_people_without_write_access_is_never_a_command(asking):
     assert replies(asking) == []
 
 
-def test_however_many_strangers_command_each_is_asked_about_once(asking):
-    """Each question of who may write is a request to the forge, which counts them."""
-    forge = Counting(asking.forge_seen, "may_write")
-    asking.forge_seen = forge
-    for number in range(250):
-        says(asking, f"/accept {number}", by="mallory")
-    for _ in range(3):
-        assert outcomes(asking) == []
-    assert forge.calls == 250
-    says(asking, "/accept")
-    assert outcomes(asking) == [("alice", "taken")]
-
-
 def test_who_has_no_account_there_is_a_stranger_too(asking):
     """Write access is what the forge says at that moment, not what it said when the comment was read first."""
     says(asking, "hello")
@@ -154,26 +129,6 @@ def test_who_has_no_account_there_is_a_stranger_too(asking):
     asking.tracker.writers -= {"alice"}
     says(asking, "/accept")
     assert outcomes(asking) == []
-
-
-class Unreadable(Counting):
-    """A forge on which the comments of issue 1 cannot be read."""
-
-    def comments_since(self, number: int, moment: str) -> Any:
-        if number == 1:
-            raise RemoteFailed("0009.md is not UTF-8 text")
-        return self._forge.comments_since(number, moment)
-
-
-def test_what_cannot_be_read_under_one_issue_keeps_no_answer_from_another(scene):
-    scene.tracker.writers |= {"alice"}
-    scene.publish(f"{MANUAL_TASK}\n## Close\n\n- [ ] it is pretty (manual)\n")
-    for number in (1, 2):
-        run(scene.app, number), verify(scene.app, number)
-        scene.forge("alice").post_comment(number, "/accept")
-    scene.forge_seen = Unreadable(scene.forge_seen, "")
-    found = [(one.issue_number, one.outcome, one.said) for one in look(scene.app)]
-    assert found == [(1, "later", "0009.md is not UTF-8 text"), (2, "taken", "")]
 
 
 def test_a_person_who_shares_our_account_may_answer_too(asking):
