@@ -207,8 +207,9 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
 def _red(app: App, world: World, state: TaskState, request: PullRequest, red: CommitCheck) -> TaskState:
     output = red.excerpt or red.summary
     found = fingerprint_of((red.name, "CI"), output)
-    where = {"failed_check": _named(red), "failed_at": request.head_sha}
-    return fail_pending(app, world, state, {"by": "CI", **where, "output": output, "fingerprint": found})
+    where = request.head_sha
+    meta = {"by": "CI", "failed_check": _named(red), "failed_at": where, "output": output, "fingerprint": found}
+    return fail_pending(app, world, state, meta)
 
 
 def _named(check: CommitCheck) -> str:
