@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Error, Locator, Page, Route, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 150_000
-"""Milliseconds that something may take to be seen: between two clicks whole processes are started."""
+MUCH = 5_000
+"""Letters of a page that are shown of a test that failed on it."""
 FLAGS = ("--disable-gpu", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+NO_GRAPHS = "--disable-3d-apis"
+"""Drawn without a graphics card, the graph of a run takes as much of the processor as all the rest of a page."""
 
 
 def chromium() -> str | None:
@@ -46,38 +50,68 @@ class Person:
 
 
 @contextmanager
-def person_at(base: str, program: str) -> Iterator[Person]:
-    """Somebody who looks at the server at *base* with that Chromium."""
+def person_at(base: str, program: str, *, patience: float, graphs: bool = False) -> Iterator[Person]:
+    """Somebody who looks at the server at *base* with that Chromium, and waits *patience* seconds for what is to come.
+
+    *graphs* has the pages draw the graph of a run. An error that ends the block tells what every page looked like.
+    """
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        flags = FLAGS if graphs else (*FLAGS, NO_GRAPHS)
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
         context = browser.new_context(
             viewport={"width": 1280, "height": 900}, color_scheme="dark", locale="en-GB", timezone_id="UTC"
         )
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
+        context.set_default_timeout(patience * 1000)
+        expect.set_options(timeout=patience * 1000)
         person = Person(context, base)
         context.route("**/*", person.guard)
-        yield person
-        browser.close()
+        try:
+            yield person
+        except BaseException as error:
+            error.add_note(_seen(context))
+            raise
+        finally:
+            browser.close()
+
+
+def _seen(context: BrowserContext) -> str:
+    """What is on each page, and where its picture is."""
+    folder = Path(tempfile.mkdtemp(prefix="irontree-browser-"))
+    return "\n\n".join(_page_seen(page, folder / f"{number}.png") for number, page in enumerate(context.pages, 1))
+
+
+def _page_seen(page: Page, picture: Path) -> str:
+    try:
+        page.screenshot(path=picture, timeout=10_000)
+        text = page.locator("body").inner_text(timeout=10_000)
+    except Error as error:
+        return f"The page {page.url} could not be looked at: {error.message}"
+    return f"The page {page.url} (its picture: {picture}):\n{text[:MUCH]}"
 
 
 # --- what one does on the pages ------------------------------------------------------------------------------------
 
 
-def start_deployment(page: Page, flow: str, **parameters: str) -> None:
-    """From the list of deployments: *Run*, *Custom run*, its parameters, *Submit*."""
+def open_deployment(page: Page, flow: str) -> None:
+    """From the list of deployments to the page of that flow's."""
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name=flow, exact=True))
-    row.get_by_role("link").first.click()
+    row.locator("a[href*='/deployments/deployment/']").first.click()
+    page.wait_for_url("**/deployments/deployment/*")
+
+
+def run_with(page: Page, **parameters: str) -> None:
+    """On the page of a deployment that never ran: *Run*, *Custom run*, its parameters, *Submit*, and to the new run."""
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_text("Custom run").click()
     for name, value in parameters.items():
         fill(page, name, value)
     page.get_by_role("button", name="Submit").click()
+    open_run(page)
 
 
-def open_run(page: Page, name: str) -> None:
-    """The page of that run, from a list in which it stands, or will."""
-    page.get_by_role("link", name=name).first.click()
+def open_run(page: Page, name: str = "") -> None:
+    """The page of that run, from a list in which it stands, or will; there its flow has a link too, before it."""
+    page.locator("a[href*='/runs/flow-run/']").filter(has_text=name).first.click()
     page.wait_for_url("**/runs/flow-run/*")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,10 @@ def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
 def _open(context: Context, known: Registered) -> Found:
     try:
         app = context.at(known.root).open()
+        app.preferences()  # a configuration that cannot be read keeps no other repository from being served
+    except NotARepository as error:
+        forget = f"irontree repos remove {shlex.quote(str(known.root))}"
+        return Found(known, problem=f"{error.message}. If it is gone for good: {forget}")
     except IrontreeError as error:
         return Found(known, problem=in_words(error))
     if app.repository.id != known.id:

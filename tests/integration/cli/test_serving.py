@@ -66,8 +66,19 @@ def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell,
     elsewhere = Shell(tmp_path, shell.remote, shell.capsys)
     [row] = elsewhere("repos", "--json").data["repositories"]
     assert "is not a folder" in row["problem"]
+    assert f"irontree repos remove {shell.root}" in row["problem"]
     assert str(shell.root) in elsewhere("repos").out
     assert elsewhere("repos", "remove", repository_id, "--json").data == {"repositories": []}
+
+
+def test_a_broken_configuration_is_a_problem_of_that_repository_alone(shell, tmp_path):
+    """`serve` leaves out what has a problem, and serves the others."""
+    shell("repos", "add")
+    (shell.root / ".mino" / "config.yml").write_text("budgets: {day: {money: 5 EUR}}\n")
+    answered = Shell(tmp_path, shell.remote, shell.capsys)("repos", "--json")
+    assert answered.code == 0
+    [row] = answered.data["repositories"]
+    assert "`budgets.day.money`: expected an amount" in row["problem"]
 
 
 def test_what_is_not_registered_cannot_be_forgotten(shell):

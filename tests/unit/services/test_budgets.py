@@ -80,6 +80,15 @@ def more(amount: str) -> Answer:
     return Answer("extend", "ada", amount=amount)
 
 
+def puts_the_clock_back(scene: Scene) -> Step:
+    """A step in which the clock of the machine is set right, by hours."""
+
+    def step(_: AgentTask) -> None:
+        scene.clock.moment -= timedelta(hours=3)
+
+    return step
+
+
 # --- at the limit ------------------------------------------------------------------------------------------
 
 
@@ -115,6 +124,21 @@ def test_each_scope_and_unit_stops_the_next_attempt(scene, limits, words):
     loop = scene.start(ONE_TASK)
     assert scene.drive(loop).detail == words
     assert len(scene.agent.tasks) == 1
+
+
+@pytest.mark.parametrize("limits", [{"loop": "5 USD"}, {"attempt": "5 USD"}, {"issue": "9 USD"}])
+@pytest.mark.parametrize("when", ["before the first attempt", "in the first attempt", "in the second attempt"])
+def test_a_clock_that_is_put_back_lets_no_limit_through(scene, limits, when):
+    limited(scene, **limits)
+    loop = scene.start(ONE_TASK)
+    if when == "before the first attempt":
+        puts_the_clock_back(scene)(None)
+    back = puts_the_clock_back(scene)
+    first = back if when == "in the first attempt" else idle
+    second = back if when == "in the second attempt" else idle
+    scene.agent = ScriptedAgent(costs(3.0, then=first), costs(6.0, then=second), costs(6.0), costs(6.0))
+    assert scene.drive(loop).reason == "loop_budget_exhausted"
+    assert len(scene.agent.tasks) == 2
 
 
 def test_an_extension_in_the_unit_that_is_used_up_lets_the_loop_go_on(scene):
