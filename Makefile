@@ -45,7 +45,8 @@ descriptions: $(STAMP) ## what GitHub publishes of its API, for the tests to com
 one-agent: $(STAMP) ## one real agent program for the tests that call it (needs npm)
 	@$(BIN)/python tools/fetch_agent.py $(ONE_AGENT)
 
-test: check descriptions one-agent ## everything CI runs
+test: $(STAMP) ## everything CI runs
+	@$(MAKE) --no-print-directory --jobs=3 check descriptions one-agent
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-agents: $(STAMP) build/agents/.installed ## real agent programs against a stand-in for their services (10 minutes)
@@ -70,8 +71,8 @@ format: $(STAMP) ## put the formatting right
 demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
 
-soak: $(STAMP) ## every kill point, not only the first of each kind, and the stateful model for long (an hour)
-	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile tests/integration/crash tests/unit/model tests/unit/domain
+soak: $(STAMP) ## every kill point, the longer forms of tests, and the stateful model for long (an hour)
+	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile tests/prefect tests/integration/crash tests/unit/model tests/unit/domain
 
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -14,10 +13,8 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from irontree.app import App
-from irontree.domain.halt import RULE
-from irontree.domain.intent import Issues, OpenIssues, resolve_intent
+from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import (
-    ApprovalRefused,
     EnvironmentRefused,
     LogDamaged,
     NotEligible,
@@ -35,14 +32,15 @@ from irontree.flows.lifecycle.starting import start_loop
 from irontree.flows.lifecycle.taking_up import wake_overtaken
 from irontree.services.gates import FORM
 from irontree.services.planning.approval import Wanted, approval_text
-from irontree.services.planning.approve import Proposal, propose, ways_to_approve, with_choices
-from irontree.services.planning.authorise import authorise_issues, resolve_to_approve
+from irontree.services.planning.approve import Proposal, ways_to_approve, with_choices
+from irontree.services.planning.asking import question_key, wanted_for
+from irontree.services.planning.authorise import authorise_issues
 from irontree.services.planning.intake import authorise
 from irontree.tasks.artifacts import show_approval
 from irontree.tasks.mirror import tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
-APPROVE = "approve this revision and start the loop"
+APPROVE: Final = APPROVAL.choices[0].label
 DECLINE = "do not approve"
 REFUSALS = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
 """What keeps an approval from being taken: the question stays open, as for any answer."""
@@ -59,32 +57,25 @@ async def intake(repository: str, document: str) -> State[None]:
     """
     app = await asyncio.to_thread(open_here, repository, channel=FORM)
     async with living(app):
-        if _is_scheduled() and (rest := await asyncio.to_thread(_nothing_to_ask, app, document)):
+        if rest := await asyncio.to_thread(_nothing_to_ask, app, document):
             return rest
-        return await _approved(app, document, await asyncio.to_thread(_wanted, app, document))
-
-
-def _is_scheduled() -> bool:
-    """Whether a schedule made this run, and no person, and it has asked nothing yet."""
-    context = FlowRunContext.get()
-    own = context.flow_run if context else None
-    return own is not None and own.auto_scheduled and not own.empirical_policy.pause_keys
+        return await _approved(app, document, await asyncio.to_thread(wanted_for, app, document))
 
 
 def _nothing_to_ask(app: App, document: str) -> State[None] | None:
-    """How a scheduled run ends where nothing is to be done, or an earlier one still asks the same."""
+    """How a run ends that has asked nothing yet: an earlier one asks the same, or a schedule has nothing to do."""
+    context = FlowRunContext.get()
+    own = context.flow_run if context else None
+    if own is None or own.empirical_policy.pause_keys:
+        return None
     with runs.connect() as client:
-        asking = [
-            run for run in runs.suspended(client, app.repository.id) if run.parameters.get("document") == document
-        ]
-    if asking:
-        return Completed(
-            name="Asked already", message=f"{document} waits for approval at {runs.url_for(asking[0].id)} ."
-        )
+        mine = runs.suspended(client, app.repository.id)
+    if asking := next((run for run in mine if run.parameters.get("document") == document), None):
+        return Completed(name="Asked already", message=f"{document} waits for approval at {runs.url_for(asking.id)} .")
     try:
-        _wanted(app, document)
+        wanted_for(app, document)
     except NotEligible as error:
-        return Completed(name="Nothing to do", message=in_words(error))
+        return Completed(name="Nothing to do", message=in_words(error)) if own.auto_scheduled else None
     return None
 
 
@@ -106,7 +97,7 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
             refusal = in_words(error)
         await forget_answer(asked)
         with suppress(*REFUSALS):  # else what was shown stays on the form, with the reason
-            wanted = await asyncio.to_thread(_wanted, app, document)
+            wanted = await asyncio.to_thread(wanted_for, app, document)
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
 
 
@@ -115,9 +106,9 @@ async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
     tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
     text = with_page(await show_approval(app, wanted.name, text), text)
-    # What changes of it while the form is open makes it another question.
-    key = f"intake-{wanted.name}-{wanted.stamp}"
-    given, asked = await ask(form, key=key, description=f"**Not taken:** {refusal}\n\n{text}" if refusal else text)
+    given, asked = await ask(
+        form, key=question_key(wanted), description=f"**Not taken:** {refusal}\n\n{text}" if refusal else text
+    )
     return given.model_dump(), asked
 
 
@@ -140,22 +131,3 @@ def _start(app: App, wanted: Wanted, approver: str) -> State[None]:
     start_loop(app, loop.id)
     wake_overtaken(app)
     return Completed(name="Approved", message=f"loop {loop.id} drives {len(loop.keys)} tasks")
-
-
-def _wanted(app: App, document: str) -> Wanted:
-    match resolve_intent(document, lambda path: _path(app, path).is_file()):
-        case Issues() | OpenIssues() as intent:
-            return resolve_to_approve(app, intent, document)
-        case _:
-            return propose(app, _document(app, document))
-
-
-def _document(app: App, document: str) -> Path:
-    path = _path(app, document)
-    if not (path.is_file() and path.is_relative_to(app.repository.root.resolve())):
-        raise ApprovalRefused(f"{document} is not a file in {app.repository.root}", remedy="give a path inside it")
-    return path
-
-
-def _path(app: App, document: str) -> Path:
-    return (app.repository.root / document).resolve()

@@ -12,7 +12,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App
-from irontree.domain.decide import Halt, Step
+from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, in_words
@@ -111,17 +111,21 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
         if not now.is_open:
             return Completed(name=now.entity.status.title())
-        showing = asyncio.create_task(_show(app, loop_id, showing))  # beside the work, which it must not hold up
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
-            await showing
-            return await asyncio.to_thread(_halt, app, loop_id, decision)
+            ending, _ = await asyncio.gather(
+                asyncio.to_thread(_halt, app, loop_id, decision), _show(app, loop_id, showing)
+            )
+            return ending
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
         await asyncio.to_thread(loops.resume, app, loop_id)
         await asyncio.to_thread(mirror, app)
-        stopped_short = await _drive_issue(app, loop_id, decision)
+        before = (await asyncio.to_thread(read_world, app)).states[decision.task_key]
+        run = await asyncio.to_thread(_set_going, app, loop_id, before)
+        showing = asyncio.create_task(_show(app, loop_id, showing))  # beside the work, which it must not hold up
+        stopped_short = await _follow(app, before, run)
         if stopped_short is None:
             idle_ends.clear()
             continue
@@ -138,10 +142,8 @@ async def _show(app: App, loop_id: str, earlier: asyncio.Task[UUID | None] | Non
     return await show_loop(app, loop_id, shown, await asyncio.to_thread(pages_of_issues, app, loop_id))
 
 
-async def _drive_issue(app: App, loop_id: str, step: Step) -> Run | None:
-    """Have the issue's run bring it to its end or to a halt; the run itself if it ended without any progress."""
-    before = (await asyncio.to_thread(read_world, app)).states[step.task_key]
-    run = await asyncio.to_thread(_set_going, app, loop_id, before)
+async def _follow(app: App, before: TaskState, run: Run) -> Run | None:
+    """Wait until the issue's run has brought it to its end or to a halt; the run if it ended without any progress."""
     found = await _watch(app, before, run)
     if not isinstance(found, Run):
         return None

@@ -9,9 +9,15 @@ from typing import TypeVar
 from uuid import UUID
 
 from prefect.artifacts import acreate_markdown_artifact, acreate_progress_artifact, aupdate_progress_artifact
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import ArtifactUpdate
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
+from prefect.client.schemas.filters import (
+    ArtifactCollectionFilter,
+    ArtifactCollectionFilterKey,
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    ArtifactFilterKey,
+)
 from prefect.client.schemas.sorting import ArtifactSort
 from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
@@ -112,6 +118,23 @@ async def show_loop(app: App, loop_id: str, shown: UUID | None, runs: Mapping[in
         return shown
     bar = acreate_progress_artifact(share, key=key_of(app, f"loop-{loop_id}"), description=text)
     return await _if_possible(bar, what)
+
+
+def show_inbox(client: SyncPrefectClient, host: str, text: str) -> None:
+    """Show what waits for a person in what is served on *host*: one page for good, whoever serves there.
+
+    Outside of any run. Raises what the client raises.
+    """
+    key, description = f"inbox-{slugify(host)}", f"What waits for a person in the repositories of {host}"
+    found = client.read_latest_artifacts(artifact_filter=ArtifactCollectionFilter(key=_named(key)))
+    if found:
+        client.update_artifact(found[0].latest_id, ArtifactUpdate(data=text, description=description))
+        return
+    client.create_artifact(ArtifactCreate(key=key, type="markdown", data=text, description=description))
+
+
+def _named(key: str) -> ArtifactCollectionFilterKey:
+    return ArtifactCollectionFilterKey(any_=[key])
 
 
 def _done(app: App, loop_id: str) -> tuple[int, int]:

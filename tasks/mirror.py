@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_URL, UUID, uuid5
 
+from prefect import get_run_logger
 from prefect.events import emit_event
 from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
@@ -95,12 +96,15 @@ def emit(
 
 
 def tell_asked(app: App, title: str, *, key: str, number: int | None = None, loop_id: str | None = None) -> None:
-    """Emit `irontree.question_asked` for the question *key* that this flow run is about to ask, with its page.
+    """Say in this run's log and as `irontree.question_asked` that it is about to ask the question *key*, with its page.
 
-    It is no event of the log: a question follows from that.
+    It is no event of our log: a question follows from that.
     """
     stream = f"issue.{number}" if number else f"loop.{loop_id}" if loop_id else ""
     page = page_of_run(get_current_settings().ui_url, flow_run.get_id())
+    get_run_logger().info(
+        "%s. This run waits for a person: answer with Resume at %s , or see `irontree inbox`", title, page
+    )
     emit_question(app, "question_asked", stream, flow_run.get_name() or "", title=title, url=page, key=key)
 
 

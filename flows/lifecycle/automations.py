@@ -26,7 +26,6 @@ ASKED: Final = "irontree.question_asked"
 WAITS: Final = "irontree.question_waits"
 SUBJECT: Final = "{{ event.payload.what }}: {{ event.payload.title }}"
 BODY: Final = """\
-{{ event.payload.title }}: {{ event.payload.what }}
 Who decides, and how to answer, stands here, behind the button Resume: {{ event.payload.url }}
 """
 

@@ -5,6 +5,7 @@ The janitor tells it, and who serves; whichever sees it first.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
@@ -18,12 +19,17 @@ from irontree.tasks.mirror import emit, emit_question, read_told, telling, write
 
 HOUR: Final = 3600
 REMINDED: Final = "reminded."
+LABELLED: Final = "labelled."
+AGAIN_SECONDS: Final = 600
+"""What a server needs at most from the event to the run that asks."""
 
 
 def tell_labelled(app: App) -> tuple[int, ...]:
     """Emit `irontree.issue_labelled` once for each open issue with the configured label that is not known here.
 
-    Those numbers; none where no label is configured, or the forge does not answer now. Raises Busy.
+    Those numbers; none where no label is configured, or the forge does not answer now. Once more where the server has
+    no run that asks, or asked, for its approval: the event was lost, or the server's database. Raises Busy, and
+    ServerUnavailable.
     """
     label = app.preferences().automations.start_label
     if not label:
@@ -35,18 +41,32 @@ def tell_labelled(app: App) -> tuple[int, ...]:
         return ()
     known = read_world(app).replays
     with telling(app):
-        told = read_told(app)
-        fresh = [issue for issue in found if issue.number not in known and f"labelled.{issue.number}" not in told]
+        told, now = read_told(app), int(app.clock.now().timestamp())
+        before = {issue.number: told.get(f"{LABELLED}{issue.number}") for issue in found if issue.number not in known}
+        lost = _lost(app, [number for number, at in before.items() if at is not None and now - at >= AGAIN_SECONDS])
+        fresh = [
+            issue for issue in found if issue.number in before and (issue.number in lost or not before[issue.number])
+        ]
         for issue in fresh:
-            _tell_labelled(app, issue, label)
+            _tell_labelled(app, issue, label, before[issue.number] or 0)
         if fresh:
-            write_told(app, told | {f"labelled.{issue.number}": 1 for issue in fresh})
+            write_told(app, told | {f"{LABELLED}{issue.number}": now for issue in fresh})
     return tuple(issue.number for issue in fresh)
 
 
-def _tell_labelled(app: App, issue: Issue, label: str) -> None:
+def _lost(app: App, numbers: Collection[int]) -> frozenset[int]:
+    """Those whose approval no run asks or asked for, though it was told long ago that one should."""
+    if not numbers:
+        return frozenset()
+    with runs.connect() as client:
+        asked = {run.parameters.get("document") for run in runs.of_flow(client, app.repository.id, "intake")}
+    return frozenset(number for number in numbers if f"#{number}" not in asked)
+
+
+def _tell_labelled(app: App, issue: Issue, label: str, before: int) -> None:
+    """*before* is when it was told last: telling once more is another event."""
     payload = {"issue_number": issue.number, "title": issue.title, "label": label}
-    stream, key = f"issue.{issue.number}", f"labelled:{issue.number}"
+    stream, key = f"issue.{issue.number}", f"labelled:{issue.number}:{before}"
     emit("issue_labelled", workspace_id=app.repository.id, stream=stream, name=issue.title, payload=payload, key=key)
 
 

@@ -22,6 +22,8 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     DeploymentFilter,
     DeploymentFilterName,
+    FlowFilter,
+    FlowFilterName,
     FlowRunFilter,
     FlowRunFilterIdempotencyKey,
     FlowRunFilterState,
@@ -29,9 +31,10 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
-from prefect.states import Cancelled, Cancelling, Crashed, Scheduled
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.settings import LOOPBACK
@@ -189,6 +192,12 @@ def cancel(client: SyncPrefectClient, run_id: UUID) -> Run:
     return state(client, run_id)
 
 
+def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> Run:
+    """End a run that is suspended, and whose question needs no answer any more; no process is started for that."""
+    client.set_flow_run_state(run_id, Completed(name="Superseded", message=reason))
+    return state(client, run_id)
+
+
 def state(client: SyncPrefectClient, run_id: UUID) -> Run:
     """The run as it is now; one that somebody deleted meanwhile counts as crashed: it did not come to its end."""
     try:
@@ -224,13 +233,27 @@ def suspended(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple
     return _in_state(client, workspace_id, chosen)
 
 
+def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[Run, ...]:
+    """The newest 200 runs of that flow for the deployments named *workspace_id*, in whatever state."""
+    found = client.read_flow_runs(
+        flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])),
+        deployment_filter=_mine(workspace_id),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+    )
+    return tuple(map(_run, found))
+
+
 def _types(*types: StateType) -> FlowRunFilterState:
     return FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types)))
 
 
 def _in_state(client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter) -> tuple[Run, ...]:
-    mine = DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id]))
-    return tuple(_run(run) for run in client.read_flow_runs(deployment_filter=mine, flow_run_filter=chosen))
+    found = client.read_flow_runs(deployment_filter=_mine(workspace_id), flow_run_filter=chosen)
+    return tuple(map(_run, found))
+
+
+def _mine(workspace_id: str) -> DeploymentFilter:
+    return DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id]))
 
 
 def mark_ended(client: SyncPrefectClient, run: Run, reason: str) -> None:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from prefect.client.orchestration import SyncPrefectClient
+
 from irontree.app import App
 from irontree.domain.state import TaskState
 from irontree.domain.waiting import is_due
@@ -19,6 +21,7 @@ from irontree.flows.lifecycle.starting import start_issue, start_loop
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import next_step
 from irontree.services.loops.loop import read_loop, read_loops
+from irontree.services.planning.asking import standing_of
 from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import read_world
 
@@ -125,19 +128,30 @@ def wake(app: App, issue_number: int) -> tuple[Run, ...]:
 def wake_overtaken(app: App) -> tuple[Run, ...]:
     """Let every suspended run look at the log again whose question the log does not ask (any more).
 
-    So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered.
+    So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered. An
+    approval that was given elsewhere ends its run here.
     """
     with runs.connect() as client:
         asking = [(run, open_question(client, run.id)) for run in runs.suspended(client, app.repository.id)]
-        overtaken = [run for run, form in asking if form and not _is_asked(app, run, form.key)]
-        return tuple(runs.reschedule(client, run.id) for run in overtaken)
+        return tuple(ended for run, form in asking if form and (ended := _settle(app, client, run, form.key)))
+
+
+def _settle(app: App, client: SyncPrefectClient, run: Run, key: str) -> Run | None:
+    """Have the run look again, or end, if what it asks as *key* is not the question any more; None if it still is."""
+    if "document" not in run.parameters:
+        return None if _is_asked(app, run, key) else runs.reschedule(client, run.id)
+    match standing_of(app, str(run.parameters["document"]), key):
+        case "settled":
+            return runs.supersede(client, run.id, "approved elsewhere: `irontree status` shows what became of it")
+        case "changed":
+            return runs.reschedule(client, run.id)
+        case "open":
+            return None
 
 
 def _is_asked(app: App, run: Run, key: str) -> bool:
-    """Whether the log asks what this run shows; the approval of a document is asked for by its run alone."""
+    """Whether the log asks what this run shows."""
     given = run.parameters
-    if "document" in given:
-        return True
     number = given.get("number")
     try:
         found = next_step(app, number, given.get("loop_id")) if number else question_of_loop(app, given["loop_id"])

@@ -16,7 +16,7 @@ FLOWS = {
     "reconcile": "Compare the log with itself and with the forge, every night.",
     "janitor": "Take up what a crash left, every five minutes.",
 }
-"""With what the UI says of each; the same as in prefect.yaml."""
+"""With what the UI says of each, behind the folder of the repository; the same as in prefect.yaml."""
 
 
 NIGHTLY = ("30 1 * * *", "nightly")
@@ -31,7 +31,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
         Served(
             entrypoint=f"irontree.flows.{flow}.{flow}",
             name=app.repository.id,
-            description=description,
+            description=f"{app.repository.root}: {description}",
             parameters={"repository": str(app.repository.root)},
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,

@@ -27,13 +27,15 @@ class Duty:
 def take_up_what_died(app: App) -> Iterable[str]:
     """Find the runs whose process died, and have what the log says going on; the janitor comes by only every 5 min."""
     yield from mark_dead_runs(app)
-    yield from go_on(app)
+    yield from go_on_approving(app)
+    start_what_waits(app)
+    wake_overtaken(app)
 
 
 def go_on(app: App) -> Iterable[str]:
-    """Have going what the log says should be, and asked what is open (design, section 6: crash)."""
+    """Have going what the log says should be, and asked what is open (design, section 6: crash); a line a loop."""
     yield from go_on_approving(app)
-    start_what_waits(app)
+    yield from start_what_waits(app)
     wake_overtaken(app)
 
 

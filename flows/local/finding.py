@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from irontree.app import App
+from irontree.errors import ServerUnavailable
 from irontree.flows.local.server_state import ServerState
 from irontree.flows.local.settings import chosen_api_url, configured_environment, local_environment, state_folder
 
@@ -19,6 +20,17 @@ def environment_of_server(app: App) -> Mapping[str, str] | None:
         return configured_environment(os.environ, home, configured)
     address = ServerState(home).address()
     return local_environment(os.environ, home, address.api_url) if address else None
+
+
+def require_server(app: App) -> Mapping[str, str]:
+    """The same, for what needs a server; raises ServerUnavailable if none runs."""
+    environment = environment_of_server(app)
+    if environment is None:
+        raise ServerUnavailable(
+            "no Prefect server runs here, and none is configured",
+            remedy="start one with `irontree serve`, or set PREFECT_API_URL or prefect.api_url",
+        )
+    return environment
 
 
 def ui_url(environment: Mapping[str, str]) -> str:

@@ -42,8 +42,10 @@ async def register(deployments: Sequence[Mapping[str, Any]], *, queue_limit: int
     """
     async with get_client() as client:
         await _ensure_pool(client)
-        for name in {served["name"] for served in deployments}:
-            await _ensure_queue(client, name, queue_limit)
+        for name, repository in {
+            served["name"]: served["parameters"].get("repository", "") for served in deployments
+        }.items():
+            await _ensure_queue(client, name, queue_limit, str(repository))
     made = [_deployment(served) for served in deployments]
     ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
     async with get_client() as client:
@@ -59,9 +61,10 @@ async def _ensure_pool(client: PrefectClient) -> None:
         return
 
 
-async def _ensure_queue(client: PrefectClient, name: str, limit: int) -> None:
+async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str) -> None:
+    """Named like its deployments; what it is for people is in its description."""
     try:
-        await client.create_work_queue(name, work_pool_name=POOL, concurrency_limit=limit)
+        await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
         return
 

@@ -104,9 +104,11 @@ class ServerState:
         return self._read() if self.lives() else None
 
     def _read(self) -> Address | None:
+        """None, too, for a file that a power cut left half: the next server writes it anew."""
         try:
-            return Address(**json.loads(self._address.read_text()))
-        except FileNotFoundError:
+            found = json.loads(self._address.read_text())
+            return Address(int(found["port"]), int(found["pid"]), str(found["host"]))
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
 
 

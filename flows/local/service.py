@@ -68,6 +68,10 @@ class Service:
         self._join()
         self._staff()
 
+    def add(self, app: App) -> None:
+        """Serve *app* too, from one of the next looks on."""
+        self._elsewhere.append(app)
+
     def look(self) -> None:
         """Look after everything once; to be called often."""
         now = time.monotonic()

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Final, Self
 
-from irontree.domain.webhooks import is_signed
+from irontree.domain.webhooks import changed_repository, is_signed
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.server_state import LOOPBACK
 
@@ -21,9 +21,13 @@ PATIENCE_SECONDS: Final = 10
 class WebhookReceiver:
     """Listens on loopback, for a proxy or a tunnel to reach, as long as its `with` block lasts."""
 
-    def __init__(self, port: int, secret: str, hurry: Callable[[], None]) -> None:
-        """Port 0 is any free one. Raises ServerUnavailable where the port is taken."""
-        handler = type("Handler", (_Handler,), {"secret": secret, "hurry": staticmethod(hurry)})
+    def __init__(self, port: int, secret: str, hurry: Callable[[], None], changed: Callable[[str], None]) -> None:
+        """Call *hurry* for each delivery, and *changed* with the repository's page where an issue was changed.
+
+        Port 0 is any free one. Raises ServerUnavailable where the port is taken.
+        """
+        calls = {"hurry": staticmethod(hurry), "changed": staticmethod(changed)}
+        handler = type("Handler", (_Handler,), {"secret": secret, **calls})
         try:
             self._server = ThreadingHTTPServer((LOOPBACK, port), handler)
         except OSError as error:
@@ -49,25 +53,29 @@ class WebhookReceiver:
 class _Handler(BaseHTTPRequestHandler):
     secret: str
     hurry: Callable[[], None]
+    changed: Callable[[str], None]
     timeout = PATIENCE_SECONDS
 
     def do_POST(self) -> None:
         """Take one delivery."""
-        status = self._judged()
-        if status is HTTPStatus.NO_CONTENT:
-            self.hurry()
+        status = self._taken()
         self.send_response(status)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class calls it so)
         """Say nothing: what is refused may be anybody's."""
 
-    def _judged(self) -> HTTPStatus:
+    def _taken(self) -> HTTPStatus:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             return HTTPStatus.LENGTH_REQUIRED
         if int(length) > MOST_BYTES:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         headers = {name.lower(): value for name, value in self.headers.items()}
-        signed = is_signed(self.secret, self.rfile.read(int(length)), headers)
-        return HTTPStatus.NO_CONTENT if signed else HTTPStatus.UNAUTHORIZED
+        body = self.rfile.read(int(length))
+        if not is_signed(self.secret, body, headers):
+            return HTTPStatus.UNAUTHORIZED
+        self.hurry()
+        if repository := changed_repository(body):
+            self.changed(repository)
+        return HTTPStatus.NO_CONTENT

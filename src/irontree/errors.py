@@ -8,6 +8,7 @@
     │   ├── ApprovalRefused            the approval does not fit what would be done
     │   ├── AnswerRefused              wrong, stale, early or second answer to a question
     │   ├── NotEligible                this step is not legal for this issue now
+    │   │   ├── NothingToDo            all that was named is done, or is not there
     │   │   └── NeedsBreakdown         the issue is composite, and has to be split first
     │   ├── Busy                       somebody else holds the lock
     │   └── ConfigRefused              .mino/config.yml does not say what it must
@@ -69,6 +70,10 @@ class AnswerRefused(Refused):
 
 class NotEligible(Refused):
     """The step is not legal for the issue in its present state."""
+
+
+class NothingToDo(NotEligible):
+    """Of what was named, nothing is left to do."""
 
 
 class NeedsBreakdown(NotEligible):

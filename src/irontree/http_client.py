@@ -21,15 +21,18 @@ UnusableAddress: Final = httpx.InvalidURL
 
 
 def open_client(
-    headers: Mapping[str, str], *, seconds: float, https: bool, ca_file: Path | None = None
+    headers: Mapping[str, str], *, seconds: float, https: bool, ca_file: Path | None = None, direct: bool = False
 ) -> httpx.Client:
     """Open a client that waits so many *seconds* for anything to arrive, and follows no redirect by itself.
 
-    Without *ca_file* the certificates of the system count. Raises ConfigRefused for a file that holds none.
+    A *direct* one uses no proxy, whatever the environment names. Without *ca_file* the certificates of the system
+    count. Raises ConfigRefused for a file that holds none.
     """
     # Plain http has no use for the root certificates, which take 20 ms to load.
     verify = _trusting(ca_file) if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.Client(headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False)
+    return httpx.Client(
+        headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False, trust_env=not direct
+    )
 
 
 def _trusting(ca_file: Path | None) -> ssl.SSLContext:

@@ -19,8 +19,10 @@ from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.automations import register_automations
 from irontree.flows.lifecycle.noticing import remind, tell_labelled
+from irontree.flows.local.changes import ForgeChanges
+from irontree.flows.reconcile import reconcile
 from irontree.ports import Label
-from irontree.tasks.mirror import emit, mirror, read_told
+from irontree.tasks.mirror import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until
 
 SETTINGS = "automations: {notify: [custom-webhook/team], start_label: agent, remind_hours: 24}\n"
@@ -92,10 +94,22 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     forge.ensure_labels([Label("agent", "ededed")])
     number = forge.create_issue("Another", "- [ ] it is there `$ test -f x`", ["agent"]).number
     assert (tell_labelled(toy.app), tell_labelled(toy.app)) == ((number,), ())
-    emit("forge_changed", workspace_id=toy.id)
+    assert list(ForgeChanges()(toy.app)) == [], "what we did ourselves is no change"
+    forge.edit_issue(1, state="closed")
+    assert list(ForgeChanges()(toy.app)) == ["changed on the forge: #1"]
     EventsWorker.drain_all(timeout=10)
     wait_until(lambda: len(toy.all_runs()) == 3)
-    assert [run.parameters["document"] for run in toy.all_runs() if "document" in run.parameters] == [f"#{number}"]
+    [compares] = [run.id for run in toy.all_runs() if not run.parameters.keys() & {"document", "number"}]
+    assert toy.drive(compares, reconcile).is_completed()
+    assert toy.events()[-1] == "checkup_reconcile_external_close_detected"
+    [asks] = [run.id for run in toy.all_runs() if "document" in run.parameters]
+    assert client.read_flow_run(asks).parameters["document"] == f"#{number}"
+
+    assert tell_labelled(later) == (), "a run asks for its approval, or has asked"
+    client.delete_flow_run(asks)  # as with the server's database
+    assert (tell_labelled(later), tell_labelled(later)) == ((number,), ())
+    EventsWorker.drain_all(timeout=10)
+    wait_until(lambda: [run for run in toy.all_runs() if run.parameters.get("document") == f"#{number}"])
 
 
 def test_what_the_configuration_switches_off_is_removed(toy, client):

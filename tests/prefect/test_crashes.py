@@ -28,6 +28,7 @@ from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of, wait_until
 from tests.support.processes import Witness
 from tests.support.repositories import git
+from tests.support.soak import in_soak
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -167,6 +168,7 @@ def test_the_run_of_an_issue_is_cancelled_in_the_browser(held, session, witness,
     assert faults(held.toy.app) == []
 
 
+@in_soak
 def test_the_run_of_the_loop_is_cancelled_in_the_browser(held, session, witness, client):
     """That holds for the issue too, until somebody resumes the loop."""
     terminal, loop_id = session
@@ -242,6 +244,7 @@ def test_the_command_is_killed_while_the_agent_works_and_typed_again(held, witne
     assert ends_as(held.toy, undisturbed)
 
 
+@in_soak
 @pytest.mark.parametrize("written", ["plans", "loops"])
 def test_the_command_is_killed_while_it_publishes_and_typed_again(held, api_url, undisturbed, written):
     held.release()
@@ -284,6 +287,7 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
         assert ends_as(held.toy, undisturbed)
 
 
+@in_soak
 def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path):
     with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
         toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")

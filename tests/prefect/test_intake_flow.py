@@ -7,7 +7,9 @@ from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
 
 from irontree.flows.intake import intake
-from irontree.flows.lifecycle.taking_up import go_on_approving, newest_run
+from irontree.flows.lifecycle.taking_up import go_on_approving, newest_run, wake_overtaken
+from irontree.flows.local.approvals import asked_approvals
+from irontree.services.planning.approve import propose
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
 
@@ -103,6 +105,29 @@ def test_a_document_that_is_edited_while_the_form_is_open_is_another_question(to
     assert toy.drive(asking, intake).name == "Suspended"
     assert "it is really there" in toy.asked(asking).description
     assert toy.app.plans.revisions() == ()
+
+
+def test_a_form_that_is_open_is_found_over_http_and_ends_once_the_same_is_approved_elsewhere(toy, asking, api_url):
+    server = {"PREFECT_API_URL": api_url}
+    assert wake_overtaken(toy.app) == ()
+    [listed] = asked_approvals(toy.id, server)
+    assert (listed.document, listed.run) == ("SPEC.md", str(asking))
+    assert listed.name == propose(toy.app, toy.root / "SPEC.md").name
+    assert listed.since
+    assert asked_approvals("another", server) == ()
+
+    assert toy.drive(start(toy), intake).name == "Asked already"
+    spec = toy.root / "SPEC.md"
+    spec.write_text(FRIENDLY.replace("it is there", "it is really there"))
+    assert [run.state_name for run in wake_overtaken(toy.app)] == ["Rescheduled"]
+    assert toy.drive(asking, intake).name == "Suspended"
+    [again] = asked_approvals(toy.id, server)
+    assert again.name == propose(toy.app, spec).name != listed.name
+
+    toy.authorise()
+    assert [(run.id, run.state_name) for run in wake_overtaken(toy.app)] == [(asking, "Superseded")]
+    assert asked_approvals(toy.id, server) == ()
+    assert len(toy.app.loops.ids()) == 1
 
 
 def test_an_approval_that_another_one_overtook_is_asked_for_again_as_it_is_now(toy, asking):

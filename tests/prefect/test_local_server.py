@@ -21,6 +21,7 @@ from irontree.flows.local.listening import is_prefect
 from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.server_state import Place
 from tests.prefect.harness import prepare_home
+from tests.support.soak import in_soak
 
 
 @pytest.fixture
@@ -61,6 +62,7 @@ def test_two_starts_give_one_server_that_comes_back_when_killed_and_ends_after_i
     assert not (own_home / "server.json").exists()
 
 
+@in_soak
 def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_does_not(own_home, api_url):
     with LocalServer(own_home, os.environ, linger=60) as left_behind:
         left_behind.wait_ready()

@@ -7,6 +7,7 @@ from irontree.services.loops.loop_choice import replacement
 from irontree.services.planning.approve import propose
 from tests.prefect.terminal import typed
 from tests.prefect.toys import GREETING, make_toy, served
+from tests.support.soak import in_soak
 
 OTHER = "\n## Other\n\n- [ ] it is there `$ test -f other.txt`\n"
 
@@ -30,6 +31,7 @@ def test_a_task_that_is_added_while_the_loop_asks_is_done_too(tmp_path, client):
     assert [toy.state(number).done for number in (1, 2)] == [True, True]
 
 
+@in_soak
 def test_the_terminal_goes_on_with_the_loop_that_was_put_in_its_place(tmp_path, client, api_url):
     toy = make_toy(tmp_path / "toy", client, GREETING)
     loop_id = toy.authorise()

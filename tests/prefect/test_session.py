@@ -15,6 +15,7 @@ from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, make_toy, served, wait_until
 from tests.support.repositories import git
+from tests.support.soak import in_soak
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def open_session(home, environment):
     return open_session
 
 
+@in_soak
 @pytest.mark.timeout(300)
 def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tmp_path, client, open_session):
     """...and when the serving terminals end, no run is left that seems to go on."""
@@ -66,6 +68,7 @@ def test_schedules_are_among_what_a_session_registers(tmp_path, client, open_ses
     assert found["janitor"].parameters == {"repository": str(toy.root)}
 
 
+@in_soak
 def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(tmp_path, client, open_session):
     """Somebody cancels the suspended run in the browser."""
     toy = make_toy(tmp_path, client, FRIENDLY)

@@ -17,7 +17,15 @@ from irontree.domain.plan import (
 )
 from irontree.domain.results import CheckResult
 from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import HappenedView, StoryView, TreeRowView, TreeView, WaitingView
+from irontree.services.projections.page_views import (
+    HappenedView,
+    InboxRowView,
+    InboxView,
+    StoryView,
+    TreeRowView,
+    TreeView,
+    WaitingView,
+)
 from irontree.services.projections.views import (
     TEMPLATES,
     AnswerView,
@@ -359,5 +367,6 @@ def case(template: str, text: str) -> Mapping[str, object]:
         ApprovalView: lambda: approval(text),
         TreeView: lambda: TreeView("2026-01-02-1200-a3f8b2", 1, 2, "", (tree_row(text),)),
         StoryView: lambda: story(text),
+        InboxView: lambda: InboxView(text, (InboxRowView(text, text, text, NOW, "https://example.com/run", text),)),
     }
     return {name: makers[view]()}

@@ -8,16 +8,18 @@ from irontree.cli.blocks import Block, Cell, Lines
 from irontree.services.hints import DAMAGED, OpenQuestion
 
 
-def question_block(asked: OpenQuestion) -> Block:
-    """The question and how to answer it."""
-    where = f"#{asked.number} {asked.title}" if asked.number is not None else f"Loop {asked.loop_id}"
+def question_block(asked: OpenQuestion, form_url: str | None = None) -> Block:
+    """The question, its form if that is known, and how to answer it."""
     why = f": {asked.detail}" if asked.detail else ""
-    return Lines((f"{asked.what}{why}", *_answer_lines(asked)), title=where, framed=True)
+    title = f"{asked.about[:1].upper()}{asked.about[1:]}" if asked.loop_id and asked.number is None else asked.about
+    return Lines((f"{asked.what}{why}", *_answer_lines(asked, form_url)), title=title, framed=True)
 
 
-def _answer_lines(asked: OpenQuestion) -> Iterator[Cell]:
+def _answer_lines(asked: OpenQuestion, form_url: str | None) -> Iterator[Cell]:
     if asked.said:
         yield Cell(asked.said, "faint")
+    if form_url:
+        yield Cell(f"form: {form_url}")
     if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")

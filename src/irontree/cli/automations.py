@@ -7,8 +7,7 @@ import argparse
 from irontree.cli.blocks import Lines
 from irontree.cli.context import Context
 from irontree.cli.parser import add_json
-from irontree.errors import ServerUnavailable
-from irontree.flows.local.finding import environment_of_server
+from irontree.flows.local.finding import require_server
 from irontree.flows.local.settings import adopt, state_folder
 
 
@@ -21,13 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Register or remove them, and list their names; raises ServerUnavailable where no server runs."""
     app = context.look()
-    environment = environment_of_server(app)
-    if environment is None:
-        raise ServerUnavailable(
-            "No Prefect server is configured, and the private one does not run.",
-            remedy="Set PREFECT_API_URL or prefect.api_url, or start `irontree serve`.",
-        )
-    adopt(environment, state_folder())
+    adopt(require_server(app), state_folder())
     from irontree.flows.lifecycle import runs
     from irontree.flows.lifecycle.automations import register_automations, remove_automations
 

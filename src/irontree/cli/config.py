@@ -89,7 +89,8 @@ def blocks(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | No
     """The same for people."""
     there = "" if path.is_file() else " (not there: everything has its default)"
     yield Lines((f"{path}{there}",))
-    yield Table(("KEY", "FROM", "VALUE", "MEANS"), tuple(_row(setting) for setting in settings))
+    yield Table(("KEY", "FROM", "VALUE"), tuple(_row(setting) for setting in settings))
+    yield Lines((Cell("What each of them means: irontree config --json", "faint"),))
     if target:
         where = (
             f"{target.remote} {target.target_branch}" if target.remote else f"the local branch {target.target_branch}"
@@ -99,7 +100,7 @@ def blocks(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | No
 
 def _row(setting: Setting) -> tuple[Cell | str, ...]:
     style: Style = "good" if setting.origin == "file" else "faint"
-    return (setting.key, Cell(setting.origin, style), _shown(setting.value), Cell(setting.description, "faint"))
+    return (setting.key, Cell(setting.origin, style), _shown(setting.value))
 
 
 def _shown(value: Any) -> str:

@@ -27,8 +27,8 @@ from irontree.services.execution.preflight import (
 )
 from irontree.services.execution.steps import follow_up
 from irontree.services.hints import OpenQuestion
+from irontree.services.listed_questions import asked_about, list_questions
 from irontree.services.loops.loop import open_loops, read_loops
-from irontree.services.open_questions import asked_about, open_questions
 from irontree.services.overview import title_of
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.projections.history import request_url_of
@@ -86,7 +86,7 @@ def reconcile(context: Context) -> int:
     new = tuple(_recorded(done))
     told = {(item.where, item.what) for item in new}
     found = (*new, *(item for item in findings(app, world) if (item.where, item.what) not in told))
-    _show(context, found, open_questions(app, world, read_loops(app)[0]), _Ending.of(app, world, done))
+    _show(context, found, list_questions(app, world, read_loops(app)[0]), _Ending.of(app, world, done))
     return 1 if found else 0
 
 

@@ -59,7 +59,7 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        command = f"run: irontree demo --approve {proposal.revision} {_ANSWERS}"
+        command = f"run: {_this_program()} demo --approve {proposal.revision} {_ANSWERS}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
@@ -67,6 +67,13 @@ def run(context: Context) -> int:
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
     return code
+
+
+def _this_program() -> str:
+    """As it was called where no `irontree` is on the PATH: what is shown can be pasted (`make demo` in a clone)."""
+    return (
+        shlex.quote(sys.argv[0]) if sys.argv[0].endswith("/irontree") and not shutil.which("irontree") else "irontree"
+    )
 
 
 def _words(command: str) -> list[str]:

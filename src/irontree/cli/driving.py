@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from irontree.cli.console import Console
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.tree import tree_line
 from irontree.errors import ConfigRefused, IrontreeError, in_words
+from irontree.flows.lifecycle.nudging import close_overtaken
 from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.settings import (
     adopt,
@@ -30,6 +32,7 @@ from irontree.services.hints import program_for
 from irontree.services.loops.loop import read_loop
 from irontree.services.loops.loop_choice import replacement
 from irontree.services.overview import SERVING, overview
+from irontree.services.planning.documents import uncommitted_documents
 from irontree.services.world import World
 
 if TYPE_CHECKING:
@@ -132,6 +135,7 @@ class Drive:
         session.wait_ready()
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
+        close_overtaken(self.app)
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
@@ -178,6 +182,7 @@ class Drive:
             self._say(f"Not needed: --answer {answer.text!r}")
         if status == "completed":
             self._tell_left_open(loop_id)
+            self._tell_uncommitted(loop_id)
             return OK
         if status == "cancelled":
             self._say(f"Loop {loop_id} cancelled.")
@@ -190,11 +195,18 @@ class Drive:
         if left := left_to_people(self.app, read_loop(self.app, loop_id).keys):
             self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
+    def _tell_uncommitted(self, loop_id: str) -> None:
+        """Work starts from what is committed: the next document is refused while this one is not."""
+        for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
+            commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
+            self._say(f"{path} is in no commit yet. Before the next one: {commit}")
+
     def _leave_to_worker(self, loop_id: str) -> int:
         from irontree.flows.lifecycle.runs import url_for
         from irontree.flows.lifecycle.starting import start_loop
 
         run = start_loop(self.app, loop_id)
+        close_overtaken(self.app)
         self._say(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")
         return 0
 

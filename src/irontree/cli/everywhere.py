@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.app import App
@@ -24,6 +25,26 @@ class Found:
 def registered(context: Context, registry: Registry | None = None) -> tuple[Found, ...]:
     """Every registered repository, by path; one that is gone, or is another by now, says so."""
     return tuple(_open(context, known) for known in (registry or user_registry()).all())
+
+
+@dataclass
+class Newcomers:
+    """Finds what was registered since the repositories with the ids *known* were chosen; each once."""
+
+    context: Context
+    known: set[str]
+    registry: Registry = field(default_factory=user_registry)
+
+    def __call__(self) -> Iterator[App]:
+        """Those that are new now; of one that cannot be opened it is said why."""
+        for known in self.registry.all():
+            if known.id not in self.known:
+                self.known.add(known.id)
+                found = _open(self.context, known)
+                if found.app:
+                    yield found.app
+                else:
+                    self.context.console.note(f"left out: {known.root}: {found.problem}")
 
 
 def here(context: Context) -> App | None:
@@ -54,6 +75,10 @@ def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
 def _open(context: Context, known: Registered) -> Found:
     try:
         app = context.at(known.root).open()
+        app.preferences()  # a configuration that cannot be read keeps no other repository from being served
+    except NotARepository as error:
+        forget = f"irontree repos remove {shlex.quote(str(known.root))}"
+        return Found(known, problem=f"{error.message}. If it is gone for good: {forget}")
     except IrontreeError as error:
         return Found(known, problem=in_words(error))
     if app.repository.id != known.id:

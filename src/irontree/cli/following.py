@@ -19,12 +19,12 @@ from irontree.flows.lifecycle.runs import Run
 from irontree.flows.local.session import Session
 from irontree.services.answers import Answer
 from irontree.services.execution.steps import next_step
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import read_loop
 from irontree.services.overview import title_of
 from irontree.services.projections.history import results_at
 from irontree.services.projections.narrate import say_issue_event, say_loop_event
 from irontree.services.questions import Question, question_of_loop
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 LOOK_EVERY = 0.15

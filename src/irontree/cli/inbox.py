@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.blocks import Block, Cell, Lines
 from irontree.cli.context import Context
 from irontree.cli.everywhere import everywhere
 from irontree.cli.exit_codes import OK
 from irontree.cli.parser import add_json
 from irontree.errors import IrontreeError, in_words
-from irontree.flows.local.finding import environment_of_server, ui_url
-from irontree.services.inbox import FormUrl, Waiting, oldest_first, waiting
-from irontree.tasks.pages import page_of_run
+from irontree.services.inbox import Waiting, oldest_first
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +36,12 @@ def look(apps: Iterable[App]) -> tuple[tuple[Waiting, ...], tuple[str, ...]]:
     problems: list[str] = []
     for app in apps:
         try:
-            found.extend(waiting(app, links(app)))
+            of_app, unknown = everything_waiting(app)
         except IrontreeError as error:
-            problems.append(f"{app.repository.root}: {in_words(error)}")
+            of_app, unknown = (), in_words(error)
+        found.extend(of_app)
+        problems += [f"{app.repository.root}: {unknown}"] if unknown else []
     return oldest_first(found), tuple(problems)
-
-
-def links(app: App) -> FormUrl | None:
-    """From a flow run to its page, if a server runs that shows it."""
-    environment = environment_of_server(app)
-    return (lambda run: page_of_run(ui_url(environment), run)) if environment else None
 
 
 def as_json(found: Sequence[Waiting], problems: Sequence[str]) -> dict[str, Any]:
@@ -68,7 +63,7 @@ def waiting_block(one: Waiting) -> Block:
     """The question, where it is shown, and how to answer it."""
     asked = one.question
     why = f": {asked.detail}" if asked.detail else ""
-    return Lines((f"{asked.what}{why}", *_lines(one)), title=f"{one.repository} {one.about}", framed=True)
+    return Lines((f"{asked.what}{why}", *_lines(one)), title=f"{one.repository} {asked.about}", framed=True)
 
 
 def _lines(one: Waiting) -> Iterator[Cell]:
@@ -80,6 +75,9 @@ def _lines(one: Waiting) -> Iterator[Cell]:
         yield Cell(f"form: {one.form_url}")
     if one.issue_url:
         yield Cell(f"issue: {one.issue_url}")
+    if one.look:
+        yield Cell("see what would be approved, and what changed:", "faint")
+        yield Cell(f"  {one.look}", "command")
     for label, command in one.commands:
         yield Cell(f"{label}:", "faint")
         yield Cell(f"  {command}", "command")

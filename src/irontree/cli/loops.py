@@ -15,11 +15,11 @@ from irontree.cli.context import Context
 from irontree.cli.parser import add_json
 from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
+from irontree.services.listed_questions import list_questions
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.open_questions import open_questions
 from irontree.services.overview import LoopRow, overview, title_of
 from irontree.services.projections.narrate import say_loop_event
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 SHOWN_TRANSITIONS = 20
@@ -99,5 +99,5 @@ def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
 
 def _asked(app: App, world: World, loop: Loop) -> Iterator[Block]:
     if loop.is_open:
-        mine = (asked for asked in open_questions(app, world, (loop,)) if asked.loop_id == loop.id)
+        mine = (asked for asked in list_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)

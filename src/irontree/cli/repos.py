@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.everywhere import Found, each, registered
@@ -15,7 +16,6 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.parser import UsageError, add_json
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.inbox import waiting
 from irontree.services.overview import Overview, overview
 from irontree.store.registry import user_registry
 
@@ -56,7 +56,7 @@ def run(context: Context) -> int:
         case "add":
             for app in each(context, folders):
                 user_registry().add(app.repository.id, app.repository.root)
-            context.console.note("`irontree serve` takes it up when it starts the next time")
+            context.console.note("`irontree serve` takes it up within seconds, unless it was started for named folders")
         case "remove":
             for folder in folders:
                 _remove(context, folder)
@@ -82,7 +82,7 @@ def _row(app: App, seen: Overview) -> Row:
         queue=app.repository.id,
         done=sum(row.phase == Phase.DONE for row in seen.issues),
         total=len(seen.issues),
-        waiting=len(waiting(app)),
+        waiting=len(everything_waiting(app)[0]),
         busy=seen.busy,
         active_loop=seen.active_loop,
         serving=seen.serving,

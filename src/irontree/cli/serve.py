@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.driving import Server
-from irontree.cli.everywhere import each, here, registered
+from irontree.cli.everywhere import Newcomers, each, here, registered
 from irontree.cli.exit_codes import INTERRUPTED, OK
-from irontree.cli.inbox import links
 from irontree.cli.parser import positive
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
 from irontree.flows.local.finding import ui_url
@@ -27,9 +28,10 @@ from irontree.flows.local.local_server import LocalServer
 from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
 from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
 from irontree.services.hints import program_for
-from irontree.services.inbox import Waiting, waiting
+from irontree.services.inbox import Waiting
 from irontree.services.loops.loop import read_loops
 from irontree.services.overview import SERVING
+from irontree.services.projections.inbox_page import inbox_text
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0
+CLOCK: Final = "%H:%M:%S"
+"""UTC, as wherever lines are piped."""
 OPEN: Final = "--open-to-everyone"
 SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
@@ -71,11 +75,18 @@ def run(context: Context) -> int:
     options = context.options
     place = place_of(options, os.environ)
     apps = choose(context)
+    given = dict(os.environ)  # before Prefect's settings are adopted
     with server_of(context, apps, place) as (server, mine):
         context.console.note("Waiting for the Prefect server ...")
         environment = server.environment()
         adopt(environment, server.home)
-        return _serve(context, mine, environment, server)
+        newcomers = Newcomers(context, {app.repository.id for app in apps})
+
+        def joining() -> Iterator[App]:
+            found = () if options.folders else newcomers()
+            return (app for app in found if chosen_api_url(given, app.preferences().api_url) == server.configured)
+
+        return _serve(context, mine, environment, server, joining)
 
 
 # --- what is served, and where ------------------------------------------------------------------------------------
@@ -163,47 +174,80 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 class News:
     """Tells of every question once, when it is asked, and of every loop that ends."""
 
+    show: Callable[[Sequence[Waiting]], None] = lambda _: None
+    """Called with all that waits, wherever, when that has changed."""
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
+    found: dict[str, tuple[Waiting, ...]] = field(default_factory=dict)
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
         """A line for each question of *app* that was not open when we looked last, and each loop that was."""
-        found, loops = waiting(app, links(app)), read_loops(app)[0]
+        (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
         known, were_open = self.asked.get(app.repository.id, frozenset()), self.open.get(app.repository.id, frozenset())
-        self.asked[app.repository.id] = frozenset(one.key for one in found)
+        asked = frozenset(one.key for one in found)
+        self.asked[app.repository.id] = asked | known if unknown else asked
         self.open[app.repository.id] = frozenset(loop.id for loop in loops if loop.is_open)
         yield from (line(one) for one in found if one.key not in known)
         for loop in loops:
             if loop.id in were_open and not loop.is_open:
                 yield f"loop {loop.id} {loop.entity.status}"
+        if not unknown and self.found.get(app.repository.id) != found:
+            everywhere = self.found | {app.repository.id: found}
+            self.show([one for those in everywhere.values() for one in those])
+            self.found = everywhere
 
 
 def line(one: Waiting) -> str:
     """The question and where to answer it, in one line."""
     where = one.form_url or one.issue_url or f"{program_for(one.root)} status"
-    return f"{one.about}: {one.question.what}: {where}"
+    return f"{one.question.about}: {one.question.what}: {where}"
 
 
-def _serve(context: Context, apps: Sequence[App], environment: Mapping[str, str], server: Server) -> int:
+def _serve(
+    context: Context,
+    apps: Sequence[App],
+    environment: Mapping[str, str],
+    server: Server,
+    joining: Callable[[], Iterable[App]],
+) -> int:
+    from irontree.flows.local.changes import ForgeChanges
     from irontree.flows.local.duties import DUTIES, Duty
     from irontree.flows.local.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
-        _print(context.console, f"{app.repository.root.name}: {text}")
+        _print(context.console, f"{time.strftime(CLOCK, time.gmtime())}  {app.repository.root.name}: {text}")
 
-    duties = (*DUTIES, Duty("news", NEWS_EVERY, News()))
+    changes = ForgeChanges()
+    duties = (
+        *DUTIES,
+        Duty("news", NEWS_EVERY, News(_page_of(apps[0]))),
+        Duty("changes on the forge", NEWS_EVERY, changes),
+    )
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with webhooks(context, service.hurry), context.interruptible() as stop:
-            _look_until(service, stop)
+        with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
+            _look_until(service, stop, joining)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
 
 
+def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
+    """Keeps the page of all that waits on the server."""
+    from irontree.flows.lifecycle.runs import connect  # as above
+    from irontree.tasks.artifacts import show_inbox
+
+    def show(found: Sequence[Waiting]) -> None:
+        host = socket.gethostname()
+        with connect() as client:
+            show_inbox(client, host, inbox_text(app.renderer, found, host))
+
+    return show
+
+
 @contextmanager
-def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
+def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
     """Receive webhooks for the block where that was asked for; raises ConfigRefused without a secret."""
     port, secret = context.options.webhooks, os.environ.get(SECRET, "").strip()
     if port is None:
@@ -216,7 +260,7 @@ def webhooks(context: Context, hurry: Callable[[], None]) -> Iterator[None]:
         )
     from irontree.flows.local.webhooks import WebhookReceiver
 
-    with WebhookReceiver(port, secret, hurry) as receiver:
+    with WebhookReceiver(port, secret, hurry, changed) as receiver:
         _print(context.console, f"Webhooks: {receiver.url}")
         yield
 
@@ -227,11 +271,14 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
         who = f"`{holder.what}` (process {holder.pid})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
-    _print(console, "What waits for a person: irontree inbox. Ctrl-C stops.")
+    _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
-def _look_until(service: Service, stop: threading.Event) -> None:
+def _look_until(service: Service, stop: threading.Event, joining: Callable[[], Iterable[App]]) -> None:
+    """*joining* are those that somebody registered since we looked last."""
     while not stop.wait(LOOK_EVERY):
+        for app in joining():
+            service.add(app)
         service.look()
 
 

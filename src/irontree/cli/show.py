@@ -24,15 +24,15 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
 from irontree.services.hints import OpenQuestion
+from irontree.services.listed_questions import asked_about
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, open_loops
-from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.projections.report import criteria_of, newest_results, warnings_of
 from irontree.services.projections.views import DeniedView, FailureView
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
 

@@ -6,11 +6,12 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.asked import question_block
+from irontree.cli.awaiting import Approvals, approvals_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
@@ -21,10 +22,10 @@ from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
+from irontree.services.listed_questions import given_up, list_questions, skipped
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.open_questions import given_up, open_questions, skipped
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 LOOK_EVERY: Final = 1.0
@@ -46,12 +47,13 @@ STYLES: Final[dict[str, Style]] = {
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What is shown: the listing, the open questions, the keys that were skipped, and what to type next."""
+    """What is shown: the listing, questions, keys that were skipped, what to type next, approvals outside the log."""
 
     found: Overview
     asked: tuple[OpenQuestion, ...] = ()
     skipped: frozenset[str] = frozenset()
     next: str = ""
+    approvals: Approvals = field(default_factory=Approvals)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +90,8 @@ def look(app: App) -> Glance:
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    return Glance(found, open_questions(app, world, loops), skipped(loops), next_command(app, world, loops))
+    asked, following = list_questions(app, world, loops), next_command(app, world, loops)
+    return Glance(found, asked, skipped(loops), following, approvals_waiting(app))
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
@@ -109,7 +112,7 @@ def as_json(glance: Glance) -> dict[str, Any]:
     found = glance.found
     return {
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
-        "questions": [question.as_json() for question in glance.asked],
+        "questions": [question.as_json() for question in _questions(glance)],
         "loops": [asdict(row) for row in found.loops],
         "budgets": budgets_json(found.budgets),
         "busy": found.busy,
@@ -117,6 +120,7 @@ def as_json(glance: Glance) -> dict[str, Any]:
         "serving": found.serving,
         "next": _next(glance) or None,
         "problems": list(found.problems),
+        "approvals_unknown": glance.approvals.unknown or None,
     }
 
 
@@ -135,6 +139,9 @@ def blocks(glance: Glance) -> Iterator[Block]:
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
     yield from (question_block(question) for question in glance.asked)
+    yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
+    if glance.approvals.unknown:
+        yield Lines((Cell(glance.approvals.unknown, "faint"),))
     if at_work := tuple(_at_work(glance)):
         yield Lines(at_work)
     if following := _next(glance):
@@ -144,9 +151,13 @@ def blocks(glance: Glance) -> Iterator[Block]:
 def _summary(glance: Glance) -> str:
     rows = glance.found.issues
     done = sum(1 for row in rows if row.phase == Phase.DONE)
-    asking = len(glance.asked)
+    asking = len(_questions(glance))
     waits = f", {asking} waiting for you" if asking else ""
     return f"{done} of {len(rows)} issues done{waits}"
+
+
+def _questions(glance: Glance) -> tuple[OpenQuestion, ...]:
+    return (*glance.asked, *(one.question for one in glance.approvals.waiting))
 
 
 def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from irontree.app import App
+from irontree.cli.awaiting import everything_waiting
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
 from irontree.cli.finding import find_issue
-from irontree.errors import NotEligible, ServerUnavailable
-from irontree.flows.local.finding import environment_of_server, runs_url, ui_url
+from irontree.errors import NotEligible
+from irontree.flows.local.finding import require_server, runs_url, ui_url
 from irontree.flows.local.settings import adopt, state_folder
-from irontree.services.inbox import oldest_first, waiting
+from irontree.services.inbox import oldest_first
 from irontree.services.world import read_world
 from irontree.tasks.pages import page_of_run
 
@@ -32,13 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(context: Context) -> int:
     """Print the address of the page, and open it if there is a screen; raises ServerUnavailable if no server runs."""
     app = context.look()
-    environment = environment_of_server(app)
-    if environment is None:
-        raise ServerUnavailable(
-            "no Prefect server runs here, so there is no page to open",
-            remedy="start one with `irontree serve`, or while it works with `irontree task resume LOOP_ID`",
-        )
-    url = page(app, environment, context.options.what)
+    url = page(app, require_server(app), context.options.what)
     context.console.write(f"{url}\n")
     context.console.flush()
     if not context.options.print and has_screen(os.environ, sys.platform):
@@ -53,7 +48,7 @@ def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
     """
     ui = ui_url(environment)
     if what is None:
-        asking = (one.form_url for one in oldest_first(waiting(app, lambda run: page_of_run(ui, run))))
+        asking = (one.form_url for one in oldest_first(everything_waiting(app)[0]))
         return next(filter(None, asking), runs_url(ui, app))
     adopt(environment, state_folder())
     found = _loop_run(app, what) if what in app.loops.ids() else _issue_run(app, what)

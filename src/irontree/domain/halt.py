@@ -149,6 +149,13 @@ AGENT_BUDGET: Final = HaltRule(
     (Choice("extend", "allow more to be spent", ("amount",), permits=True), _STOP),
 )
 """The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
+APPROVAL: Final = HaltRule(
+    "reapproval_required",
+    "Your approval is needed",
+    None,
+    (Choice("approve", "approve this revision and start the loop", ("revision",), permits=True),),
+)
+"""No halt: what a document or issues ask for before anything is in the log (ruling R6)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

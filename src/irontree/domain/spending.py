@@ -49,6 +49,8 @@ class Spending:
     time: int | None = None
     place: str = ""
     """Of a reviewer: where its rounds are kept below the reports, so that none counts twice."""
+    latest: str = ""
+    """Of an attempt: the latest time in its log by then; a clock that was put back hides it from no limit."""
 
     def of(self, unit: Unit) -> int | None:
         """What it took of that unit."""
@@ -72,11 +74,13 @@ def spendings_of(records: Iterable[Record[IssueEvent]]) -> tuple[Spending, ...]:
 
 def _attempts(records: Iterable[Record[IssueEvent]]) -> Iterator[Spending]:
     started: Record[IssueEvent] | None = None
+    latest = ""
     for record in records:
+        latest = max(latest, _time(record), key=_order)
         if record.event.event == "run_started":
             started = record
         elif record.event.event in _ENDS:
-            yield _attempt(record, started)
+            yield replace(_attempt(record, started), latest=latest)
             started = None
 
 
@@ -89,8 +93,17 @@ def _attempt(ended: Record[IssueEvent], started: Record[IssueEvent] | None) -> S
     took = taken(agent, ended.meta.get("seconds"))
     if took["time"] is None and started:
         took["time"] = _passed(started, ended)
-    at = str(ended.meta.get("time", ""))
+    at = _time(ended)
     return Spending(event.issue_number, f"attempt {number}", at, run, took["money"], took["tokens"], took["time"])
+
+
+def _time(record: Record[IssueEvent]) -> str:
+    return str(record.meta.get("time", ""))
+
+
+def _order(time_in_log: str) -> datetime:
+    """What is no time comes before all others."""
+    return moment(time_in_log) or datetime.min.replace(tzinfo=UTC)
 
 
 def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueEvent], Mapping[str, Any]]]:
@@ -112,7 +125,7 @@ def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]
 
 
 def _review(record: Record[IssueEvent], said_of: Mapping[str, Any], folder: str) -> Spending:
-    name, at = str(said_of.get("name")), str(record.meta.get("time", ""))
+    name, at = str(said_of.get("name")), _time(record)
     return review_spending(record.event.issue_number, name, at, folder, taken(said_of, said_of.get("seconds")))
 
 
@@ -292,7 +305,7 @@ class Ledger:
         """An attempt's figure is that of the newest one; of the others it counts only whether they could be read."""
         allowed = [extension for extension in self.extensions if _extends(extension, bare)]
         unread = [spending for spending in counted if spending.of(bare.unit) is None]
-        last = max(counted, key=lambda spending: (spending.at, spending.run), default=None)
+        last = max(counted, key=lambda spending: (spending.latest or spending.at, spending.run), default=None)
         summed = (last,) if bare.scope == "attempt" and last else counted
         return replace(
             bare,
@@ -314,8 +327,8 @@ def _named(spending: Spending) -> str:
 
 def _before(spending: Spending, since: datetime | None) -> bool:
     """Whether it was surely recorded before then; what has no time counts."""
-    at = moment(spending.at)
-    return at is not None and since is not None and at < since
+    times = [time for time in map(moment, (spending.at, spending.latest)) if time]
+    return moment(spending.at) is not None and since is not None and max(times) < since
 
 
 def _is_of(spending: Spending, day: date, zone: tzinfo) -> bool:

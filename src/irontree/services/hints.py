@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, assert_never
 
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
-from irontree.domain.halt import AGENT_BUDGET, RULE, Choice, HaltRule, choices
+from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 
 _ISSUE_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
@@ -27,6 +27,7 @@ _LOOP_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
     ("protocol_gap", "go-on"): "irontree task resume {loop_id} --answer loop=go-on",
     ("loop_budget_exhausted", "extend"): "irontree task resume {loop_id} --answer {extend}",
 }
+_APPROVAL: Final = "irontree task {document} --approve {revision}"
 _ANY_ANSWERS: Final[Mapping[str, str]] = {
     "skip": "irontree task resume {loop_id} skip {task_key}",
     "stop": "irontree task resume {loop_id} cancel",
@@ -42,7 +43,7 @@ def program_for(root: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """An open question, as a listing shows it: of an issue, or of a loop if `number` is None."""
+    """An open question, as a listing shows it: of an issue, of a loop, or of a `document` that is not approved yet."""
 
     reason: str
     number: int | None = None
@@ -66,6 +67,15 @@ class OpenQuestion:
     """What may be allowed more of, as an example: `5 USD`; empty where no budget of the agents is spent."""
     special: tuple[str, ...] = ()
     """Special choices that make a difference here, and have a command."""
+    document: str = ""
+    """What a form outside of the log asks the approval of: a path, or the names of issues."""
+
+    @property
+    def about(self) -> str:
+        """What asks: `#12 Print a summary`, `SPEC.md`, or the loop."""
+        if self.document:
+            return self.document
+        return f"#{self.number} {self.title}" if self.number is not None else f"loop {self.loop_id}"
 
     @property
     def what(self) -> str:
@@ -74,6 +84,8 @@ class OpenQuestion:
 
     @property
     def _rule(self) -> HaltRule:
+        if self.document:
+            return APPROVAL
         return AGENT_BUDGET if self.amount else RULE[self.reason]
 
     @property
@@ -88,6 +100,7 @@ class OpenQuestion:
         """The documented keys."""
         return {
             "issue": self.number,
+            "document": self.document or None,
             "task_key": self.task_key or None,
             "title": self.title or None,
             "loop_id": self.loop_id,
@@ -104,6 +117,8 @@ class OpenQuestion:
         }
 
     def _command(self, choice: Choice) -> str:
+        if self.document:
+            return _APPROVAL.format(document=shlex.quote(self.document), revision=self.revision)
         known = _ISSUE_ANSWERS if self.number is not None else _LOOP_ANSWERS
         form = known.get((self.reason, choice.name)) or _ANY_ANSWERS[choice.name]
         return form.format(

@@ -5,15 +5,17 @@ Values, so that a terminal, a page and an artifact show the same. Reads only; ta
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from irontree.app import App
+from irontree.domain.approvals import AskedApproval
 from irontree.services.hints import OpenQuestion, program_for
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.open_questions import open_questions
 from irontree.services.world import World, read_world
 
 FormUrl = Callable[[str], str]
@@ -37,23 +39,24 @@ class Waiting:
         return self.root.name
 
     @property
-    def key(self) -> tuple[str, int | None, str | None, str, str | None]:
+    def key(self) -> tuple[str, int | None, str | None, str, str, str | None]:
         """What tells it from every other question, also from an earlier one about the same issue."""
         asked = self.question
-        return (self.repository_id, asked.number, asked.loop_id, asked.reason, self.since)
-
-    @property
-    def about(self) -> str:
-        """`#12 Print a summary`, or the loop that asks."""
-        asked = self.question
-        return f"#{asked.number} {asked.title}" if asked.number is not None else f"loop {asked.loop_id}"
+        return (self.repository_id, asked.number, asked.loop_id, asked.document, asked.reason, self.since)
 
     @property
     def commands(self) -> Iterator[tuple[str, str]]:
         """Each choice in words, and the command that makes it from where we are."""
-        program = program_for(self.root)
         for choice, command in self.question.answers:
-            yield choice.label, f"{program}{command.removeprefix('irontree')}"
+            yield choice.label, self._from_here(command)
+
+    @property
+    def look(self) -> str:
+        """The command that shows what would be approved, from where we are; empty where nothing is to be approved."""
+        return self._from_here(self.question.look) if self.question.look else ""
+
+    def _from_here(self, command: str) -> str:
+        return f"{program_for(self.root)}{command.removeprefix('irontree')}"
 
     def as_json(self) -> dict[str, Any]:
         """The documented keys."""
@@ -66,6 +69,7 @@ class Waiting:
             "issue_url": self.issue_url,
             "form_url": self.form_url,
             **asked,
+            "look": self.look or None,
             "answers": [
                 answer | {"command": command}
                 for answer, (_, command) in zip(asked["answers"], self.commands, strict=True)
@@ -77,7 +81,20 @@ def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Waiting, ...]:
     """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
     world, loops = read_world(app), read_loops(app)[0]
     runs = _loop_runs(app, loops)
-    return tuple(_waiting(app, world, runs, asked, form_url) for asked in open_questions(app, world, loops))
+    return tuple(_waiting(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
+
+
+def approval_waiting(app: App, asked: AskedApproval, form_url: FormUrl) -> Waiting:
+    """The same of an approval that a form asks for, before anything is in the log (ruling R6)."""
+    words = shlex.quote(asked.document)
+    question = OpenQuestion(
+        reason="reapproval_required",
+        document=asked.document,
+        revision=asked.name,
+        look=f"irontree task {words} --plan",
+        said="where a command approves it, its form closes by itself",
+    )
+    return Waiting(app.repository.root, app.repository.id, question, since=asked.since, form_url=form_url(asked.run))
 
 
 def oldest_first(found: Iterable[Waiting]) -> tuple[Waiting, ...]:

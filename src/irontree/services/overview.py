@@ -10,8 +10,8 @@ from irontree.app import App
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import Holder
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 SERVING: Final = "serving"

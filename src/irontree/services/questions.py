@@ -11,7 +11,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.services.loops import loop
 from irontree.services.loops.deciding import scope_of
-from irontree.services.spending import read_funds
+from irontree.services.loops.funds import read_funds
 from irontree.services.world import read_world
 
 

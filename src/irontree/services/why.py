@@ -14,11 +14,11 @@ from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.execution.preflight import SAME_FAILURE
 from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import Funds, read_funds
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.overview import waits_for
 from irontree.services.planning.leave import leave_choice
 from irontree.services.projections.narrate import say_issue_event
-from irontree.services.spending import Funds, read_funds
 from irontree.services.world import World, read_world
 
 Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]

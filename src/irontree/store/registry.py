@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +52,15 @@ class Registry:
 
     def _read(self) -> Iterator[Registered]:
         if self.folder.is_dir():
-            files = (path for path in self.folder.iterdir() if ID.fullmatch(path.name))
-            yield from (Registered(path.name, Path(os.fsdecode(path.read_bytes()))) for path in files)
+            files = (path for path in self.folder.iterdir() if ID.fullmatch(path.name) and path.is_file())
+            yield from filter(None, map(_registered, files))
+
+
+def _registered(path: Path) -> Registered | None:
+    """None if it is removed just now; an editor's line end is no part of the path."""
+    with disk_errors(path), suppress(FileNotFoundError):
+        return Registered(path.name, Path(os.fsdecode(path.read_bytes().rstrip(b"\n"))))
+    return None
 
 
 def user_registry() -> Registry:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import shutil
+import threading
+from argparse import Namespace
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from irontree.cli.console import Console
+from irontree.cli.context import Context
+from irontree.cli.everywhere import Newcomers
+from irontree.store.registry import user_registry
 from tests.integration.cli.conftest import Shell
 from tests.support.repositories import git
 
@@ -32,11 +42,22 @@ def waiting_shell(shell):
 
 def test_a_repository_is_added_listed_and_forgotten(shell, repository_id):
     assert "No repositories yet." in shell("repos").out
-    assert "takes it up when it starts the next time" in shell("repos", "add").err
+    assert "takes it up within seconds" in shell("repos", "add").err
     [row] = shell("repos", "add", "--json").data["repositories"]
     assert (row["root"], row["id"], row["queue"]) == (str(shell.root), repository_id, repository_id)
     assert (row["done"], row["total"], row["waiting"], row["problem"]) == (0, 3, 0, None)
     assert shell("repos", "remove", "--json").data == {"repositories": []}
+
+
+def test_who_serves_finds_what_is_registered_later_once(shell, repository_id):
+    context = Context(Namespace(), Console(io.StringIO(), said := io.StringIO()), shell.root)
+    newcomers = Newcomers(context, set())
+    assert list(newcomers()) == []
+    shell("repos", "add")
+    user_registry().add("ba9876543210", shell.root.parent / "nowhere")
+    assert [app.repository.id for app in newcomers()] == [repository_id]
+    assert "left out" in said.getvalue()
+    assert list(newcomers()) == []
 
 
 def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):
@@ -45,8 +66,19 @@ def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell,
     elsewhere = Shell(tmp_path, shell.remote, shell.capsys)
     [row] = elsewhere("repos", "--json").data["repositories"]
     assert "is not a folder" in row["problem"]
+    assert f"irontree repos remove {shell.root}" in row["problem"]
     assert str(shell.root) in elsewhere("repos").out
     assert elsewhere("repos", "remove", repository_id, "--json").data == {"repositories": []}
+
+
+def test_a_broken_configuration_is_a_problem_of_that_repository_alone(shell, tmp_path):
+    """`serve` leaves out what has a problem, and serves the others."""
+    shell("repos", "add")
+    (shell.root / ".mino" / "config.yml").write_text("budgets: {day: {money: 5 EUR}}\n")
+    answered = Shell(tmp_path, shell.remote, shell.capsys)("repos", "--json")
+    assert answered.code == 0
+    [row] = answered.data["repositories"]
+    assert "`budgets.day.money`: expected an amount" in row["problem"]
 
 
 def test_what_is_not_registered_cannot_be_forgotten(shell):
@@ -102,6 +134,57 @@ def test_without_a_server_there_is_no_page_to_open(shell):
 def test_with_a_configured_server_the_page_of_all_runs_is_named(shell, monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     assert re.fullmatch(r"http://127\.0\.0\.1:9/runs\?tag=repository:[0-9a-f]{8,}\n", shell("ui", "--print").out)
+
+
+@pytest.fixture
+def asking_server(shell, monkeypatch) -> Iterator[str]:
+    """A configured server, which asks for the approval of issue #7 under a label."""
+    run = {"id": "5ca1ab1e", "parameters": {"repository": str(shell.root), "document": "#7"}}
+    details = {"pause_key": "intake-0123abcd-4567ef89-new"}
+    run["state"] = {"timestamp": "2026-01-02T03:04:05.678901Z", "state_details": details}
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps([run]).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("PREFECT_API_URL", f"{address}/api")
+        yield address
+        server.shutdown()
+
+
+def test_an_approval_that_only_the_server_knows_of_is_in_every_list(shell, asking_server):
+    form, command = f"{asking_server}/runs/flow-run/5ca1ab1e", "task '#7' --approve 0123abcd-4567ef89"
+    [one] = shell("inbox", "--json").data["waiting"]
+    assert (one["document"], one["issue"], one["since"], one["form_url"]) == ("#7", None, "2026-01-02T03:04:05Z", form)
+    assert [answer["command"] for answer in one["answers"]] == [f"irontree -C {shell.root} {command}"]
+    for verb in ("inbox", "status"):
+        shown = shell(verb).out
+        assert all(
+            words in shown for words in ("#7", "Your approval is needed", form, command, "its form closes by itself")
+        )
+    assert shell("ui", "--print").out == f"{form}\n"
+    assert [q["document"] for q in shell("status", "--json").data["questions"]] == ["#7"]
+    shell("repos", "add")
+    assert [row["waiting"] for row in shell("repos", "--json").data["repositories"]] == [1]
+
+
+def test_where_no_server_says_what_a_label_asks_for_the_lists_say_that(shell, monkeypatch):
+    config = shell.root / ".mino" / "config.yml"
+    assert shell("status", "--json").data["approvals_unknown"] is None
+    config.write_text(f"{config.read_text()}automations: {{start_label: agent}}\n")
+    assert "no Prefect server runs" in shell("status").out
+    assert "no Prefect server runs" in shell("inbox", "--json").data["problems"][0]
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    assert "http://127.0.0.1:9/api does not say" in shell("status", "--json").data["approvals_unknown"]
 
 
 def test_serve_attaches_to_nothing_where_nothing_is_configured(shell):

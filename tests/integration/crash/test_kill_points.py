@@ -1,11 +1,10 @@
 """Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
 
-`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every other one.
+`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every third.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from signal import SIGKILL
@@ -14,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.integration.crash.laboratory import Laboratory, budget_used, faults, laboratory, outcome
+from tests.support.soak import SOAK
 from tests.support.watching import Side
 
-EVERYTHING = os.environ.get("SOAK") == "all"
 BATCHES = 8
 OUTSIDE = ("forge.create_issue", "forge.post_comment", "repository.publish", "workspace.commit", "agent", "checks")
 
@@ -59,9 +58,9 @@ def points(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
     for number, effect in enumerate(effects, start=1):
         first = effect not in seen
         seen.add(effect)
-        if EVERYTHING or first:
+        if SOAK or first:
             yield number, "after"
-        if EVERYTHING or (first and effect.startswith(OUTSIDE)):
+        if SOAK or (first and effect.startswith(OUTSIDE)):
             yield number, "before"
 
 
@@ -70,7 +69,7 @@ def points_of_the_merge(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
     began, ended = effects.index("repository.publish") + 1, effects.index("log.append:verify_passed") + 1
     for number in range(began, ended + 1):
         yield number, "after"
-        if EVERYTHING:
+        if SOAK:
             yield number, "before"
 
 
@@ -97,7 +96,7 @@ def tried(lab: Laboratory, undisturbed: Undisturbed, chosen: Iterable[tuple[int,
     return wrong
 
 
-@pytest.mark.timeout(3600 if EVERYTHING else 300)
+@pytest.mark.timeout(3600 if SOAK else 300)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_killed_at_any_effect_and_started_again_it_ends_the_same(lab, alone, batch):
     assert not tried(lab, alone, list(points(alone.effects))[batch::BATCHES])
@@ -126,14 +125,14 @@ def minds_changed(changing) -> Undisturbed:
     return observe(changing, others=False)
 
 
-@pytest.mark.timeout(3600 if EVERYTHING else 300)
+@pytest.mark.timeout(3600 if SOAK else 300)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_killed_while_minds_are_changed_it_ends_the_same(changing, minds_changed, batch):
     assert minds_changed.outcome["archives"], "streams ended and began again"
     chosen = [
         (number, side)
         for number, side in points(minds_changed.effects)
-        if EVERYTHING or (side == "after" and minds_changed.effects[number - 1].startswith(LOGGED))
+        if SOAK or (side == "after" and minds_changed.effects[number - 1].startswith(LOGGED))
     ]
-    few = chosen if EVERYTHING else chosen[::2]
+    few = chosen if SOAK else chosen[::3]
     assert not tried(changing, minds_changed, few[batch::BATCHES])

@@ -137,10 +137,12 @@ def test_the_keys_of_the_json_form_are_documented():
     data = as_json(Glance(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
+        "approvals_unknown",
     }
     assert data["questions"][0].keys() == {
         *(
             "issue",
+            "document",
             "task_key",
             "title",
             "loop_id",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import hypothesis
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.support.soak import SOAK
 from tests.unit.model.rules import Model
 
-SOAK = os.environ.get("SOAK") == "all"
 SETTINGS = hypothesis.settings(
-    max_examples=1500 if SOAK else 60,
+    max_examples=1500 if SOAK else 30,
     stateful_step_count=80 if SOAK else 40,
     derandomize=not SOAK,  # the same steps each time, unless somebody goes looking
     report_multiple_bugs=False,

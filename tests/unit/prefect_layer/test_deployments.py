@@ -32,9 +32,14 @@ def test_a_repository_has_five_named_after_its_id_with_its_folder_as_their_param
 
 
 def test_prefect_yaml_has_the_same_flows_and_schedules(tmp_path, written):
-    made = deployments_of(make_scene(tmp_path).app)
+    app = make_scene(tmp_path).app
+    made = deployments_of(app)
     assert [deployment["entrypoint"] for deployment in written] == [deployment.entrypoint for deployment in made]
-    assert [deployment["description"] for deployment in written] == [deployment.description for deployment in made]
+    described = [
+        deployment["description"].replace("{{ $IRONTREE_REPOSITORY }}", str(app.repository.root))
+        for deployment in written
+    ]
+    assert described == [deployment.description for deployment in made]
     schedules = {
         deployment["entrypoint"].rpartition(".")[2]: [(entry["cron"], entry["slug"]) for entry in found]
         for deployment in written

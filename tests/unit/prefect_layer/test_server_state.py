@@ -46,6 +46,23 @@ def test_a_new_server_learns_the_port_of_the_one_before_and_takes_its_address_aw
     assert state.address() is None
 
 
+@pytest.mark.parametrize(
+    "left", ["", '{"port": 4280, "pi', "[]", "{}", '{"port": "x", "pid": 1, "host": "h"}', "\x00\x00"]
+)
+def test_a_file_that_a_power_cut_left_keeps_no_server_from_starting(state, other, left):
+    (state.home / "server.json").write_text(left)
+    assert other.come_alive() is None
+    state.publish(HERE)
+    (state.home / "server.json").write_text(left)
+    assert state.address() is None
+
+
+def test_what_another_version_has_to_say_beside_it_is_left_to_that(state, other):
+    other.come_alive()
+    (state.home / "server.json").write_text('{"port": 4280, "pid": 1, "host": "127.0.0.1", "since": "noon"}')
+    assert state.address() == HERE
+
+
 def test_the_first_server_has_none_before_it(state):
     assert state.come_alive() is None
 

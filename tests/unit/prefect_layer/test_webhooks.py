@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -22,7 +23,7 @@ def hurried() -> list[str]:
 
 @pytest.fixture
 def receiver(hurried) -> Iterator[WebhookReceiver]:
-    with WebhookReceiver(0, SECRET, lambda: hurried.append("now")) as opened:
+    with WebhookReceiver(0, SECRET, lambda: hurried.append("now"), hurried.append) as opened:
         yield opened
 
 
@@ -48,6 +49,23 @@ def test_what_is_signed_hurries_the_look_whatever_it_says(receiver, hurried, bod
     assert hurried == ["now"]
 
 
+@pytest.mark.parametrize(
+    ("told", "page"),
+    [
+        ({"action": "closed", "issue": {}, "repository": {"html_url": "https://forge.example/a/b"}}, True),
+        ({"action": "label_updated", "issue": {}, "repository": {"html_url": "https://forge.example/a/b"}}, True),
+        ({"action": "deleted", "issue": {}, "comment": {}, "repository": {"html_url": "https://forge.example"}}, False),
+        ({"action": "opened", "issue": {}, "repository": {"html_url": "https://forge.example/a/b"}}, False),
+        ({"action": "closed", "issue": {}, "repository": "nonsense"}, False),
+        ([], False),
+    ],
+)
+def test_where_an_issue_itself_was_changed_its_repository_is_looked_at(receiver, hurried, told, page: bool):
+    body = json.dumps(told).encode()
+    assert deliver(receiver, body, X_Hub_Signature_256=signature(body)) == 204
+    assert hurried == ["now", *(["https://forge.example/a/b"] if page else [])]
+
+
 def test_what_is_not_signed_is_refused_and_does_nothing(receiver, hurried):
     assert deliver(receiver, b"{}") == 401
     assert deliver(receiver, b"{}", X_Hub_Signature_256=signature(b"{ }")) == 401
@@ -63,4 +81,4 @@ def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):
 def test_a_port_that_is_taken_is_named(receiver):
     port = port_of(receiver)
     with pytest.raises(ServerUnavailable, match=f"cannot be received at port {port}"):
-        WebhookReceiver(port, SECRET, lambda: None)
+        WebhookReceiver(port, SECRET, lambda: None, lambda _: None)

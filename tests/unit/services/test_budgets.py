@@ -21,13 +21,13 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import overview
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.planning.planner import plan_document
 from irontree.services.projections.forms import question_text
 from irontree.services.questions import question_of_loop
-from irontree.services.spending import read_funds
 from irontree.services.why import explain
 from tests.support.watching import Killed
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene, ends, nobody, prepared, writes_what_is_asked
@@ -80,6 +80,15 @@ def more(amount: str) -> Answer:
     return Answer("extend", "ada", amount=amount)
 
 
+def puts_the_clock_back(scene: Scene) -> Step:
+    """A step in which the clock of the machine is set right, by hours."""
+
+    def step(_: AgentTask) -> None:
+        scene.clock.moment -= timedelta(hours=3)
+
+    return step
+
+
 # --- at the limit ------------------------------------------------------------------------------------------
 
 
@@ -115,6 +124,21 @@ def test_each_scope_and_unit_stops_the_next_attempt(scene, limits, words):
     loop = scene.start(ONE_TASK)
     assert scene.drive(loop).detail == words
     assert len(scene.agent.tasks) == 1
+
+
+@pytest.mark.parametrize("limits", [{"loop": "5 USD"}, {"attempt": "5 USD"}, {"issue": "9 USD"}])
+@pytest.mark.parametrize("when", ["before the first attempt", "in the first attempt", "in the second attempt"])
+def test_a_clock_that_is_put_back_lets_no_limit_through(scene, limits, when):
+    limited(scene, **limits)
+    loop = scene.start(ONE_TASK)
+    if when == "before the first attempt":
+        puts_the_clock_back(scene)(None)
+    back = puts_the_clock_back(scene)
+    first = back if when == "in the first attempt" else idle
+    second = back if when == "in the second attempt" else idle
+    scene.agent = ScriptedAgent(costs(3.0, then=first), costs(6.0, then=second), costs(6.0), costs(6.0))
+    assert scene.drive(loop).reason == "loop_budget_exhausted"
+    assert len(scene.agent.tasks) == 2
 
 
 def test_an_extension_in_the_unit_that_is_used_up_lets_the_loop_go_on(scene):

@@ -50,7 +50,7 @@ def test_a_question_says_since_when_and_where_it_is_answered(scene):
     [one] = waiting(scene.app, lambda run: f"http://ui/{run}")
     assert one.repository == scene.root.name
     assert one.question.reason == "pending_acceptance"
-    assert one.about == f"#{one.question.number} {one.question.title}"
+    assert one.question.about == f"#{one.question.number} {one.question.title}"
     assert one.issue_url == f"https://forge.example/ada/texts/issues/{one.question.number}"
     assert one.form_url == "http://ui/3f"
     last = scene.log.read(one.question.number).records[-1]

@@ -47,6 +47,15 @@ def test_files_that_are_no_repositories_are_left_alone(registry):
     assert [known.id for known in registry.all()] == [ONE]
 
 
+def test_what_cannot_be_a_repository_hides_none_that_is(registry):
+    """A link that leads nowhere, a folder; and the line end that an editor adds is no part of a path."""
+    registry.add(ONE, Path("/srv/a"))
+    (registry.folder / TWO).symlink_to("/nowhere")
+    (registry.folder / "abcdefabcdef").mkdir()
+    (registry.folder / "000000000000").write_text("/srv/by-hand\n")
+    assert [known.root for known in registry.all()] == [Path("/srv/a"), Path("/srv/by-hand")]
+
+
 def test_a_folder_that_cannot_be_made_says_which(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentRefused, match="file"):

@@ -19,8 +19,8 @@ from irontree.domain.lint import is_marked
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
 from irontree.ports import Comment
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.delivery.asked import Asked, asked_at, asked_in_comments
 from irontree.services.delivery.comment import answer_marker, post_once
-from irontree.services.delivery.questions import Asked, asked_at, open_questions
 from irontree.services.gates import counted_at, gate_at
 from irontree.services.projections.denied import rules_for_denied, words_for_rules
 from irontree.services.projections.views import AnswerView
@@ -64,7 +64,7 @@ def look(app: App) -> tuple[Looked, ...]:
 
 def _looks(app: App) -> Iterator[Looked]:
     """One by one: what was taken stays so when the next one fails."""
-    for asked in open_questions(app):
+    for asked in asked_in_comments(app):
         try:
             yield from _look_at(app, asked)
         except Busy as error:

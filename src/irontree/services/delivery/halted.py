@@ -15,9 +15,9 @@ from irontree.domain.loop import LoopEntity
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, ConfigRefused, EnvironmentRefused, RemoteFailed
 from irontree.ports import Stream
+from irontree.services.delivery.asked import place_of
 from irontree.services.delivery.comment import answers_to, comment_marker, comment_text, loop_marker, post_once
 from irontree.services.delivery.deliver import due_comments
-from irontree.services.delivery.questions import place_of
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.projections.views import CommentView
 from irontree.services.questions import question_of

@@ -42,7 +42,7 @@ from irontree.services.execution.record import record
 from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
 from irontree.services.execution.requests import base_of_request, proposes
 from irontree.services.execution.verify import top_level
-from irontree.services.spending import require_funds, tell_warnings, usage_in
+from irontree.services.loops.funds import require_funds, tell_warnings, usage_in
 from irontree.services.transcripts import result_in, transcript_folder
 from irontree.services.world import World, read_world
 

@@ -16,10 +16,10 @@ from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
+from irontree.services.loops.funds import read_funds
 from irontree.services.overview import waits_for
 from irontree.services.projections.brief import write_projections
 from irontree.services.questions import Question, question_about
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 

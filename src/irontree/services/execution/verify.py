@@ -29,8 +29,8 @@ from irontree.services.execution.publication import Landed, Never, NotNow, Publi
 from irontree.services.execution.record import record
 from irontree.services.execution.requests import Proposed, newest_request, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review, took_of
+from irontree.services.loops.funds import calls_agent, require_funds
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
-from irontree.services.spending import calls_agent, require_funds
 from irontree.services.world import read_world
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from irontree.app import App
 from irontree.domain.decide import Decision, Scope, decide
+from irontree.services.loops.funds import Funds, read_funds
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.spending import Funds, read_funds
 from irontree.services.world import World, read_world
 
 

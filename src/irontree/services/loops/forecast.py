@@ -13,10 +13,10 @@ from irontree.domain.plan import ExecutionPolicy, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.verdict import coverage
 from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
 from irontree.services.planning.publish import publication_order
 from irontree.services.planning.staleness import is_changed
-from irontree.services.spending import read_funds
 from irontree.services.world import World, read_world
 
 

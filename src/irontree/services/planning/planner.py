@@ -17,8 +17,8 @@ from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.loops.funds import require_funds_to_plan
 from irontree.services.projections.views import PlanPromptView
-from irontree.services.spending import require_funds_to_plan
 from irontree.services.transcripts import planning_folder
 from irontree.services.world import read_world
 

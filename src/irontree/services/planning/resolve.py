@@ -14,7 +14,7 @@ from irontree.domain.labels import ADOPTED
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, NeedsBreakdown, NotEligible
+from irontree.errors import ApprovalRefused, NeedsBreakdown, NotEligible, NothingToDo
 from irontree.ports import Issue
 from irontree.services.loops.loop import Loop, derive_loop_id
 from irontree.services.loops.loop_choice import open_loop_over
@@ -346,15 +346,15 @@ def _batch_words(world: World, found: list[Member | Excluded], bad: Excluded) ->
     return f"{reason} {len(numbers)} issue(s) already adopted{names}"
 
 
-def _nothing_to_do(intent: Issues | OpenIssues, excluded: tuple[Excluded, ...]) -> NotEligible:
+def _nothing_to_do(intent: Issues | OpenIssues, excluded: tuple[Excluded, ...]) -> NothingToDo:
     if excluded:
         reasons = "; ".join(f"#{each.number}: {each.reason.rstrip('.')}" for each in excluded)
         remedies = dict.fromkeys(each.remedy for each in excluded if each.remedy)
-        return NotEligible(
+        return NothingToDo(
             f"nothing can be done here. {reasons}",
             remedy="; ".join(remedies) or "`irontree status` shows where each issue is",
         )
-    return NotEligible(
+    return NothingToDo(
         f"there are no {intent.query}", remedy="adopt some: `irontree task adopt issue-N`, or name them: '#12 #13'"
     )
 

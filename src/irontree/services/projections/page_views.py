@@ -66,3 +66,23 @@ class StoryView:
     request: str = ""
     report: str = ""
     """Where its newest verification report is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRowView:
+    """An open question: `form` is where it is answered, `address` its issue's page; empty where there is none."""
+
+    repository: str
+    about: str
+    what: str
+    since: str = ""
+    form: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InboxView:
+    """All that waits for a person in the repositories that are served together, oldest first."""
+
+    host: str
+    rows: tuple[InboxRowView, ...]

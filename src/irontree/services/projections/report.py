@@ -14,10 +14,10 @@ from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import NOTHING_CITED, Coverage, coverage
 from irontree.ports import Stream
+from irontree.services.loops.funds import read_funds
 from irontree.services.projections.denied import denied_lines
 from irontree.services.projections.history import last_of, results_at, time_of
 from irontree.services.projections.views import ReportView
-from irontree.services.spending import read_funds
 from irontree.services.world import read_world
 
 NOT_PROMOTED: Final = (

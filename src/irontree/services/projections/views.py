@@ -19,7 +19,7 @@ from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import StoryView, TreeView, WaitingView
+from irontree.services.projections.page_views import InboxView, StoryView, TreeView, WaitingView
 
 # --- parts that several templates share ---------------------------------------------------------------------
 
@@ -486,4 +486,5 @@ TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
     "forms/intake.md": ("approval", ApprovalView),
     "artifacts/tree.md": ("tree", TreeView),
     "artifacts/issue.md": ("story", StoryView),
+    "artifacts/inbox.md": ("inbox", InboxView),
 }

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from irontree.app import App
 from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
+from irontree.domain.loop import LoopEntity
 from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
@@ -120,7 +121,7 @@ class Funds:
 
     def _counted(self, loop: Loop) -> Counted:
         states = (self.world.states.get(key) for key in loop.entity.task_keys)
-        return Counted(loop.id, loop.entity.created_at, frozenset(state.issue_number for state in states if state))
+        return Counted(loop.id, _began(loop.entity), frozenset(state.issue_number for state in states if state))
 
 
 def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> Funds:
@@ -167,6 +168,11 @@ def tell_warnings(app: App, before: Funds, state: TaskState) -> None:
     for budget in read_funds(app, read_world(app)).of_issue(state):
         if budget.warns and (budget.scope, budget.unit) not in warned:
             app.progress.note(f"budget: {budget.words}")
+
+
+def _began(entity: LoopEntity) -> str:
+    """When the loop began, by whatever clock it had: one that was put back since must not leave out what it spent."""
+    return min((entity.created_at, *(taken.iso for taken in entity.transitions)))
 
 
 def _way_on(over: Budget, loop_id: str) -> str:

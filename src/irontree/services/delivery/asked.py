@@ -12,8 +12,8 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.ports import Comment
 from irontree.services.delivery.comment import comment_marker, loop_marker
+from irontree.services.listed_questions import given_up
 from irontree.services.loops.loop import Loop, loop_of, read_loops, still_open
-from irontree.services.open_questions import given_up
 from irontree.services.questions import Question, question_about, question_of
 from irontree.services.world import World, read_world
 
@@ -43,7 +43,7 @@ class Asked:
         return _moment(comment.created_at) <= self.at
 
 
-def open_questions(app: App) -> tuple[Asked, ...]:
+def asked_in_comments(app: App) -> tuple[Asked, ...]:
     """What issues and loops ask now; not of tasks that were skipped, or whose loop was stopped. Reads only."""
     world, every = read_world(app), read_loops(app)[0]
     loops, nobodys = still_open(every), given_up(every)
@@ -54,7 +54,7 @@ def open_questions(app: App) -> tuple[Asked, ...]:
 
 def asked_at(app: App, issue_number: int) -> Asked | None:
     """What is asked under that issue now."""
-    return next((asked for asked in open_questions(app) if asked.issue_number == issue_number), None)
+    return next((asked for asked in asked_in_comments(app) if asked.issue_number == issue_number), None)
 
 
 def place_of(loop: Loop, world: World) -> TaskState | None:

@@ -33,7 +33,7 @@ def _newest(loops: Sequence[Loop]) -> dict[str, Loop]:
     return {key: loop for loop in loops for key in loop.entity.task_keys}
 
 
-def open_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
+def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
     """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
     alive, nobodys = still_open(loops), given_up(loops)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)

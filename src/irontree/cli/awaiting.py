@@ -1,0 +1,56 @@
+"""All that waits for a person in one repository: what its log asks, and the approvals that only a server knows of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from irontree.app import App
+from irontree.errors import ServerUnavailable, in_words
+from irontree.flows.local.finding import environment_of_server, ui_url
+from irontree.services.inbox import FormUrl, Waiting, approval_waiting, waiting
+from irontree.tasks.pages import page_of_run
+
+NO_SERVER = (
+    "no Prefect server runs, so approvals that a label or the night asks for are not in this list; "
+    "`irontree serve` shows them again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Those that forms ask for, before anything is in the log; *unknown* says why there may be more, else empty."""
+
+    waiting: tuple[Waiting, ...] = ()
+    unknown: str = ""
+
+
+def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
+    """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
+    approvals = approvals_waiting(app)
+    return (*waiting(app, links(app)), *approvals.waiting), approvals.unknown
+
+
+def approvals_waiting(app: App) -> Approvals:
+    """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
+    environment = environment_of_server(app)
+    if environment is None:
+        automations = app.preferences().automations
+        return Approvals(unknown=NO_SERVER if automations.start_label or automations.nightly else "")
+    from irontree.flows.local.approvals import asked_approvals  # it imports the HTTP client
+
+    form_url = _form_url(ui_url(environment))
+    try:
+        found = asked_approvals(app.repository.id, environment)
+    except ServerUnavailable as error:
+        return Approvals(unknown=in_words(error))
+    return Approvals(tuple(approval_waiting(app, asked, form_url) for asked in found))
+
+
+def links(app: App) -> FormUrl | None:
+    """From a flow run to its page, if a server runs that shows it."""
+    environment = environment_of_server(app)
+    return _form_url(ui_url(environment)) if environment else None
+
+
+def _form_url(ui: str) -> FormUrl:
+    return lambda run: page_of_run(ui, run)
