@@ -53,7 +53,7 @@ test-agents: $(STAMP) build/agents/.installed ## real agent programs against a s
 	AGENTS=all $(BIN)/python -m pytest tests/agents $(PYTEST_ARGS)
 
 test-e2e: $(STAMP) ## the pages as a person uses them, in Chromium; UPDATE_IMAGES=1 takes the pictures of docs/ anew
-	BROWSER=all $(BIN)/python -m pytest tests/e2e/test_browser.py $(PYTEST_ARGS)
+	BROWSER=all $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/e2e/test_browser.py $(PYTEST_ARGS)
 
 test-scale: $(STAMP) ## several API servers and workers, with PostgreSQL and Redis (10 minutes; needs both)
 	SCALE=all $(BIN)/python -m pytest tests/scale $(PYTEST_ARGS)

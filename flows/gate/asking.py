@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -10,15 +11,15 @@ from prefect import get_run_logger
 from prefect.input import RunInput
 
 from irontree.app import App
-from irontree.domain.halt import Choice, choices
+from irontree.domain.halt import Choice, Need
 from irontree.errors import AnswerRefused, in_words
-from irontree.flows.gate.forms import NEEDS, make_form
+from irontree.flows.gate.forms import Asked, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.flows.lifecycle.pages import pages_of_issues
 from irontree.services.answers import Answer
-from irontree.services.planning.intake import special_choices
-from irontree.services.projections.forms import question_text
+from irontree.services.projections.forms import offered, question_text
 from irontree.services.questions import Question
+from irontree.services.world import read_world
 from irontree.tasks.artifacts import show_tree, tell_story
 from irontree.tasks.mirror import tell_asked
 
@@ -89,9 +90,7 @@ async def take_late_answer(question: Question, record: Record) -> Late | None:
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
     """The person's answer and the key of the form it was given in."""
-    special = await asyncio.to_thread(special_choices, app, question.rule.reason, question.task_key)
-    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
-    form = form_for(question, legal)
+    form = form_for(question, await asyncio.to_thread(lambda: offered(app, read_world(app), question)))
     if stored := await given(form, key=question.key):
         return answer_from(stored[0]), stored[1]
     text = await _text(app, question)
@@ -112,15 +111,26 @@ async def _text(app: App, question: Question) -> str:
 
 
 def with_page(page: str, text: str, words: str = "All of it on a page of its own") -> str:
-    """The text of a form under the link to its page, if it has one."""
-    return f"[{words}]({page})\n\n{text}" if page else text
+    """The text of a form under the link to its page, if it has one; its title small: five lines can be seen."""
+    small = re.sub(r"\A# ", "#### ", text)
+    return f"[{words}]({page})\n\n{small}" if page else small
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     """The form of this question: only legal choices, by their labels, and only the fields that they need."""
-    needs = [need for need in NEEDS if any(need in choice.needs for choice in legal)]
+    needs = dict.fromkeys(need for choice in legal for need in choice.needs if need != "note")
     name = "".join(word.title() for word in question.rule.reason.split("_"))
-    return make_form(name, [choice.label for choice in legal], needs, question=question.key)
+    asked = [_asked(question, need) for need in needs]
+    return make_form(name, [choice.label for choice in legal], asked, question=question.key)
+
+
+def _asked(question: Question, need: Need) -> Asked:
+    """What the form asks for: of an amount its unit, of a count what is counted."""
+    if question.budget:
+        return question.budget.unit
+    if need == "revision":
+        return need
+    return "attempts" if question.issue_number is not None else "transitions"
 
 
 def answer_from(filled: RunInput) -> Answer:

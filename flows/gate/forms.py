@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from prefect.input import RunInput
 from pydantic import Field, create_model
 
-Need = Literal["count", "amount", "revision"]
+from irontree.domain.budgets import EXAMPLES, UNITS, Unit
 
-NEEDS: dict[Need, tuple[Any, Any]] = {
-    "count": (int, Field(1, ge=1, le=50, title="How many", description="Attempts, or transitions of the loop.")),
-    "amount": (
-        str,
-        Field(
-            "",
-            pattern=r"^(\s*[0-9$][0-9.]* ?[A-Za-z0-9 ]*)?$",
-            title="How much more",
-            description="With its unit, whichever is used up: `5 USD`, `200000 tokens`, `2h`.",
-        ),
-    ),
+Asked = Literal["attempts", "transitions", "revision"] | Unit
+"""What a form asks for besides a decision, a name and a note."""
+
+_FIELDS: Final[dict[Asked, tuple[str, Any, Any]]] = {
+    "attempts": ("count", int, Field(1, ge=1, le=50, title="How many attempts, if you allow more")),
+    "transitions": ("count", int, Field(10, ge=1, le=50, title="How many transitions, if you allow more")),
+    **{
+        unit: (
+            "amount",
+            str,
+            Field(
+                "",
+                pattern=r"^(\s*[0-9$][0-9.]* ?[A-Za-z0-9 ]*)?$",
+                title="How much, if you allow more",
+                description=f"With its unit: `{EXAMPLES[unit]}`.",
+            ),
+        )
+        for unit in UNITS
+    },
     "revision": (
+        "revision",
         str,
         Field(
-            "",
-            pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$",
-            title="Revision",
-            description="To approve, type the revision that is named above.",
+            "", pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$", title="Revision, typed as it is named above, to approve"
         ),
     ),
 }
 
 
 def make_form(
-    name: str, choices: Sequence[str], needs: Collection[Need] = (), *, question: str | None = None
+    name: str, choices: Sequence[str], asked: Collection[Asked] = (), *, question: str | None = None
 ) -> type[RunInput]:
-    """The form with *choices* as its decision, who decides, a note, and what else *needs* asks for.
+    """The form with *choices* as its decision, what that decision needs, who decides, and a note.
 
     *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
     next question is open already is refused, and not taken for an answer to that (ruling R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
-    decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it).
+    decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it). Each line of
+    a field is one less of the question above it, so there are labels and hardly a description.
     """
-    fields: dict[str, Any] = {
-        "decision": (Literal[tuple(choices)], Field(title="Decision")),
-        "approver": (str, Field(pattern=r"\S", title="Your name", description="Goes into the record of the decision.")),
-        "note": (str, Field("", title="Note", description="For the next attempt, or for the record.")),
-    }
-    fields |= {need: NEEDS[need] for need in NEEDS if need in needs}
+    fields: dict[str, Any] = {"decision": (Literal[tuple(choices)], Field(title="Decision"))}
+    fields |= {field: (kind, info) for field, kind, info in (_FIELDS[one] for one in asked)}
+    fields["approver"] = (str, Field(pattern=r"\S", title="Your name, for the record"))
+    fields["note"] = (str, Field("", title="Note, for the next attempt or the record"))
     if question:
-        about = Field(question, title="Question", description="Which one this answers. Leave it as it is.")
-        fields["question"] = (Literal[question], about)
+        fields["question"] = (Literal[question], Field(question, title="Question"))
     form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
     return form

@@ -29,6 +29,8 @@ pytestmark = [
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 BIGGEST_IMAGE = 150_000
+SETTLED = 5_000
+"""Milliseconds."""
 START = 120.0
 """Seconds for a server and a worker to be there."""
 PATIENCE = 300.0
@@ -55,8 +57,9 @@ def serve(project, tmp_path) -> Iterator[Typed]:
 
 
 def take_picture(page, name: str) -> None:
-    """For the documentation, if that was asked for."""
+    """For the documentation, if that was asked for; forms fade in and graphs move into place, and nothing says when."""
     if "UPDATE_IMAGES" in os.environ:
+        page.wait_for_timeout(SETTLED)
         taken = page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
         assert len(taken) < BIGGEST_IMAGE
 

@@ -14,7 +14,7 @@ from irontree.flows.gate.suspension import ask
 from irontree.flows.local.lifeline import end_with_runner, finish_asked
 from irontree.tasks.blocking import in_thread
 
-Decide = make_form("Decide", ["accept", "send back", "skip"], needs=["count"])
+Decide = make_form("Decide", ["accept", "send back", "skip"], ["attempts"])
 QUESTION = "## Issue 12\n\n| criterion | evidence |\n|---|---|\n| the sum is right | `make test` |"
 
 

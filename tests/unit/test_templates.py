@@ -328,6 +328,25 @@ def test_an_acceptance_shows_the_commit_and_where_it_goes():
     assert "**a person judges this**" in shown
 
 
+def blocked_by(reason: str) -> str:
+    view = case("forms/blocked.md", ORDINARY)["form"]
+    return RENDERER.render("forms/blocked.md", form=replace(view, reason=reason))
+
+
+def test_what_many_lines_say_about_a_block_is_shown_in_lines_below_what_to_do():
+    shown = blocked_by("cannot push\nremote: protected branch\n! [rejected]")
+    assert f"**Why:** cannot push\n\n**What to do:** {ORDINARY}\n" in shown
+    assert "```text\ncannot push\nremote: protected branch\n! [rejected]\n```" in shown
+    assert "All that was said" not in blocked_by("cannot push")
+
+
+@pytest.mark.parametrize("reason", ["pending_acceptance", "fail_terminal", "blocked", "reapproval_required"])
+def test_a_form_that_is_not_the_place_to_decide_says_so_before_anything_else(reason: str):
+    name = f"forms/{reason.replace('_', '-')}.md"
+    shown = RENDERER.render(name, form=replace(case(name, ORDINARY)["form"], gate="two people decide"))
+    assert shown.split("\n\n")[1] == "**Here nobody is known by name:** two people decide."
+
+
 def approval_shown(**changes) -> str:
     return RENDERER.render("forms/intake.md", approval=replace(approval(ORDINARY), **changes))
 

@@ -16,7 +16,7 @@ from rich.panel import Panel
 from irontree.cli.answering import fits, option_for
 from irontree.cli.keyboard import forget_keys
 from irontree.cli.text import printable
-from irontree.domain.halt import Choice, Need, choices
+from irontree.domain.halt import Choice, Need
 from irontree.flows.gate.questions import Question as Form
 from irontree.services.answers import Answer
 from irontree.services.questions import Question
@@ -165,5 +165,4 @@ def _without_choices(asked: Form) -> str:
 
 def _legal(question: Question, asked: Form) -> tuple[Choice, ...]:
     """The choices that the form offers."""
-    offered = [choice.name for choice in question.rule.choices if choice.label in asked.choices]
-    return choices(question.rule, in_loop=question.loop_id is not None, special=offered)
+    return tuple(choice for choice in question.rule.choices if choice.label in asked.choices)

@@ -29,8 +29,9 @@ def question(reason: str) -> Question:
     return Question(RULE[reason], "issue-7-3", issue_number=7, task_key="greeting", sequence=3, loop_id=LOOP)
 
 
-def asked(description: str = "# Accept #7?") -> Form:
-    return Form(uuid.uuid4(), "issue-7-3", description, make_form("Decide", ["accept"]).model_json_schema())
+def asked(question: Question, description: str = "# Accept #7?") -> Form:
+    labels = [choice.label for choice in question.rule.choices if not choice.special]
+    return Form(uuid.uuid4(), "issue-7-3", description, make_form("Decide", labels).model_json_schema())
 
 
 class Output(io.StringIO):
@@ -84,7 +85,8 @@ def ask(keyboard, output):
 
     def ask(reason: str, *lines: str, still_open=lambda: True, description: str = "# Accept #7?"):
         output.hands += [partial(keyboard.type, line) for line in lines]
-        return screen.ask(question(reason), asked(description), URL, still_open)
+        about = question(reason)
+        return screen.ask(about, asked(about, description), URL, still_open)
 
     return ask
 
@@ -129,7 +131,7 @@ def test_an_amount_that_is_needed_is_asked_for_until_it_has_a_unit(keyboard, out
     screen = RichScreen("Ada", Console(file=output, width=100, force_terminal=False), keyboard.keys)
     output.hands += [partial(keyboard.type, line) for line in ("extend", "20", "5 USD", "")]
     spent = replace(question("loop_budget_exhausted"), rule=AGENT_BUDGET)
-    assert screen.ask(spent, asked(), URL, lambda: True).amount == "5 usd"
+    assert screen.ask(spent, asked(spent), URL, lambda: True).amount == "5 usd"
     assert "with its unit" in output.getvalue()
 
 
@@ -164,7 +166,8 @@ def test_words_of_others_reach_the_terminal_without_what_moves_it(ask, keyboard,
 def test_without_anybody_the_question_is_shown_with_the_commands_that_answer_it(output):
     screen = PlainScreen(output)
     screen.say(HOSTILE)
-    assert screen.ask(question("pending_acceptance"), asked(), URL, lambda: True) is None
+    about = question("pending_acceptance")
+    assert screen.ask(about, asked(about), URL, lambda: True) is None
     said = output.getvalue()
     assert "\x1b" not in said
     assert "# Accept #7?" in said

@@ -22,7 +22,7 @@ from irontree.services.execution.verify import verify
 from irontree.services.gates import gate_words
 from irontree.services.listed_questions import asked_about
 from irontree.services.loops import loop as loops
-from irontree.services.projections.forms import question_text
+from irontree.services.projections.forms import offered, question_text
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back
@@ -463,6 +463,7 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
     words = "only comments on the issue count for `/accept`: 2 people with write access decide; 1 of 2 have: alice"
     assert gate_words(scene.app, scene.world, question) == words
     assert words in question_text(scene.app, question)
+    assert [choice.name for choice in offered(scene.app, scene.world, question)] == ["send-back", "skip", "stop"]
     shown = asked_about(scene.app, scene.world, (), scene.state())
     assert words in shown.said
     assert [choice.name for choice, _ in shown.answers] == ["send-back"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, CheckCommand, PermissionRule, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
@@ -13,10 +14,11 @@ from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.listed_questions import asked_about
+from irontree.services.loops import loop as loops
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
-from irontree.services.projections.forms import issue_form, question_text
-from irontree.services.questions import question_about
+from irontree.services.projections.forms import _waiting, issue_form, question_text
+from irontree.services.questions import question_about, question_of_loop
 from tests.support import issues
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, does
@@ -206,3 +208,12 @@ def test_nor_where_the_forge_does_not_answer(scene):
 
 def refuses(*_) -> None:
     raise RemoteUnavailable("no answer", remedy="try again")
+
+
+def test_a_loop_in_which_nothing_can_start_says_what_each_task_waits_for(scene):
+    loop = scene.start(SPEC)
+    loops.halt(scene.app, loop.id, Halt("protocol_gap", detail="nothing can start"))
+    text = question_text(scene.app, question_of_loop(scene.app, loop.id))
+    assert "- #3 Part one: waits for #1 Greeting\n" in text
+    world = scene.world
+    assert _waiting(world, {"parts-part-one"}, world.state(3)).waits_for == ("#1 Greeting (not in this loop)",)

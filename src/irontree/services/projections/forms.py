@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from irontree.app import App
 from irontree.domain.changes import changes_of
 from irontree.domain.events import IssueEvent, Record
-from irontree.domain.halt import choices
+from irontree.domain.halt import Choice, choices
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
-from irontree.services.gates import gate_words
+from irontree.services.gates import gate_at, gate_words
 from irontree.services.loops.loop import read_loop
-from irontree.services.overview import title_of, waits_for
+from irontree.services.overview import phase_words, title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
 from irontree.services.planning.approval import adopted_view, before_words
 from irontree.services.planning.approve import propose_again, what_changed
@@ -39,6 +40,16 @@ def question_text(app: App, question: Question) -> str:
     return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
 
 
+def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
+    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
+
+    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
+    """
+    special = special_choices(app, question.rule.reason, question.task_key)
+    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
+    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
+
+
 def issue_form(app: App, question: Question) -> FormView:
     """What the form of an issue shows."""
     world = read_world(app)
@@ -48,13 +59,12 @@ def issue_form(app: App, question: Question) -> FormView:
     report, failure = newest_results(app, state), failure_of(app, stream, state)
     asks_approval = question.rule.reason == "reapproval_required"
     approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
-    special = special_choices(app, question.rule.reason, question.task_key)
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
         url=" ".join(filter(None, (f"#{state.issue_number}", links_for(app).to_issue(state.issue_number)))),
         reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
-        choices=choices(question.rule, in_loop=question.loop_id is not None, special=special),
+        choices=offered(app, world, question),
         answer=_answer_command(question),
         remedy=str(record.meta.get("remedy", "")),
         attempt=state.attempt_count,
@@ -149,11 +159,17 @@ def _loop_text(app: App, question: Question) -> str:
         budget_used=loop.entity.budget_used,
         budget=loop.entity.budget_max_transitions,
         spent=question.budget,
-        waiting=tuple(_waiting(world, state) for state in states if not state.done),
+        waiting=tuple(_waiting(world, loop.keys, state) for state in states if not state.done),
     )
     return app.renderer.render(form_template(question.rule.reason), form=view)
 
 
-def _waiting(world: World, state: TaskState) -> WaitingView:
-    title = title_of(world, state.task_key)
-    return WaitingView(state.issue_number, title, state.phase.value, waits_for(world, state.task_key))
+def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> WaitingView:
+    waits = tuple(_waited_for(world, in_loop, key) for key in waits_for(world, state.task_key))
+    return WaitingView(state.issue_number, title_of(world, state.task_key), phase_words(world, state), waits)
+
+
+def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
+    found = world.states.get(key)
+    named = f"#{found.issue_number} {title_of(world, key)}" if found else title_of(world, key)
+    return named if key in in_loop else f"{named} (not in this loop)"
