@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irontree.app import App
+from irontree.flows.lifecycle.names import tags
 from irontree.flows.local.serving import Served
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
@@ -36,7 +37,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled={"document": nightly} if flow == "intake" and nightly else {},
-            tags=("irontree", f"repository:{app.repository.id}"),
+            tags=tuple(tags(app)),
         )
         for flow, description in FLOWS.items()
     )
