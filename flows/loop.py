@@ -44,6 +44,8 @@ ENDS_WITHOUT_PROGRESS = 3
 HALTED = "Halted"
 TELL_WITHIN = 30.0
 """Seconds for which a loop that halted waits to tell so on the forge. Its question is open by then, its lease free."""
+TELL_BEFORE_FORM = 2.0
+"""The same where the question is the loop's own, and its form comes behind that."""
 
 
 @flow(name="loop", flow_run_name="loop {loop_id}", retries=0, persist_result=False)
@@ -64,8 +66,9 @@ async def loop(repository: str, loop_id: str) -> State[None]:
                 ending = await _drive_with_lease(app, loop_id)
             except Busy as error:
                 return Completed(name="Busy", message=". ".join(filter(None, (in_words(error), late))))
-            if ending and ending.name == HALTED:
-                await asyncio.to_thread(tell_halts_if_free, app, f"loop {loop_id}, halted", wait_seconds=TELL_WITHIN)
+            if ending is None or ending.name == HALTED:
+                patience = TELL_WITHIN if ending else TELL_BEFORE_FORM
+                await asyncio.to_thread(tell_halts_if_free, app, f"loop {loop_id}, halted", wait_seconds=patience)
             if ending:
                 return ending
 

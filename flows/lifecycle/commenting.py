@@ -14,7 +14,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from irontree.app import App, Origin
 from irontree.domain.waiting import COMMENTS_EVERY, next_look
-from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.errors import IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle.taking_up import start_what_waits, wake_overtaken
 from irontree.services.delivery.comment_answers import COMMENT, Looked, look
 from irontree.tasks.opening import app_of
@@ -48,6 +48,8 @@ class CommentWatch:
         self._every = every
         self._stopped = stopped or threading.Event()
         self._woken = threading.Event()
+        self.trouble = ""
+        """Why comments cannot be looked at, as of the last look."""
         context = copy_context()  # Prefect keeps its settings there
         self._thread = threading.Thread(target=context.run, args=(self._watch,), name="comments", daemon=True)
 
@@ -87,6 +89,7 @@ class CommentWatch:
         while not self._stopped.is_set():
             self._woken.clear()
             later = self._look_once()
+            self.trouble = later.said if later and later.failed else ""
             failures = 0 if later is None else failures + 1
             now = datetime.now(UTC)
             again = next_look(now, failures, later.not_before if later else None, every=self._every)
@@ -99,4 +102,4 @@ class CommentWatch:
         try:
             return next((found for found in self._look() if found.outcome == "later"), None)
         except IrontreeError as error:
-            return Looked(0, "later", said=error.message)
+            return Looked(0, "later", said=in_words(error), failed=True)

@@ -9,6 +9,7 @@ from irontree.app import App
 from irontree.domain.state import TaskState
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import deployment, issue_key, issue_tag, loop_key, tags
+from irontree.flows.lifecycle.pages import row_title
 from irontree.flows.lifecycle.runs import Run
 from irontree.flows.lifecycle.waiting import wait_for
 from irontree.services.loops.loop import loop_of, open_loops, read_loop
@@ -31,6 +32,7 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> Run:
                 "number": state.issue_number,
                 "loop_id": loop_id,
             },
+            name=row_title(app, state),
             tags=tags(app, issue_tag(state.issue_number)),
         )
 
@@ -50,6 +52,7 @@ def start_loop(app: App, loop_id: str) -> Run:
             deployment("loop", app),
             key=loop_key(app, loop_id, loop.sequence),
             parameters={"repository": str(app.repository.root), "loop_id": loop_id},
+            name=f"loop {loop_id}",
             tags=tags(app, f"loop:{loop_id}"),
         )
 

@@ -65,7 +65,12 @@ def start_what_waits(app: App) -> tuple[str, ...]:
     """
     loop_ids = [loop.id for loop in read_loops(app)[0]]  # one that cannot be read keeps no other from going on (R13)
     found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
-    return tuple(f"loop {loop_id}: {run.name} is {run.state_name}" for loop_id, run in found if run)
+    return tuple(f"loop {loop_id}: {_whose(run)} is {run.state_name}" for loop_id, run in found if run)
+
+
+def _whose(run: Run) -> str:
+    """The run's name, but for the loop's own."""
+    return run.name if "number" in run.parameters else "its run"
 
 
 def go_on_approving(app: App) -> tuple[str, ...]:

@@ -20,17 +20,22 @@ class Watches:
         self._watch_of = watch_of
         self._watches: list[tuple[App, CommentWatch]] = []
         self._held = ExitStack()
+        self._told: dict[str, str] = {}
 
     def add(self, app: App) -> None:
         """Look at the comments of *app* from now on."""
         self._watches.append((app, self._held.enter_context(self._watch_of(app))))
 
     def look(self) -> None:
-        """Replace those that died, and say so."""
+        """Replace those that died, and say so; say once of each trouble that keeps comments from being looked at."""
         for app, watch in [found for found in self._watches if found[1].died()]:
             self._watches.remove((app, watch))
             self._say(app, "who looks at comments died; another goes on")
             self.add(app)
+        for app, watch in self._watches:
+            if watch.trouble and watch.trouble != self._told.get(app.repository.id):
+                self._say(app, f"comments: {watch.trouble}")
+            self._told[app.repository.id] = watch.trouble
 
     def hurry(self) -> None:
         """Have the comments of all of them looked at now."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from irontree.domain.webhooks import changed_repository, is_signed
 from irontree.errors import ServerUnavailable
@@ -16,6 +18,7 @@ from irontree.flows.local.server_state import LOOPBACK
 MOST_BYTES: Final = 25 * 1024 * 1024
 """The most that GitHub sends."""
 PATIENCE_SECONDS: Final = 10
+_LENGTH: Final = re.compile(r"[0-9]{1,12}")
 
 
 class WebhookReceiver:
@@ -29,7 +32,7 @@ class WebhookReceiver:
         calls = {"hurry": staticmethod(hurry), "changed": staticmethod(changed)}
         handler = type("Handler", (_Handler,), {"secret": secret, **calls})
         try:
-            self._server = ThreadingHTTPServer((LOOPBACK, port), handler)
+            self._server = _Server((LOOPBACK, port), handler)
         except OSError as error:
             raise ServerUnavailable(
                 f"webhooks cannot be received at port {port}: {error.strerror}", remedy="name another with --webhooks"
@@ -50,6 +53,13 @@ class WebhookReceiver:
         self._server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of who left in the middle: that is no trouble of whoever reads the terminal."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 class _Handler(BaseHTTPRequestHandler):
     secret: str
     hurry: Callable[[], None]
@@ -67,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _taken(self) -> HTTPStatus:
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
+        if not _LENGTH.fullmatch(length):
             return HTTPStatus.LENGTH_REQUIRED
         if int(length) > MOST_BYTES:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE

@@ -123,7 +123,9 @@ def test_every_key_can_be_set():
 
 def test_the_policy_carries_what_a_person_approves():
     possible = EVERYTHING.replace("mode: pull_request", "mode: direct").replace("kind: none", "kind: clone")
-    possible = re.sub(r"  image: .*\n", "", possible)  # what is contained: tests/unit/domain/test_container.py
+    possible = re.sub(
+        r"container:\n(?:  .*\n)+", "", possible
+    )  # what is contained: tests/unit/domain/test_container.py
     policy = read_config(possible, NAME).policy("origin", "main")
     assert policy.agent == AgentSpec(
         adapter="claude",
@@ -230,6 +232,10 @@ def test_configured_commands_replace_detection():
         ("verify:\n  commands:\n    - nam: x\n      run: y\n", "`verify.commands.0.name` is missing"),
         ("verify:\n  commands: ['']\n", "`verify.commands.0.name`: expected"),
         ("verify:\n  commands: [a, a]\n", "`verify.commands`: two entries have the name a"),
+        ("container:\n  network: false\n", "line 1: `container`: without `image` nothing runs in a container"),
+        ("gates:\n  acceptance:\n", "line 2: `gates.acceptance`: nothing stands behind it: write `{}`"),
+        ("budgets: {day: {money: true}}\n", "`budgets.day.money`: expected an amount such as `5 USD`"),
+        ("budgets: {day: {time: 7200}}\n", "`budgets.day.time`: expected an amount such as `2h`"),
         ("verify: yes\n", "`verify`: expected keys below it, got 'yes'"),
         ("workspace:\n  pristine: yes\n", "`workspace.pristine`: expected true or false, got 'yes'"),
         ("publish:\n  mode: derict\n", "`publish.mode`: expected 'direct' or 'pull_request', got 'derict'"),

@@ -123,6 +123,11 @@ def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
 
 def _incomplete(prepared: Prepared, choice: Choice, need: Need) -> AnswerRefused:
     example = f"{prepared.key or _target(prepared.number)}={_words(choice)}"
+    if choice.name == "extend":
+        return AnswerRefused(
+            f"--answer {prepared.text!r} needs a count from 1 to 50, or an amount with its unit",
+            remedy=f"for transitions {example}; for what agents may spend loop=extend:'{EXAMPLES['money']}'",
+        )
     return AnswerRefused(f"--answer {prepared.text!r} needs a {need}", remedy=f"for example {example}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from irontree.app import App
 from irontree.cli.context import Context
-from irontree.errors import IrontreeError, NotARepository, in_words
+from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, in_words
 from irontree.store.registry import Registered, Registry, user_registry
 
 
@@ -37,7 +37,7 @@ class Newcomers:
 
     def __call__(self) -> Iterator[App]:
         """Those that are new now; of one that cannot be opened it is said why."""
-        for known in self.registry.all():
+        for known in self._registered():
             if known.id not in self.known:
                 self.known.add(known.id)
                 found = _open(self.context, known)
@@ -45,6 +45,12 @@ class Newcomers:
                     yield found.app
                 else:
                     self.context.console.note(f"left out: {known.root}: {found.problem}")
+
+    def _registered(self) -> tuple[Registered, ...]:
+        try:
+            return self.registry.all()
+        except EnvironmentRefused:  # the disk; what is served goes on, and the next look reads it
+            return ()
 
 
 def here(context: Context) -> App | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 COMMAND = "command"
+LAST_PORT = 65535
 
 
 class UsageError(Exception):
@@ -74,6 +75,14 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
     return int(text)
+
+
+def tcp_port(text: str) -> int:
+    """A TCP port, as an argparse type."""
+    number = positive(text)
+    if number > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is no port: they end at {LAST_PORT}")
+    return number
 
 
 def _seconds(text: str) -> float:

@@ -20,7 +20,7 @@ from irontree.cli.context import Context
 from irontree.cli.driving import Server
 from irontree.cli.everywhere import Newcomers, each, here, registered
 from irontree.cli.exit_codes import INTERRUPTED, OK
-from irontree.cli.parser import positive
+from irontree.cli.parser import positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
 from irontree.flows.local.finding import ui_url
 from irontree.flows.local.listening import require_free
@@ -52,13 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders", metavar="DIR", nargs="*", help="a repository (default: the one here, and those in `irontree repos`)"
     )
     parser.add_argument("--attach", action="store_true", help="use the configured Prefect server, and start none")
-    parser.add_argument("--port", type=positive, help="the server's port (default: the first free one from 4280)")
+    parser.add_argument("--port", type=tcp_port, help="the server's port (default: the first free one from 4280)")
     parser.add_argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port")
     parser.add_argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password")
     parser.add_argument(
         "--webhooks",
         metavar="PORT",
-        type=positive,
+        type=tcp_port,
         help=f"receive the forge's webhooks there, signed with the secret in {SECRET}, to look at comments at once",
     )
     parser.add_argument(
@@ -74,6 +74,7 @@ def run(context: Context) -> int:
     """Serve until Ctrl-C or SIGTERM; 0 if every step came to its end, 130 if one was cut off."""
     options = context.options
     place = place_of(options, os.environ)
+    secret_for(options, os.environ)
     apps = choose(context)
     given = dict(os.environ)  # before Prefect's settings are adopted
     with server_of(context, apps, place) as (server, mine):
@@ -106,6 +107,17 @@ def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Place:
             remedy=f"set {PASSWORD}=user:password in the environment; or say {OPEN}, where a proxy sees to it",
         )
     return place
+
+
+def secret_for(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    """What webhooks are signed with; raises ConfigRefused where they are to be received and it is not set."""
+    secret = environ.get(SECRET, "").strip()
+    if options.webhooks is not None and not secret:
+        raise ConfigRefused(
+            f"--webhooks takes only what is signed, and {SECRET} is not set",
+            remedy=f"set {SECRET} to the secret of the forge's webhook",
+        )
+    return secret
 
 
 def choose(context: Context) -> tuple[App, ...]:
@@ -248,16 +260,11 @@ def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
 
 @contextmanager
 def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
-    """Receive webhooks for the block where that was asked for; raises ConfigRefused without a secret."""
-    port, secret = context.options.webhooks, os.environ.get(SECRET, "").strip()
+    """Receive webhooks for the block where that was asked for."""
+    port, secret = context.options.webhooks, secret_for(context.options, os.environ)
     if port is None:
         yield
         return
-    if not secret:
-        raise ConfigRefused(
-            f"--webhooks takes only what is signed, and {SECRET} is not set",
-            remedy=f"set {SECRET} to the secret of the forge's webhook",
-        )
     from irontree.flows.local.webhooks import WebhookReceiver
 
     with WebhookReceiver(port, secret, hurry, changed) as receiver:

@@ -18,7 +18,7 @@ class LimitSettings(Section):
     tokens: str | int | None = Field(default=None, description="Taken and given, together.")
     time: str | None = Field(default=None, description="Of the agents, while they work: `2h`, `1h 30m`.")
 
-    @field_validator("money", "tokens", "time")
+    @field_validator("money", "tokens", "time", mode="before")
     @classmethod
     def _an_amount(cls, value: object, info: ValidationInfo) -> object:
         if value is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from irontree.domain.budgets import amount_of, leading_amount
+from irontree.domain.budgets import EXAMPLES, amount_of, leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.requirements.markdown import lines_said
 
@@ -72,11 +72,16 @@ def _command(choice: Choice, rest: str, below: str) -> Command | Malformed:
         if choice.argument == "key" and not argument:
             return Malformed(f"`/{choice.word}` has to name the task: `{choice.usage()}`")
         if choice.argument in VALUES and not VALUES[choice.argument].fullmatch(argument) and not amount_of(argument):
-            return Malformed(f"`/{choice.word}` needs a {_WHAT[choice.argument]}: `{choice.usage()}`")
+            return Malformed(f"`/{choice.word}` needs a {_needed(choice)}: `{choice.usage()}`")
     note = "\n".join(filter(None, (rest.strip(), below)))
     if "note" in choice.needs and not note:
         return Malformed(f"`/{choice.word}` needs a note that says what to change: `{choice.usage()}`")
     return Command(choice, argument, note)
+
+
+def _needed(choice: Choice) -> str:
+    more = f", or an amount with its unit such as `{EXAMPLES['money']}`" if choice.word == _EXTENDING else ""
+    return f"{_WHAT[choice.argument or '']}{more}"
 
 
 def _first(text: str) -> tuple[str, str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from irontree.domain.settings import Section
 from irontree.domain.values import Value
@@ -65,3 +65,10 @@ class Container(Section):
     )
     user: str | None = Field(default=None, pattern=r"^[^\s-]\S*$", description="`UID:GID` or a name. Unset: yours.")
     options: tuple[str, ...] = Field(default=(), description="More words for `docker run` or `podman run`.")
+
+    @model_validator(mode="after")
+    def _says_in_which(self) -> Self:
+        """Who says how something is contained must not find that nothing is."""
+        if self.model_fields_set and self.image is None:
+            raise ValueError("without `image` nothing runs in a container: name one, or leave the section out")
+        return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.settings import Section
@@ -23,6 +23,19 @@ class GateSettings(Section):
     approval: GateSetting | None = Field(default=None, description="Of an issue whose text or settings changed.")
     failure: GateSetting | None = Field(default=None, description="To try again after the last attempt failed.")
     blocked: GateSetting | None = Field(default=None, description="To go on after something was in the way.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_unset(cls, data: object) -> object:
+        """As it is: who names a gate wants it."""
+        return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _says_something(cls, gate: object) -> object:
+        if gate is None:
+            raise ValueError("nothing stands behind it: write `{}` for this gate, or leave the key out")
+        return gate
 
 
 def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:

@@ -74,13 +74,14 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
     if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
         return None
     over = funds.stopping(found.keys, decision.detail)
+    beside = "".join(f"; used up too, and asked about next: {b.words}" for b in funds.over_beside(found.keys, over))
     key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
     return Question(
         rule=AGENT_BUDGET,
         key=key,
         sequence=found.sequence,
         loop_id=found.id,
-        detail=decision.detail,
+        detail=f"{decision.detail}{beside}",
         not_before=over.until or None,
         budget=over,
     )

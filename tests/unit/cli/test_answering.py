@@ -61,6 +61,7 @@ def test_what_agents_may_spend_more_is_an_amount_with_its_unit(amount):
         ("issue-7=retry", "needs a count"),
         ("issue-7=retry:many", "needs a count"),
         ("issue-7=retry:51", "needs a count"),
+        ("loop=extend:5 €", "needs a count from 1 to 50, or an amount with its unit"),
         ("issue-7=approve:c8b7", "needs a revision"),
     ],
 )

@@ -6,7 +6,8 @@ from argparse import Namespace
 
 import pytest
 
-from irontree.cli.serve import News, line, place_of
+from irontree.cli.parser import Parser, UsageError
+from irontree.cli.serve import SECRET, News, add_arguments, line, place_of, secret_for
 from irontree.errors import ConfigRefused
 from irontree.flows.local.server_state import Place
 from irontree.flows.local.settings import PASSWORD
@@ -35,6 +36,22 @@ def test_without_both_it_is_refused_with_the_reason_and_both_remedies():
         place_of(options("0.0.0.0", 4200), {})
     assert PASSWORD in said.value.remedy
     assert "--open-to-everyone" in said.value.remedy
+
+
+def test_webhooks_without_a_secret_are_refused_before_anything_starts():
+    with pytest.raises(ConfigRefused, match="takes only what is signed"):
+        secret_for(Namespace(webhooks=4290), {})
+    assert secret_for(Namespace(webhooks=4290), {SECRET: " s3cret\n"}) == "s3cret"
+    assert secret_for(Namespace(webhooks=None), {}) == ""
+
+
+@pytest.mark.parametrize("number", ["0", "65536", "-1", "9" * 5000])
+@pytest.mark.parametrize("option", ["--port", "--webhooks"])
+def test_what_is_no_port_is_wrong_usage(option: str, number: str):
+    parser = Parser()
+    add_arguments(parser)
+    with pytest.raises(UsageError, match=option):
+        parser.parse_args([option, number])
 
 
 def test_an_address_for_others_needs_a_port_that_they_can_be_told():

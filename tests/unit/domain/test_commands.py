@@ -109,6 +109,7 @@ def test_code_quotes_and_what_is_hidden_say_nothing(wrap: str, word: str):
         ("/retry many", "number from 1 to 50"),
         ("/retry 51", "number from 1 to 50"),
         ("/extend -1", "number from 1 to 50"),
+        ("/extend 1e9 USD", "or an amount with its unit such as `5 USD`"),
         ("/approve", "needs a revision"),
         ("/approve it", "needs a revision"),
         ("/send-back", "needs a note"),

@@ -37,8 +37,10 @@ def test_a_user_is_one_word_and_no_option(user):
         Container(image=IMAGE, user=user)
 
 
-def test_without_an_image_nothing_is_contained():
-    assert read_config("container:\n  network: false\n", "config.yml").policy(None, "main").container is None
+def test_without_an_image_nothing_is_contained_and_nobody_may_think_that_it_is():
+    assert read_config("container:\n", "config.yml").policy(None, "main").container is None
+    with pytest.raises(ConfigRefused, match="without `image` nothing runs in a container"):
+        read_config("container:\n  network: false\n", "config.yml")
 
 
 def test_all_that_runs_is_contained_in_the_same():

@@ -107,6 +107,16 @@ def test_who_died_of_something_unforeseen_is_replaced_and_that_is_said(tmp_path)
     assert said == ["who looks at comments died; another goes on"]
 
 
+def test_what_keeps_comments_from_being_looked_at_is_said_once(tmp_path):
+    looks, said = Looks(2, (Looked(1, "later", said="0009.md is not UTF-8 text", failed=True),)), []
+    with Watches(lambda _, text: said.append(text), lambda _: CommentWatch(looks, every=OFTEN)) as watches:
+        watches.add(make_scene(tmp_path).app)
+        assert looks.enough.wait(30)
+        watches.look()
+        watches.look()
+    assert said == ["comments: 0009.md is not UTF-8 text"]
+
+
 def test_who_was_stopped_is_not_replaced(tmp_path):
     made = []
 

@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import http.client
 import json
+import socket
+import struct
 from collections.abc import Iterator
 
 import pytest
@@ -71,6 +73,22 @@ def test_what_is_not_signed_is_refused_and_does_nothing(receiver, hurried):
     assert deliver(receiver, b"{}", X_Hub_Signature_256=signature(b"{ }")) == 401
     assert deliver(receiver, b"", "GET") == 501
     assert hurried == []
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "two", "²", ""])
+def test_a_length_that_is_none_is_refused(receiver, length: str, capfd):
+    with socket.create_connection(("127.0.0.1", port_of(receiver)), timeout=30) as connection:
+        connection.sendall(f"POST / HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode("latin-1"))
+        assert connection.recv(1000).startswith(b"HTTP/1.0 411")
+    assert capfd.readouterr().err == ""
+
+
+def test_who_leaves_in_the_middle_is_not_spoken_of(receiver, capfd):
+    with socket.create_connection(("127.0.0.1", port_of(receiver)), timeout=30) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nContent-Length: 5000000\r\n\r\nx")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
+    assert deliver(receiver, b"", X_Hub_Signature_256=signature(b"")) == 204
+    assert capfd.readouterr().err == ""
 
 
 def test_what_is_longer_than_a_forge_sends_is_not_read(receiver, hurried):

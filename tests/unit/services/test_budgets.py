@@ -150,6 +150,17 @@ def test_an_extension_in_the_unit_that_is_used_up_lets_the_loop_go_on(scene):
     assert extended.meta["budget"] == {"scope": "issue", "unit": "money", "extra": "4.00 USD", "issue": "1"}
 
 
+def test_two_budgets_that_are_used_up_are_both_said_in_the_first_question(scene):
+    limited(scene, issue="2 USD", loop="3 USD").agent = ScriptedAgent(costs(4.0, then=idle), costs(1.0))
+    loop = scene.start(ONE_TASK)
+    scene.drive(loop)
+    [first, second] = [words for words in question_of_loop(scene.app, loop.id).detail.split("; used up too, ") if words]
+    assert "of 2.00 USD spent" in first
+    assert "asked about next: this loop: 4.00 USD of 3.00 USD spent" in second
+    answer_loop(scene.app, loop.id, more("5 USD"))
+    assert scene.drive(loop).detail == "this loop: 4.00 USD of 3.00 USD spent, nothing left"
+
+
 def test_too_small_an_extension_asks_again_under_another_key(scene):
     limited(scene, issue="3 USD").agent = ScriptedAgent(costs(6.0, then=idle))
     loop = scene.start(ONE_TASK)

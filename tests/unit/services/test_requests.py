@@ -327,6 +327,30 @@ def test_a_red_ci_is_the_context_of_the_next_attempt(scene: Scene):
     assert "E501 line too long" in prompt
 
 
+def test_a_red_ci_sends_the_same_commit_back_once_and_a_person_is_told_that_nothing_was_found(scene: Scene):
+    """Else the same failure of the same commit would use up every attempt (ruling R15)."""
+    scene.agent = ScriptedAgent(does(greet_txt="hello"), *[lambda _: None] * 2, does(greet_txt="hello, again"))
+    work(scene)
+    head = request(scene).head_sha
+    scene.tracker.check(head, CommitCheck("lint", "failure", "2 errors", ""))
+    look(scene)
+    work(scene)
+    look(scene)
+    assert scene.events()[-1] == "verify_pending_acceptance"
+    told = "lint (CI) failed at the commit that is proposed, and the agent found nothing to change"
+    assert scene.last().meta["reasons"][-1] == told
+    scene.tracker.check(head, CommitCheck("build", "failure", "", ""))
+    look(scene)
+    assert scene.last().meta["failed_check"] == "build (CI)", "another check is another reason"
+    work(scene)
+    answer_issue(scene.app, scene.number(), sends_back("then say it again"))
+    work(scene)
+    assert request(scene).head_sha != head
+    scene.tracker.check(request(scene).head_sha, CommitCheck("lint", "failure", "2 errors", ""))
+    look(scene)
+    assert scene.last().meta["failed_at"] == request(scene).head_sha, "another commit is, too"
+
+
 def test_the_last_attempt_sent_back_by_ci_is_terminal(scene: Scene):
     scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
     work(scene)

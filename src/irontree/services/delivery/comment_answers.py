@@ -16,7 +16,17 @@ from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.halt import choices
 from irontree.domain.lint import is_marked
-from irontree.errors import AnswerRefused, Busy, ConfigRefused, EnvironmentRefused, RemoteFailed, in_words
+from irontree.errors import (
+    AccessRefused,
+    AnswerRefused,
+    Busy,
+    ConfigRefused,
+    EnvironmentRefused,
+    IrontreeError,
+    RemoteFailed,
+    RemoteUnavailable,
+    in_words,
+)
 from irontree.ports import Comment
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.delivery.asked import Asked, asked_at, asked_in_comments
@@ -51,13 +61,15 @@ class Looked:
     """The loop that asked, where it was not the issue."""
     not_before: datetime | None = None
     """When the forge may be asked again, where it said so."""
+    failed: bool = False
+    """Whether a person may have to see to it; not so where somebody is at work here."""
 
 
 def look(app: App) -> tuple[Looked, ...]:
     """Take the answers that stand in comments under open questions; nothing is asked of the forge where none is open.
 
     Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
-    `later`, and ends the pass where it is the forge's doing.
+    `later`, and ends the pass where the forge is away or keeps us out.
     """
     return tuple(_looks(app))
 
@@ -71,8 +83,14 @@ def _looks(app: App) -> Iterator[Looked]:
             yield Looked(asked.issue_number, "later", said=error.message)
         except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
             not_before = getattr(error, "not_before", None)
-            yield Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before)
-            return
+            yield Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before, failed=True)
+            if not _is_of_this_issue(error):
+                return
+
+
+def _is_of_this_issue(error: IrontreeError) -> bool:
+    """Whether the forge may well answer about the next one: neither is it away, nor does it keep us out."""
+    return isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
 
 
 def _look_at(app: App, asked: Asked) -> Iterator[Looked]:
@@ -103,8 +121,14 @@ def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[L
         elif app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
         cursor = app.deliveries.load(asked.issue_number)
-        settled = (*cursor.settled, comment.id)[-SETTLED_KEPT:]
+        settled = (*_still_seen(cursor.settled, comments), comment.id)
         app.deliveries.save(asked.issue_number, replace(cursor, settled=settled))
+
+
+def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
+    """Those that the next look would find again, and some more: listings lag."""
+    seen, newest = {comment.id for comment in comments}, set(settled[-SETTLED_KEPT:])
+    return (known for known in settled if known in seen or known in newest)
 
 
 def _answer(

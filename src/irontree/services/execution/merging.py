@@ -123,8 +123,9 @@ def settle_request(app: App, world: World, state: TaskState) -> TaskState | None
     if request.merged:
         return _merged(app, world, state, request)
     checks = _of_ci(app.forge().commit_checks(request.head_sha))
-    heard = reviews_heard(app.log.read(state.issue_number).records)
-    objection = objection_to(request, app.forge().reviews(request.number), checks, heard)
+    records = app.log.read(state.issue_number).records
+    unheard = [check for check in checks if (_named(check), request.head_sha) not in failures_heard(records)]
+    objection = objection_to(request, app.forge().reviews(request.number), unheard, reviews_heard(records))
     if objection:
         return _sent_back(app, world, state, request, objection)
     _make_ready_where_due(app, state, request, checks)
@@ -147,12 +148,18 @@ def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
     return frozenset(str(review) for record in records for review in record.meta.get("reviews", ()))
 
 
+def failures_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[tuple[str, str]]:
+    """The checks of CI, each with its commit, by which work was sent back: the same again would come to the same."""
+    metas = (record.meta for record in records if "failed_at" in record.meta)
+    return frozenset((str(meta.get("failed_check")), str(meta["failed_at"])) for meta in metas)
+
+
 def objection_to(
     request: PullRequest, reviews: Sequence[Review], checks: Sequence[CommitCheck], heard: Collection[str] = ()
 ) -> Objection | None:
     """The newest word of each person with write access about the newest commit, then what CI says of it (R15, R20).
 
-    A review sends back once: those *heard* are left out.
+    A review sends back once, those *heard* are left out; so does a check at a commit, *checks* are those that did not.
     """
     about = [review for review in reviews if review.trusted and review.commit in (request.head_sha, "")]
     words = [review for review in about if review.id not in heard]
@@ -186,14 +193,18 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
         app.forge().edit_pull_request(request.number, draft=True)
     if objection.check is None:
         return send_back(app, state.issue_number, Decider(objection.by, objection.note, objection.reviews))
-    return _red(app, world, state, objection.check)
+    return _red(app, world, state, request, objection.check)
 
 
-def _red(app: App, world: World, state: TaskState, red: CommitCheck) -> TaskState:
+def _red(app: App, world: World, state: TaskState, request: PullRequest, red: CommitCheck) -> TaskState:
     output = red.excerpt or red.summary
     found = fingerprint_of((red.name, "CI"), output)
-    meta = {"by": "CI", "failed_check": f"{red.name} (CI)", "output": output, "fingerprint": found}
-    return fail_pending(app, world, state, meta)
+    where = {"failed_check": _named(red), "failed_at": request.head_sha}
+    return fail_pending(app, world, state, {"by": "CI", **where, "output": output, "fingerprint": found})
+
+
+def _named(check: CommitCheck) -> str:
+    return f"{check.name} (CI)"
 
 
 def _merged(app: App, world: World, state: TaskState, request: PullRequest) -> TaskState:

@@ -30,6 +30,7 @@ from irontree.services.execution.record import record
 from irontree.services.execution.requests import Proposed, newest_request, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review, took_of
 from irontree.services.loops.funds import calls_agent, require_funds
+from irontree.services.projections.history import last_of
 from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.world import read_world
 
@@ -159,7 +160,8 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
         case Pending() | Passed() if proposes(subject.plan) and state.has_code:
             return _proposed(app, subject, report, verdict.reasons if isinstance(verdict, Pending) else ())
         case Pending():
-            return _pending(app, subject, report, verdict.reasons, _still_proposed(app, subject))
+            reasons = (*verdict.reasons, *_red_before(app, state))
+            return _pending(app, subject, report, reasons, _still_proposed(app, subject))
         case Passed():
             return _published(app, subject, report)
 
@@ -193,6 +195,16 @@ def _still_proposed(app: App, subject: Subject) -> Proposed | None:
         return None
     request = newest_request(app, plan, state, subject.node)
     return Proposed(request.number, request.url) if request and request.state == "open" else None
+
+
+def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
+    """What CI said of the commit that is proposed, if this attempt was made for that and changed nothing."""
+    judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
+    if judged is None or "failed_at" not in judged.meta:
+        return ()
+    return (
+        f"{judged.meta['failed_check']} failed at the commit that is proposed, and the agent found nothing to change",
+    )
 
 
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:

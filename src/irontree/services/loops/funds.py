@@ -86,6 +86,12 @@ class Funds:
             budget for state in states for budget in self.of_issue(state) if budget.over and budget.words == words
         )
 
+    def over_beside(self, keys: Iterable[str], first: Budget) -> tuple[Budget, ...]:
+        """What else is used up for the issue that *first* stops: it is asked about once there is more of that."""
+        states = (self.world.states[key] for key in keys if key in self.world.states)
+        budgets = next((found for state in states if first in (found := self.of_issue(state))), ())
+        return tuple(budget for budget in budgets if budget.over and budget != first)
+
     def overspent(self, keys: Iterable[str]) -> Mapping[str, str]:
         """The tasks whose next step would call an agent that nothing is left for, and why, in words."""
         if not self.limited:
