@@ -72,10 +72,12 @@ def _nothing_to_ask(app: App, document: str) -> State[None] | None:
         mine = runs.suspended(client, app.repository.id)
     if asking := next((run for run in mine if run.parameters.get("document") == document), None):
         return Completed(name="Asked already", message=f"{document} waits for approval at {runs.url_for(asking.id)} .")
+    if not own.auto_scheduled:
+        return None
     try:
         wanted_for(app, document)
     except NotEligible as error:
-        return Completed(name="Nothing to do", message=in_words(error)) if own.auto_scheduled else None
+        return Completed(name="Nothing to do", message=in_words(error))
     return None
 
 

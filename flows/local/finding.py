@@ -18,7 +18,10 @@ def environment_of_server(app: App) -> Mapping[str, str] | None:
     configured = chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         return configured_environment(os.environ, home, configured)
-    address = ServerState(home).address()
+    try:
+        address = ServerState(home).address()
+    except OSError:  # where no file can be made no server can live, and who only looks needs none
+        return None
     return local_environment(os.environ, home, address.api_url) if address else None
 
 

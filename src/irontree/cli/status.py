@@ -22,9 +22,9 @@ from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion, step_command
-from irontree.services.listed_questions import given_up, list_questions, skipped
+from irontree.services.listed_questions import given_up, list_questions
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import Loop, read_loops, still_open
+from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
 

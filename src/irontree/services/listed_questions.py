@@ -11,26 +11,17 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import in_words
 from irontree.services.gates import gate_words
 from irontree.services.hints import OpenQuestion
-from irontree.services.loops.loop import Loop, loop_of, still_open
+from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
 from irontree.services.overview import title_of
 from irontree.services.projections.history import request_url_of
 from irontree.services.questions import Question, question_about, question_of
 from irontree.services.world import World
 
 
-def skipped(loops: Sequence[Loop]) -> frozenset[str]:
-    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
-    return frozenset(key for key, loop in _newest(loops).items() if key in loop.cancelled)
-
-
 def given_up(loops: Sequence[Loop]) -> frozenset[str]:
     """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
-    stopped = (key for key, loop in _newest(loops).items() if loop.entity.status == "cancelled")
+    stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
     return skipped(loops) | frozenset(stopped)
-
-
-def _newest(loops: Sequence[Loop]) -> dict[str, Loop]:
-    return {key: loop for loop in loops for key in loop.entity.task_keys}
 
 
 def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:

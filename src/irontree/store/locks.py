@@ -128,7 +128,10 @@ def _opened(path: Path, mode: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
             path.parent.mkdir(exist_ok=True)
         descriptor = os.open(path, mode, 0o644)  # not inheritable (PEP 446)
     except FileNotFoundError as error:
-        raise EnvironmentRefused(f"{path}: no .mino folder there", remedy="run `irontree init` first") from error
+        raise EnvironmentRefused(
+            f"{path}: no .mino folder there",
+            remedy="run `irontree init` first; if it was moved: `irontree repos add` there",
+        ) from error
     except OSError as error:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="check permissions and the file system") from error
     try:

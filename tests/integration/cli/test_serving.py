@@ -108,6 +108,14 @@ def test_the_inbox_shows_the_repository_here_though_nobody_registered_it(waiting
     assert "since " in shown
 
 
+def test_who_only_looks_needs_no_state_folder(waiting_shell, tmp_path, monkeypatch):
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a-file"))
+    looked = waiting_shell("inbox")
+    assert looked.code == 0
+    assert looked.out.startswith("project #3 Second text:")
+
+
 def test_where_nothing_waits_the_inbox_says_so(shell):
     assert shell("inbox").out == "Nothing waits for you in the one repository on the list.\n"
 

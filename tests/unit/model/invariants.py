@@ -15,7 +15,7 @@ from irontree.domain.lint import comment_problems
 from irontree.domain.state import TaskState
 from irontree.ports import Stream
 from irontree.services.consistency.audit import audit
-from irontree.services.consistency.reconcile import open_questions
+from irontree.services.consistency.reconcile import questions_of_issues
 from irontree.services.delivery.deliver import comment_marker
 from irontree.services.execution.refs import RUN_TRAILER
 from irontree.services.loops.loop import Loop, read_loops
@@ -182,7 +182,7 @@ def people_decide(sight: Sight, ledger: Ledger) -> None:
 
 def every_question_can_be_shown(sight: Sight, _: Ledger) -> None:
     """The form of each open question renders."""
-    asked = [*open_questions(sight.world), *(question_of_loop(sight.app, loop.id) for loop in sight.loops)]
+    asked = [*questions_of_issues(sight.world), *(question_of_loop(sight.app, loop.id) for loop in sight.loops)]
     for question in asked:
         assert question is None or question_text(sight.app, question)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.requests import look, merge, requesting_scene, work
-from tests.support.world import ONE_TASK, Scene
+from irontree.services.answers import Answer
+from irontree.services.loops.loop import Loop, cancel, skip
+from tests.support.requests import look, merge, request, requesting_scene, work
+from tests.support.world import GREETING, ONE_TASK, Scene, prepared
 
 CHANGED = ONE_TASK.replace("it says hello `", "it says hello to all `")
+BOTH = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 WITHOUT = "# Toy\n\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 
 
@@ -16,9 +19,9 @@ def scene(tmp_path) -> Scene:
     return requesting_scene(tmp_path)
 
 
-def said(scene: Scene) -> list[str]:
-    """What stands on the first request."""
-    return [comment.body.partition("\n")[0] for comment in scene.tracker.comments.get(2, [])]
+def said(scene: Scene, number: int = 2) -> list[str]:
+    """What stands on the request."""
+    return [comment.body.partition("\n")[0] for comment in scene.tracker.comments.get(number, [])]
 
 
 @pytest.mark.parametrize(("text", "why"), [(CHANGED, "approved anew"), (WITHOUT, "approved without it")])
@@ -64,3 +67,42 @@ def test_the_request_of_a_task_that_goes_on_is_left_alone(scene: Scene):
     look(scene)
     assert scene.forge_seen.read_pull_request(2).state == "open"
     assert said(scene) == []
+
+
+def skipped_after_it_was_proposed(scene: Scene) -> Loop:
+    """Its loop has another task left, so it goes on."""
+    loop = scene.start(BOTH)
+    scene.drive(loop)
+    skip(scene.app, loop.id, GREETING, "grace")
+    look(scene)
+    return loop
+
+
+def test_the_request_of_a_task_that_is_skipped_is_closed_and_nobody_is_asked_why(scene: Scene):
+    skipped_after_it_was_proposed(scene)
+    look(scene)
+    assert request(scene).state == "closed"
+    assert ["skipped" in line for line in said(scene, request(scene).number)] == [True]
+    assert scene.events()[-1] == "verify_pending_acceptance"
+
+
+def test_who_merges_what_was_skipped_accepts_it_all_the_same(scene: Scene):
+    loop = scene.start(BOTH)
+    scene.drive(loop)
+    merge(scene)
+    skip(scene.app, loop.id, GREETING, "grace")
+    look(scene)
+    assert scene.events()[-1] == "checkup_accept_recorded"
+    assert said(scene, request(scene).number) == []
+
+
+def test_what_was_skipped_and_is_asked_for_again_is_proposed_again_at_a_persons_word(scene: Scene):
+    loop = skipped_after_it_was_proposed(scene)
+    cancel(scene.app, loop.id, "grace")
+    closed, again = request(scene), scene.start(BOTH)
+    scene.drive(again)
+    assert scene.state().blocking_check == "request-closed"
+    scene.drive(again, prepared(Answer("go-on", "grace")))
+    assert scene.events()[-1] == "verify_pending_acceptance"
+    assert request(scene).state == "open"
+    assert request(scene).number != closed.number

@@ -69,7 +69,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
         outside.changes,
         approved,
         failures,
-        _questions_of(world),
+        questions_of_issues(world),
         tuple(_problems(world, restored, outside.unseen)),
         outside.unseen,
     )
@@ -79,7 +79,7 @@ def _said(app: App, state: TaskState) -> str:
     return say_issue_event(app.log.read(state.issue_number).records[-1])
 
 
-def _questions_of(world: World) -> tuple[Question, ...]:
+def questions_of_issues(world: World) -> tuple[Question, ...]:
     """Every issue that waits for a person, lowest number first."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     return tuple(question_about(state, rule) for state in states if (rule := world.halt_of(state)))

@@ -25,6 +25,7 @@ from irontree.services.execution.record import record
 from irontree.services.execution.refs import merged_ref
 from irontree.services.execution.requests import STATUS_NAME, has_merged
 from irontree.services.execution.withdrawing import withdraw_requests
+from irontree.services.loops.loop import read_loops, skipped
 from irontree.services.world import World, read_world
 
 REQUEST_CLOSED: Final = "request-closed"
@@ -51,18 +52,25 @@ def settle_requests(app: App) -> tuple[TaskState, ...]:
     What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
     """
     world, settled = read_world(app), []
+    skips = skipped(read_loops(app)[0]) if any(state.request for state in world.states.values()) else frozenset[str]()
     for state in world.states.values():
         if state.task_key not in world.plans or state.task_key in world.cancelled:
             continue
         try:
-            if is_proposed(state):
+            if is_proposed(state) and (state.task_key not in skips or _is_merged(app, state)):
                 settled.append(settle_request(app, world, state))
             elif _may_be_merged(app, state):
                 settled.append(_ask_about_merge(app, state))
         except (RemoteFailed, EnvironmentRefused) as error:
             app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
-    withdraw_requests(app, world)
+    withdraw_requests(app, world, skips)
     return tuple(filter(None, settled))
+
+
+def _is_merged(app: App, state: TaskState) -> bool:
+    """Whether somebody accepted it after all: of what was skipped nothing else is looked at."""
+    request = app.forge().read_pull_request(state.request or 0)
+    return request is not None and request.merged
 
 
 def lift_draft(app: App, state: TaskState) -> None:
@@ -199,8 +207,9 @@ def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, o
 def _red(app: App, world: World, state: TaskState, request: PullRequest, red: CommitCheck) -> TaskState:
     output = red.excerpt or red.summary
     found = fingerprint_of((red.name, "CI"), output)
-    where = {"failed_check": _named(red), "failed_at": request.head_sha}
-    return fail_pending(app, world, state, {"by": "CI", **where, "output": output, "fingerprint": found})
+    where = request.head_sha
+    meta = {"by": "CI", "failed_check": _named(red), "failed_at": where, "output": output, "fingerprint": found}
+    return fail_pending(app, world, state, meta)
 
 
 def _named(check: CommitCheck) -> str:

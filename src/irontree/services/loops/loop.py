@@ -177,6 +177,16 @@ def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
     return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)
 
 
+def newest_over_each(loops: Sequence[Loop]) -> dict[str, Loop]:
+    """The newest of *loops* (all, oldest first) over each task."""
+    return {key: loop for loop in loops for key in loop.entity.task_keys}
+
+
+def skipped(loops: Sequence[Loop]) -> frozenset[str]:
+    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
+    return frozenset(key for key, loop in newest_over_each(loops).items() if key in loop.cancelled)
+
+
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
     """Count one transition, durably, before it is taken (ruling R12)."""
 
