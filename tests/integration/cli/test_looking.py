@@ -224,7 +224,12 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
     halted_loop(shell, "blocked", "first-text")
     (shell.root / "README.md").write_text("changed\n")
     shell("checkup", "pre-flight", "1")
-    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in shell("status").out
+    before = shell("status").out
+    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in before
+    assert "irontree serve" not in before
+    shell("repos", "add")
+    assert shell("status").out.endswith("\n  irontree serve\n")
+    shell("repos", "remove")
     app = open_app(shell.root, origin=Origin("Test Author"))
     if given_up[0] == "skip":
         loops.skip(app, LOOP_ID, given_up[1], "Ada")
