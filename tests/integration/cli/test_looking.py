@@ -82,7 +82,7 @@ def test_show_tells_everything_about_one_issue(shell):
     assert shown.keys() == SHOW_KEYS
     assert shown["criteria"] == [{"text": "It is there", "covered_by": "test ! -e broken"}]
     assert "+attempt 1" in shown["diff"]
-    assert set(shown["files"]) == {"brief", "events", "transcript 0002"}
+    assert set(shown["files"]) == {"brief", "events", "transcript 0002, attempt 1"}
     assert all((shell.root / path).exists() for path in shown["files"].values())
     assert shown["next"] == "irontree verify issue-1"
     text = shell("show", "#1", "--diff").out
