@@ -40,6 +40,8 @@ SERVER = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_RUNS": "1",
     "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_SCHEDULED_TIME": "PT5M",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    # Runs that ended 90 days ago go; by default only events do, and a server that always runs would grow for ever.
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     # Batches: a task run costs the server 5 ms instead of 24 ms.
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",

@@ -304,6 +304,7 @@ def policy(text: str) -> ExecutionPolicy:
 
 def approval(text: str) -> ApprovalView:
     return ApprovalView(
+        repository="toy",
         revision="1a2b3c4d",
         spec_path=text,
         tasks=(PlannedView(node(text), 0, "new", coverage(text)), PlannedView(node(text), 1, text, (), 7, (text,))),
@@ -324,6 +325,7 @@ def approval(text: str) -> ApprovalView:
         query=text,
         excluded=(text,),
         questions=(text,),
+        in_full=True,
     )
 
 

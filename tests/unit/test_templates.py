@@ -404,6 +404,7 @@ def test_the_approval_says_whether_notes_go_into_the_documents_and_where(mode, l
 )
 def test_the_approval_says_what_will_be_written(publish: PublishPolicy, line: str):
     view = ApprovalView(
+        "toy",
         "1a2b3c4d",
         "x.md",
         (),

@@ -222,7 +222,7 @@ def test_the_approval_shows_loop_goal_words_query_tasks_and_where_code_goes(two)
         "You are authorizing Loop Mode",
         found.name,
         "Goal: all 2 tasks are done",
-        "You typed: `#1 #2`",
+        "Asked for: `#1 #2`",
         "issues #1, #2",
         "#1 Greeting",
         "depends on greeting",
@@ -232,6 +232,14 @@ def test_the_approval_shows_loop_goal_words_query_tasks_and_where_code_goes(two)
         "When It Stops and Asks",
     ):
         assert needed in text
+
+
+def test_the_approval_shows_what_the_agent_is_told_and_where(scene):
+    """Whoever approves by a label has not read the issue."""
+    write(scene, "Greeting", "Say it kindly, and in two languages.\n\n- [ ] it is there `$ has x.txt`\n")
+    text = shown(scene, 1)
+    assert f"- Repository: {scene.app.repository.root.name}" in text
+    assert "> Say it kindly, and in two languages." in text.partition("## What the Agent Is Told")[2]
 
 
 @pytest.mark.parametrize("change", ["text", "comment", "settings", "set"])

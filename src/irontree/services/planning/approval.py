@@ -36,6 +36,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
     earlier, todo = proposal.earlier, [node for node in nodes if node.task_key not in proposal.skipped]
     found = (*(str(warning) for warning in proposal.requirements.warnings), *_environment(app, policy, proposal))
     return ApprovalView(
+        repository=app.repository.root.name,
         revision=proposal.revision,
         spec_path=proposal.spec_path,
         tasks=tuple(_planned(world, node, nodes, proposal) for node in nodes),
@@ -64,6 +65,7 @@ def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: 
     pairs = [(member.node, member.plan.policy) for member in members]
     warnings = (warning for member in members for warning in (*member.warnings, *_differs(member, resolved.policy)))
     return ApprovalView(
+        repository=app.repository.root.name,
         revision=resolved.name,
         spec_path=resolved.query,
         tasks=tuple(_of_set(member, resolved.policy) for member in members),
@@ -76,6 +78,7 @@ def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: 
         trivial=_trivial(pairs),
         warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
         quotes=QuoteView.of(resolved.nodes),
+        in_full=True,
         changes=tuple(line for member in members for line in _changes(world, member)),
         diff="\n".join(filter(None, (_diff(world, member) for member in members))),
         loop_id=resolved.loop_id,
@@ -92,6 +95,7 @@ def adopted_view(app: App, plan: Plan) -> ApprovalView:
     node, policy = plan.nodes[0], plan.policy
     number = plan.adoption.issue_number if plan.adoption else None
     return ApprovalView(
+        repository=app.repository.root.name,
         revision=approval_name(plan),
         spec_path=plan.spec_path,
         tasks=(_planned_view(node, policy, policy, "adopted", number),),
@@ -104,6 +108,7 @@ def adopted_view(app: App, plan: Plan) -> ApprovalView:
         trivial=_trivial([(node, policy)]),
         warnings=(*_environment(app, policy), *_unknown_checks([(node, policy)])),
         quotes=QuoteView.of([node]),
+        in_full=True,
         questions=node.open_questions,
     )
 

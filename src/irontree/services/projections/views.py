@@ -426,6 +426,7 @@ class PlannedView:
 class ApprovalView:
     """The one approval: the frozen tree, every command, where code goes, and Loop Mode by its name."""
 
+    repository: str
     revision: str
     spec_path: str
     tasks: tuple[PlannedView, ...]
@@ -454,6 +455,8 @@ class ApprovalView:
     """What was asked for and is left out, with the reason."""
     questions: tuple[str, ...] = ()
     """What has to be answered in the issues before this can be approved."""
+    in_full: bool = False
+    """Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile."""
 
 
 # --- which template takes what ------------------------------------------------------------------------------
