@@ -17,7 +17,7 @@ from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.automations import register_automations
+from irontree.flows.local.configured import Configured
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
@@ -26,6 +26,7 @@ from irontree.flows.local.watches import Watches
 
 JOIN_EVERY: Final = 5.0
 REVIVE_EVERY: Final = 5.0
+CONFIGURE_EVERY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Service:
         self._home = home
         self._private = is_private(environment, home)
         self._say = say
-        self._duties = Duties(say, duties)
+        self._duties = Duties(say, (Duty("configuration", CONFIGURE_EVERY, Configured(), at_once=True), *duties))
         self._held = ExitStack()
         self._watches = Watches(say)
         self._join_at = self._revive_at = 0.0
@@ -188,8 +189,7 @@ class Service:
 
 
 def _show(app: App) -> tuple[str, ...]:
-    """Have its block and its automations on the server."""
-    with runs.connect() as client:
+    """Have its block on the server."""
+    with runs.connect():
         keep_block(app.repository.id, app.repository.root)
-        register_automations(client, app)
     return ()
