@@ -128,7 +128,7 @@ def blocks(glance: Glance) -> Iterator[Block]:
     """The same for people."""
     found = glance.found
     if not found.issues:
-        yield Lines(("No issues yet.", "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"))
+        yield Lines(tuple(_nothing_yet(glance)))
     else:
         yield Lines((Cell(_summary(glance), "title"),))
         rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
@@ -146,6 +146,14 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Lines(at_work)
     if following := _next(glance):
         yield Lines((Cell(following, "command"),), title=_next_title(glance))
+
+
+def _nothing_yet(glance: Glance) -> Iterator[str]:
+    if glance.approvals.waiting:
+        yield "Nothing is approved yet."
+        return
+    yield "No issues yet."
+    yield "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"
 
 
 def _summary(glance: Glance) -> str:
