@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sized
 
 from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
@@ -55,4 +56,8 @@ async def janitor(repository: str) -> State[None]:
         *(f"{run.name}: its question is asked no more" for run in closed),
     ):
         get_run_logger().info(line)
-    return Completed(message=f"{len(dead)} dead runs, {len(going)} open loops")
+    return Completed(message=f"{_count(dead, 'dead run')}, {_count(going, 'open loop')}")
+
+
+def _count(found: Sized, what: str) -> str:
+    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 
+from prefect import get_run_logger
 from prefect.runtime import flow_run
 
 from irontree.app import App
@@ -21,6 +23,10 @@ FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """How Prefect names runs; other files there are held by who serves the repository, and stay."""
 LOOK_EVERY = 0.2
 """Seconds."""
+AT_WORK_ALREADY = (
+    "A process is at work on this run already: this one waits until that has ended. "
+    "A state that is set by hand (Suspend, Change state) does not stop work; the button Cancel does."
+)
 
 
 @asynccontextmanager
@@ -32,21 +38,26 @@ async def living(app: App) -> AsyncIterator[None]:
     """
     end_with_runner()
     lock = app.alive(str(flow_run.get_id()))
-    async with held_for_good(lock, f"flow run {flow_run.get_name()}"):
+    waits = partial(get_run_logger().warning, AT_WORK_ALREADY)
+    async with held_for_good(lock, f"flow run {flow_run.get_name()}", waits=waits):
         yield
 
 
 @asynccontextmanager
-async def held_for_good(lock: Lock, what: str) -> AsyncIterator[None]:
+async def held_for_good(lock: Lock, what: str, *, waits: Callable[[], None]) -> AsyncIterator[None]:
     """Hold *lock* for the block, and be seen to: its file may be tidied away between our opening and our locking it.
 
-    Waits while another process has it, and leaves the event loop to others.
+    Waits while another process has it, calls *waits* once before, and leaves the event loop to others.
     """
+    told = False
     while True:
         with ExitStack() as held:
             if _is_held(held, lock, what):
                 yield
                 return
+        if not told and lock.holder() is not None:
+            waits()
+            told = True
         await asyncio.sleep(LOOK_EVERY)
 
 

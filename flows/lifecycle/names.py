@@ -51,8 +51,8 @@ def loop_key(app: App, loop_id: str, sequence: int) -> str:
 
 
 def tags(app: App, *more: str) -> list[str]:
-    """Tags by which the UI filters."""
-    return ["irontree", f"repository:{app.repository.id}", *more]
+    """Tags by which the UI filters; the name of the folder is for the eye."""
+    return ["irontree", f"repository:{app.repository.id}", *more, f"folder:{app.repository.root.name}"]
 
 
 def issue_tag(issue_number: int) -> str:

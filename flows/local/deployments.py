@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from irontree.app import App
 from irontree.domain.automation_settings import Automations
+from irontree.flows.lifecycle.names import tags
 from irontree.flows.local.serving import Served
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
@@ -42,7 +43,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
             scheduled=nightly if flow == "intake" else {},
-            tags=("irontree", f"repository:{app.repository.id}"),
+            tags=tuple(tags(app)),
         )
         for flow, description in FLOWS.items()
     )

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
+ADDRESS = "server.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class ServerState:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.log = home / "server.log"
-        self._address = home / "server.json"
+        self._address = home / ADDRESS
 
     # --- the server's side ---
 
@@ -98,6 +99,11 @@ class ServerState:
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
+
+    @staticmethod
+    def left_address(home: Path) -> bool:
+        """Whether a server may be there: one that was killed leaves its address too. Makes nothing."""
+        return (home / ADDRESS).exists()
 
     def address(self) -> Address | None:
         """Where the living server answers; None if there is none, or if it does not answer yet."""

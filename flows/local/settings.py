@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -51,6 +51,11 @@ SERVER = {
 def state_folder() -> Path:
     """Where the private server of this user and this Prefect version lives; everything in it is disposable."""
     return platformdirs.user_state_path("irontree") / f"prefect-{version('prefect')}"
+
+
+def state_folders() -> Iterator[Path]:
+    """Those of all versions that were ever used here."""
+    return platformdirs.user_state_path("irontree").glob("prefect-*")
 
 
 def chosen_api_url(environ: Mapping[str, str], config_value: str | None) -> str | None:

@@ -42,7 +42,7 @@ def test_an_issue_goes_to_done_and_each_row_of_its_run_is_a_step_that_happened(t
     assert toy.drive(run_id).name == "Done"
     page = client.read_flow_run(run_id)
     assert page.name == "#1 Greeting"
-    assert {"irontree", "issue:1", f"repository:{toy.id}"} <= set(page.tags)
+    assert {"irontree", "issue:1", f"repository:{toy.id}", f"folder:{toy.root.name}"} <= set(page.tags)
     assert toy.rows(run_id, 3) == ["run: attempt 1 of 4", "verify: attempt 1 of 4", "checkup: finalize"]
     assert "attempt 1" in git(toy.root.parent / "remote.git", "show", "main:greeting.txt")
 

@@ -64,7 +64,7 @@ def test_a_run_that_a_worker_may_be_starting_is_left_alone_where_there_may_be_wo
 def test_a_run_that_is_just_starting_is_left_alone_and_so_is_the_janitors_own(at_work, client):
     toy, run = at_work
     ended, lines = upkeep(toy, janitor)
-    assert (ended.name, ended.message) == ("Completed", "0 dead runs, 1 open loops")
+    assert (ended.name, ended.message) == ("Completed", "0 dead runs, 1 open loop")
     assert runs.state(client, run.id).state == "RUNNING"
     assert [text for level, text in lines if level > logging.INFO] == []
 

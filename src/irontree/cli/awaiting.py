@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable, in_words
-from irontree.flows.local.finding import environment_of_server, ui_url
+from irontree.flows.local.finding import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.inbox import FormUrl, Waiting, approval_waiting, waiting
 from irontree.tasks.pages import page_of_run
 
@@ -32,6 +32,8 @@ def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
 
 def approvals_waiting(app: App) -> Approvals:
     """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
+    if is_unknown_to_servers(app):
+        return Approvals()
     environment = environment_of_server(app)
     if environment is None:
         automations = app.preferences().automations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,6 +79,13 @@ def everywhere(context: Context) -> tuple[tuple[App, ...], tuple[str, ...]]:
     if (mine := here(context)) and mine.repository.id not in {app.repository.id for app in apps}:
         apps.insert(0, mine)
     return tuple(apps), tuple(f"{one.known.root}: {one.problem}" for one in found if one.problem)
+
+
+def is_listed(app: App) -> bool:
+    """Whether `irontree serve` serves it when it is started anywhere; False where the list cannot be read."""
+    with suppress(EnvironmentRefused):
+        return any(known.id == app.repository.id for known in user_registry().all())
+    return False
 
 
 def each(context: Context, folders: Iterable[str]) -> Iterator[App]:

@@ -16,13 +16,14 @@ from irontree.cli.finding import find_issue
 from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import IssueEvent, Record, RunStarted
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
+from irontree.ports import Stream
 from irontree.services.hints import OpenQuestion
 from irontree.services.listed_questions import asked_about
 from irontree.services.loops.funds import read_funds
@@ -101,7 +102,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         records=stream.records,
         asked=asked_about(app, world, loops, state),
         next=next_command(app, world, state),
-        files=_files(app, state),
+        files=_files(app, state.issue_number, stream),
         undelivered=app.deliveries.load(state.issue_number).failures,
         warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
@@ -249,17 +250,23 @@ def _name(world: World, key: str) -> str:
     return f"#{world.states[key].issue_number}" if key in world.states else key
 
 
-def _files(app: App, state: TaskState) -> dict[str, str]:
+def _files(app: App, number: int, stream: Stream) -> dict[str, str]:
     """What there is to read about the issue, relative to the repository."""
-    layout, number = Layout(app.repository.root), state.issue_number
-    transcripts = sorted(layout.reports(number).glob("attempt-*"))
+    layout, events = Layout(app.repository.root), (record.event for record in stream.records)
+    begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
+    transcripts = {path.name.removeprefix("attempt-"): path for path in layout.reports(number).glob("attempt-*")}
     candidates = {
         "brief": layout.brief(number),
         "report": layout.reports(number) / "report.md",
         "events": layout.stream(number),
-        **{f"transcript {folder.name.removeprefix('attempt-')}": folder for folder in transcripts},
+        **{f"transcript {name}{_attempt(begun.get(name))}": path for name, path in sorted(transcripts.items())},
     }
     return {what: layout.shown(path) for what, path in candidates.items() if path.exists()}
+
+
+def _attempt(begun: RunStarted | None) -> str:
+    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of another log."""
+    return f", attempt {begun.attempt_count}" if begun else ""
 
 
 def _diff(app: App, state: TaskState) -> str:

@@ -15,6 +15,7 @@ from irontree.cli.awaiting import Approvals, approvals_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
+from irontree.cli.everywhere import is_listed
 from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
@@ -43,6 +44,7 @@ STYLES: Final[dict[str, Style]] = {
     SKIPPED: "faint",
 }
 """Of states, by what a reader should notice."""
+_BY_SERVE: Final = "Or start again what serves every repository on your list (`irontree repos`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Glance:
     skipped: frozenset[str] = frozenset()
     next: str = ""
     approvals: Approvals = field(default_factory=Approvals)
+    by_serve: bool = False
+    """Whether `irontree serve`, once it is started, goes on with the open loop."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +95,8 @@ def look(app: App) -> Glance:
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    return Glance(found, asked, skipped(loops), following, approvals_waiting(app))
+    by_serve = bool(still_open(loops)) and is_listed(app)
+    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), by_serve)
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
@@ -146,6 +151,8 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Lines(at_work)
     if following := _next(glance):
         yield Lines((Cell(following, "command"),), title=_next_title(glance))
+        if glance.by_serve:
+            yield Lines((Cell("irontree serve", "command"),), title=_BY_SERVE)
 
 
 def _nothing_yet(glance: Glance) -> Iterator[str]:

@@ -44,6 +44,6 @@ def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
     if gates.named and not known:
         raise ConfigRefused(
             f"gates.{gates.named[0][0]}: nobody logs in to files, so nobody knows who wrote a comment",
-            remedy="set forge.adapter to github or gitea, or leave the gates out",
+            remedy="set forge.adapter to github or gitea (Forgejo too), or leave the gates out",
         )
     return gates if gates.named else None

@@ -80,7 +80,7 @@ ApiUrl = Annotated[str, AfterValidator(_api_url)]
 class Section(BaseModel):
     """A group of keys; unknown ones are refused, with a guess at what was meant."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

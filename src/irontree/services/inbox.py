@@ -92,7 +92,7 @@ def approval_waiting(app: App, asked: AskedApproval, form_url: FormUrl) -> Waiti
         document=asked.document,
         revision=asked.name,
         look=f"irontree task {words} --plan",
-        said="where a command approves it, its form closes by itself",
+        said="where a command approves it, its form closes by itself; to decline, use the form",
     )
     return Waiting(app.repository.root, app.repository.id, question, since=asked.since, form_url=form_url(asked.run))
 

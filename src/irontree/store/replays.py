@@ -33,7 +33,7 @@ class CachedReplays:
         self._log = log
         self._events = events
         self._clock = clock
-        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/10")
+        self._cache = DerivedCache(cache / "replays.json", f"{__version__}/11")
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number."""

@@ -82,7 +82,7 @@ def test_show_tells_everything_about_one_issue(shell):
     assert shown.keys() == SHOW_KEYS
     assert shown["criteria"] == [{"text": "It is there", "covered_by": "test ! -e broken"}]
     assert "+attempt 1" in shown["diff"]
-    assert set(shown["files"]) == {"brief", "events", "transcript 0002"}
+    assert set(shown["files"]) == {"brief", "events", "transcript 0002, attempt 1"}
     assert all((shell.root / path).exists() for path in shown["files"].values())
     assert shown["next"] == "irontree verify issue-1"
     text = shell("show", "#1", "--diff").out
@@ -224,7 +224,12 @@ def test_what_a_person_gave_up_asks_nobody_but_can_be_looked_at(shell, given_up)
     halted_loop(shell, "blocked", "first-text")
     (shell.root / "README.md").write_text("changed\n")
     shell("checkup", "pre-flight", "1")
-    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in shell("status").out
+    before = shell("status").out
+    assert f"Next (asks you at the terminal, then goes on):\n  irontree task resume {LOOP_ID}" in before
+    assert "irontree serve" not in before
+    shell("repos", "add")
+    assert shell("status").out.endswith("\n  irontree serve\n")
+    shell("repos", "remove")
     app = open_app(shell.root, origin=Origin("Test Author"))
     if given_up[0] == "skip":
         loops.skip(app, LOOP_ID, given_up[1], "Ada")

@@ -188,9 +188,8 @@ def test_an_approval_that_only_the_server_knows_of_is_in_every_list(shell, askin
     assert [answer["command"] for answer in one["answers"]] == [f"irontree -C {shell.root} {command}"]
     for verb in ("inbox", "status"):
         shown = shell(verb).out
-        assert all(
-            words in shown for words in ("#7", "Your approval is needed", form, command, "its form closes by itself")
-        )
+        said = ("#7", "Your approval is needed", form, command, "its form closes by itself", "to decline, use the form")
+        assert all(words in shown for words in said)
     assert shell("ui", "--print").out == f"{form}\n"
     assert [q["document"] for q in shell("status", "--json").data["questions"]] == ["#7"]
     shell("repos", "add")

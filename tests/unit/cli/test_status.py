@@ -37,9 +37,13 @@ def row(number: int = 1, **changes) -> IssueRow:
 
 
 def text(
-    overview: Overview, asked: tuple[OpenQuestion, ...] = (), skipped: tuple[str, ...] = (), following: str = ""
+    overview: Overview,
+    asked: tuple[OpenQuestion, ...] = (),
+    skipped: tuple[str, ...] = (),
+    following: str = "",
+    **more: bool,
 ) -> str:
-    return "\n".join(plain(blocks(Glance(overview, asked, frozenset(skipped), following))))
+    return "\n".join(plain(blocks(Glance(overview, asked, frozenset(skipped), following, **more))))
 
 
 def overview(*rows: IssueRow, **changes) -> Overview:
@@ -97,9 +101,18 @@ def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
     assert "asks you at the terminal" in text(overview(row()), (asked,), following=resume)
 
 
+def test_where_serve_would_go_on_with_the_loop_it_is_named_too():
+    lines = text(overview(row()), following=f"irontree task resume {LOOP_ID}", by_serve=True).splitlines()
+    assert lines[-2:] == [
+        "Or start again what serves every repository on your list (`irontree repos`):",
+        "  irontree serve",
+    ]
+
+
 def test_where_a_terminal_follows_already_nothing_is_proposed():
     served = overview(row(), serving="irontree task (process 9 on host, since now)")
-    shown = text(served, following=f"irontree task resume {LOOP_ID}")
+    shown = text(served, following=f"irontree task resume {LOOP_ID}", by_serve=True)
+    assert "irontree serve" not in shown
     assert "irontree task (process 9 on host, since now)" in shown
     assert "task resume" not in shown
     assert as_json(Glance(served, next="irontree run issue-1"))["next"] is None

@@ -56,10 +56,11 @@ def test_prefect_yaml_sends_each_repository_to_its_own_queue(written):
         assert deployment["parameters"] == {"repository": "{{ $IRONTREE_REPOSITORY }}"}
 
 
-def test_prefect_yaml_has_the_same_tags_by_which_the_pages_find_the_runs(tmp_path, written):
+def test_prefect_yaml_has_the_same_tags_by_which_the_pages_find_the_runs_but_for_the_folders_name(tmp_path, written):
     app = make_scene(tmp_path).app
     said = [[tag.replace("{{ $IRONTREE_ID }}", app.repository.id) for tag in served["tags"]] for served in written]
-    assert said == [list(served.tags) for served in deployments_of(app)]
+    folder = f"folder:{app.repository.root.name}"
+    assert [[*tags, folder] for tags in said] == [list(served.tags) for served in deployments_of(app)]
     assert runs_url("http://server", app).endswith(f"?tag={said[0][1]}")
 
 

@@ -69,27 +69,27 @@ def test_a_process_whose_file_is_tidied_away_while_it_takes_the_lock_takes_it_ag
             return self.lock.holder()
 
     async def process() -> None:
-        async with held_for_good(TidiedAway(), "flow run"):
+        async with held_for_good(TidiedAway(), "flow run", waits=lambda: pytest.fail("nobody else has it")):
             assert project.lock(run_id).holder().what == "flow run"
 
     asyncio.run(process())
     assert project.lock(run_id).holder() is None
 
 
-def test_a_second_process_of_a_run_waits_for_the_first_and_lets_others_work_meanwhile(project):
+def test_a_second_process_of_a_run_says_once_that_it_waits_for_the_first_and_lets_others_work_meanwhile(project):
     async def process() -> None:
         lock, order = project.lock(str(uuid4())), []
 
         async def second() -> None:
-            async with held_for_good(lock, "second"):
+            async with held_for_good(lock, "second", waits=lambda: order.append("waits")):
                 order.append("second")
 
-        async with held_for_good(lock, "first"):
+        async with held_for_good(lock, "first", waits=lambda: order.append("never")):
             waiting = asyncio.create_task(second())
-            await asyncio.wait([waiting], timeout=0.3)
+            await asyncio.wait([waiting], timeout=0.5)
             order.append("first")
         await waiting
-        assert order == ["first", "second"]
+        assert order == ["waits", "first", "second"]
 
     asyncio.run(process())
 

@@ -19,4 +19,6 @@ def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
 
 def _differs(app: App, head: str, path: str) -> bool:
     file, committed = app.repository.root / path, app.repository.document_at(head, path)
-    return file.is_file() and (committed is None or committed.text != file.read_text(encoding="utf-8"))
+    return file.is_file() and (
+        committed is None or committed.text != file.read_text(encoding="utf-8", errors="replace")
+    )
