@@ -32,6 +32,13 @@ WORKERS_START: Final = {"PENDING": STARTING}
 """The same for who serves a repository alone, but for the workers that a configured server may have."""
 NOBODY_STARTS: Final[Mapping[str, timedelta]] = {}
 """The same for who has the private server, and serves the repository alone or has just stopped to."""
+GOING: Final = {
+    "SCHEDULED": "goes on",
+    "PENDING": "goes on",
+    "RUNNING": "is at work",
+    "PAUSED": "waits for a person",
+}
+"""What a run does, in words for who reads a log."""
 
 
 def mark_dead_runs(
@@ -65,12 +72,16 @@ def start_what_waits(app: App) -> tuple[str, ...]:
     """
     loop_ids = [loop.id for loop in read_loops(app)[0]]  # one that cannot be read keeps no other from going on (R13)
     found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
-    return tuple(f"loop {loop_id}: {_whose(run)} is {run.state_name}" for loop_id, run in found if run)
+    return tuple(f"loop {loop_id}{_of_issue(run)} {_doing(run)}" for loop_id, run in found if run)
 
 
-def _whose(run: Run) -> str:
-    """The run's name, but for the loop's own."""
-    return run.name if "number" in run.parameters else "its run"
+def _of_issue(run: Run) -> str:
+    """Which issue, where it is the issue's run; the loop's own needs no name."""
+    return f": {run.name}" if "number" in run.parameters else ""
+
+
+def _doing(run: Run) -> str:
+    return GOING.get(run.state, f"is {run.state_name}")
 
 
 def go_on_approving(app: App) -> tuple[str, ...]:

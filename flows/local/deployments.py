@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from irontree.app import App
+from irontree.domain.automation_settings import Automations
 from irontree.flows.lifecycle.names import tags
 from irontree.flows.local.serving import Served
 
@@ -24,9 +25,14 @@ NIGHTLY = ("30 1 * * *", "nightly")
 """Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
 
 
+def nightly_parameters(wanted: Automations) -> dict[str, str]:
+    """What `intake` gets every night; nothing where nothing is wanted at night."""
+    return {"document": wanted.nightly} if wanted.nightly else {}
+
+
 def deployments_of(app: App) -> tuple[Served, ...]:
     """Named after the workspace id, with the repository as their parameter."""
-    nightly = app.preferences().automations.nightly
+    nightly = nightly_parameters(app.preferences().automations)
     schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
     return tuple(
         Served(
@@ -36,7 +42,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
             parameters={"repository": str(app.repository.root)},
             cron=schedules[flow][0] if flow in schedules else None,
             slug=schedules[flow][1] if flow in schedules else None,
-            scheduled={"document": nightly} if flow == "intake" and nightly else {},
+            scheduled=nightly if flow == "intake" else {},
             tags=tuple(tags(app)),
         )
         for flow, description in FLOWS.items()

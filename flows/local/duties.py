@@ -22,6 +22,8 @@ class Duty:
     name: str
     every: float
     do: Callable[[App], Iterable[str]]
+    at_once: bool = False
+    """Whether it is also done as soon as the repository is served."""
 
 
 def take_up_what_died(app: App) -> Iterable[str]:
@@ -62,11 +64,11 @@ class Duties:
     _failed: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def look(self, apps: Sequence[App], now: float) -> None:
-        """Do what is due at *now* (monotonic seconds); for a repository that is new, first after one interval."""
+        """Do what is due at *now* (monotonic seconds); where a repository is new, after one interval unless at once."""
         for app in apps:
             for duty in self.duties:
                 key = (app.repository.id, duty.name)
-                if now >= self._due.setdefault(key, now + duty.every):
+                if now >= self._due.setdefault(key, now if duty.at_once else now + duty.every):
                     self._due[key] = now + duty.every
                     self._do(app, duty, key)
 

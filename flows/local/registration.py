@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -30,7 +30,8 @@ from irontree.flows.local.deployments import POOL
 COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
 """How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
 a supervisor first, which imports Prefect once more and puts the flow where the end of the worker does not reach it."""
-
+NOT_SERVED = "not served any more: "
+"""Before the folder in the description of a queue that we closed: the limit that a person set stays."""
 
 Add = Callable[[RunnerDeployment], Awaitable[UUID]]
 
@@ -66,7 +67,18 @@ async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository
     try:
         await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
-        return
+        queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
+        if (queue.description or "").startswith(NOT_SERVED):
+            await client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
+    """Have no worker take up the runs of this queue, until somebody serves its repository again and registers it.
+
+    No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
+    """
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
 
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:

@@ -6,7 +6,7 @@ Importing this module imports Prefect: adopt the settings first (`irontree.flows
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,15 +17,17 @@ from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.automations import register_automations
+from irontree.flows.local.configured import Configured
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
+from irontree.flows.local.registration import close_queue
 from irontree.flows.local.serving import WORKER, Serving
 from irontree.flows.local.watches import Watches
 
 JOIN_EVERY: Final = 5.0
 REVIVE_EVERY: Final = 5.0
+CONFIGURE_EVERY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,10 @@ class Service:
         self._home = home
         self._private = is_private(environment, home)
         self._say = say
-        self._duties = Duties(say, duties)
+        self._duties = Duties(say, (Duty("configuration", CONFIGURE_EVERY, Configured(), at_once=True), *duties))
         self._held = ExitStack()
+        self._holds: dict[str, ExitStack] = {}
+        self._leaving: set[str] = set()
         self._watches = Watches(say)
         self._join_at = self._revive_at = 0.0
 
@@ -69,13 +73,21 @@ class Service:
         self._staff()
 
     def add(self, app: App) -> None:
-        """Serve *app* too, from one of the next looks on."""
-        self._elsewhere.append(app)
+        """Serve *app* too, from one of the next looks on; or on, where it was to be let go."""
+        self._leaving.discard(app.repository.id)
+        if app.repository.id not in {mine.repository.id for mine in (*self._elsewhere, *self._without, *self.served)}:
+            self._elsewhere.append(app)
 
-    def look(self) -> None:
-        """Look after everything once; to be called often."""
+    def let_go(self, repository_id: str) -> None:
+        """Serve it no more, from the first of the next looks on at which nothing is at work there."""
+        self._leaving.add(repository_id)
+        self._elsewhere = [app for app in self._elsewhere if app.repository.id != repository_id]
+
+    def look(self) -> tuple[str, ...]:
+        """Look after everything once; to be called often. The ids of the repositories that were let go."""
         now = time.monotonic()
         self._bury()
+        gone = tuple(self._let_go())
         if now >= self._join_at:
             self._take_over()
             self._watches.look()
@@ -83,6 +95,7 @@ class Service:
         if self._without and now >= self._revive_at:
             self._revive()
         self._duties.look(self.served, now)
+        return gone
 
     @property
     def served(self) -> tuple[App, ...]:
@@ -136,10 +149,12 @@ class Service:
     def _join(self) -> None:
         """Take on those of the others whose terminal has ended; raises ServerUnavailable."""
         for app in tuple(self._elsewhere):
+            hold = ExitStack()
             try:
-                self._held.enter_context(held(app, "irontree serve", private=self._private))
+                hold.enter_context(held(app, "irontree serve", private=self._private))
             except Busy:
                 continue
+            self._holds[app.repository.id] = self._held.enter_context(hold)
             self._watches.add(app)
             self._elsewhere.remove(app)
             self._without.append(app)
@@ -157,6 +172,31 @@ class Service:
         for app in self._crews[-1].apps:
             self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
             self._welcome(app)
+
+    def _let_go(self) -> Iterator[str]:
+        """Let go of those that are to be, as soon as they are at rest."""
+        leaving = [(crew, app) for crew in self._crews for app in crew.apps if app.repository.id in self._leaving]
+        for crew, app in leaving:
+            try:
+                if at_rest(app):
+                    self._leave(crew, app)
+                    yield app.repository.id
+            except ServerUnavailable:
+                continue  # looked at again with the next look
+
+    def _leave(self, crew: Crew, app: App) -> None:
+        """Have its runs taken up no more, then free its lock; raises ServerUnavailable, with it served as before."""
+        with runs.connect() as client:
+            close_queue(client, app.repository.id, str(app.repository.root))
+        self._crews.remove(crew)
+        if others := tuple(other for other in crew.apps if other is not app):
+            self._crews.append(Crew(others, crew.worker))
+        else:
+            crew.worker.stop()
+        self._watches.remove(app)
+        self._leaving.remove(app.repository.id)
+        self._holds.pop(app.repository.id).close()
+        self._say(app, f"not served any more: {app.repository.root}")
 
     def _bury(self) -> None:
         """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
@@ -188,8 +228,7 @@ class Service:
 
 
 def _show(app: App) -> tuple[str, ...]:
-    """Have its block and its automations on the server."""
-    with runs.connect() as client:
+    """Have its block on the server."""
+    with runs.connect():
         keep_block(app.repository.id, app.repository.root)
-        register_automations(client, app)
     return ()

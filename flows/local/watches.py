@@ -26,6 +26,12 @@ class Watches:
         """Look at the comments of *app* from now on."""
         self._watches.append((app, self._held.enter_context(self._watch_of(app))))
 
+    def remove(self, app: App) -> None:
+        """Look at the comments of *app* no more."""
+        for found in [found for found in self._watches if found[0] is app]:
+            self._watches.remove(found)
+            found[1].stop()
+
     def look(self) -> None:
         """Replace those that died, and say so; say once of each trouble that keeps comments from being looked at."""
         for app, watch in [found for found in self._watches if found[1].died()]:

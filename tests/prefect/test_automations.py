@@ -20,6 +20,8 @@ from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.automations import register_automations
 from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.local.changes import ForgeChanges
+from irontree.flows.local.configured import Configured
+from irontree.flows.local.deployments import NIGHTLY
 from irontree.flows.reconcile import reconcile
 from irontree.ports import Label
 from irontree.tasks.mirror import mirror, read_told
@@ -117,6 +119,26 @@ def test_what_the_configuration_switches_off_is_removed(toy, client):
     (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false}\n")
     assert register_automations(client, toy.app) == ()
     assert not [found for found in client.read_automations() if toy.id in found.name]
+
+
+def test_while_it_is_served_a_change_of_the_configuration_is_followed_at_night_too(toy, client):
+    said = Configured()
+    assert list(said(toy.app)) == list(said(toy.app)) == []
+    assert nights(toy, client) == []
+    (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false, nightly: all open}\n")
+    assert list(said(toy.app)) == ["automations as .mino/config.yml says now; `all open` every night"]
+    [night] = nights(toy, client)
+    assert (night.parameters, night.schedule.cron, night.slug) == ({"document": "all open"}, *NIGHTLY)
+    assert list(Configured()(toy.app)) == []
+    assert nights(toy, client) == [night], "served again, it is as a person left it"
+    (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false}\n")
+    assert list(Configured()(toy.app)) == []
+    assert nights(toy, client) == []
+    assert not [found for found in client.read_automations() if toy.id in found.name]
+
+
+def nights(toy, client):
+    return client.read_deployment_schedules(client.read_deployment_by_name(f"intake/{toy.id}").id)
 
 
 def test_a_block_or_a_deployment_that_is_not_there_is_named_and_nothing_is_changed(toy, client, tmp_path):

@@ -43,7 +43,7 @@ def test_a_run_whose_process_is_gone_has_crashed_and_its_loop_is_started_again(a
     assert mark_dead_runs(toy.app, grace=NOBODY_STARTS) == (f"{run.name}: its process is gone",)
     assert runs.state(client, run.id).state == "CRASHED"
     [line] = start_what_waits(toy.app)
-    assert line.endswith("is Rescheduled")
+    assert line == f"loop {toy.app.loops.ids()[0]} goes on"
     assert runs.state(client, run.id).state == "SCHEDULED"
 
 

@@ -144,7 +144,7 @@ def test_a_question_of_the_loop_is_asked_by_one_run_whoever_takes_the_loop_up(pr
     halt(toy.app, loop_id, Halt("loop_budget_exhausted"))
     assert toy.drive(asking.id, loop).name == "Suspended"
     assert take_up(toy.app, loop_id).id == asking.id
-    assert [line.endswith("is Suspended") for line in start_what_waits(toy.app)] == [True]
+    assert start_what_waits(toy.app) == (f"loop {loop_id} waits for a person",)
     client.set_flow_run_state(asking.id, Crashed(), force=True)
     assert take_up(toy.app, loop_id).id == asking.id
     assert [run.state_name for run in toy.all_runs()] == ["Rescheduled"]

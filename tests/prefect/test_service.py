@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from irontree.flows.lifecycle import runs
+from irontree.flows.local.deployments import POOL
 from irontree.services.overview import SERVING
 from irontree.tasks.opening import app_of
 from tests.integration.crash.laboratory import faults
@@ -46,6 +47,12 @@ def worker_of(program) -> psutil.Process:
     return worker
 
 
+def is_served(toy, client) -> bool:
+    """Whether somebody holds it and its queue's runs are taken up."""
+    slots = client.read_work_queue_by_name(toy.id, work_pool_name=POOL).concurrency_limit
+    return toy.app.alive(SERVING).holder() is not None and slots > 0
+
+
 @pytest.mark.timeout(300)
 def test_served_a_loop_survives_the_death_of_everything_and_ends_when_a_person_answers(
     held, environment_of_user, tmp_path, client
@@ -66,6 +73,12 @@ def test_served_a_loop_survives_the_death_of_everything_and_ends_when_a_person_a
         with typed(held.root, words, environment_of_user, tmp_path / "answer") as answered:
             assert answered.end() == 0, answered.said
         wait_until(lambda: held.loop(loop_id).entity.status == "completed", patience=LONG)
+        for verb, serves in (("remove", False), ("add", True)):
+            with typed(held.root, ["repos", verb], environment_of_user, tmp_path / verb) as listed:
+                assert listed.end() == 0, listed.said
+            wait_until(lambda serves=serves: is_served(held, client) == serves, patience=LONG)
+        wait_until(lambda: second.said.count("served: ") == 3, patience=LONG)
+        assert "not served any more: " in second.said
         second.interrupt()
         assert second.end() == 0, second.said
     assert second.said.splitlines()[-1] == "Stopped. Go on with: irontree serve --attach"

@@ -30,7 +30,7 @@ def registered(context: Context, registry: Registry | None = None) -> tuple[Foun
 
 @dataclass
 class Newcomers:
-    """Finds what was registered since the repositories with the ids *known* were chosen; each once."""
+    """Finds what was registered or removed since the repositories with the ids *known* were chosen; each once."""
 
     context: Context
     known: set[str]
@@ -38,7 +38,7 @@ class Newcomers:
 
     def __call__(self) -> Iterator[App]:
         """Those that are new now; of one that cannot be opened it is said why."""
-        for known in self._registered():
+        for known in self._registered() or ():
             if known.id not in self.known:
                 self.known.add(known.id)
                 found = _open(self.context, known)
@@ -47,11 +47,19 @@ class Newcomers:
                 else:
                     self.context.console.note(f"left out: {known.root}: {found.problem}")
 
-    def _registered(self) -> tuple[Registered, ...]:
+    def removed(self) -> frozenset[str]:
+        """The ids of those that were known and are not registered any more; registered again, they are new."""
+        found = self._registered()
+        gone = frozenset() if found is None else frozenset(self.known - {known.id for known in found})
+        self.known -= gone
+        return gone
+
+    def _registered(self) -> tuple[Registered, ...] | None:
+        """None where the disk refuses: what is served goes on, and the next look reads it."""
         try:
             return self.registry.all()
-        except EnvironmentRefused:  # the disk; what is served goes on, and the next look reads it
-            return ()
+        except EnvironmentRefused:
+            return None
 
 
 def here(context: Context) -> App | None:

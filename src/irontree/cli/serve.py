@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -87,7 +87,7 @@ def run(context: Context) -> int:
             found = () if options.folders else newcomers()
             return (app for app in found if chosen_api_url(given, app.preferences().api_url) == server.configured)
 
-        return _serve(context, mine, environment, server, joining)
+        return _serve(context, mine, environment, server, Listed(joining, newcomers.removed))
 
 
 # --- what is served, and where ------------------------------------------------------------------------------------
@@ -182,6 +182,14 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 # --- while it runs ------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What became of the list of repositories since we looked last: who shall be served too, and who no more."""
+
+    joining: Callable[[], Iterable[App]]
+    removed: Callable[[], Iterable[str]]
+
+
 @dataclass
 class News:
     """Tells of every question once, when it is asked, and of every loop that ends."""
@@ -190,23 +198,44 @@ class News:
     """Called with all that waits, wherever, when that has changed."""
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
     found: dict[str, tuple[Waiting, ...]] = field(default_factory=dict)
+    shown: tuple[Waiting, ...] | None = None
+    early: dict[str, frozenset[Any]] = field(default_factory=dict)
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
         """A line for each question of *app* that was not open when we looked last, and each loop that was."""
+        mine = app.repository.id
         (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
-        known, were_open = self.asked.get(app.repository.id, frozenset()), self.open.get(app.repository.id, frozenset())
-        asked = frozenset(one.key for one in found)
-        self.asked[app.repository.id] = asked | known if unknown else asked
-        self.open[app.repository.id] = frozenset(loop.id for loop in loops if loop.is_open)
-        yield from (line(one) for one in found if one.key not in known)
+        known, were_open = self.asked.get(mine, frozenset()), self.open.get(mine, frozenset())
+        early = frozenset(one.key for one in found if _may_be_passing(one)) - known - self.early.get(mine, frozenset())
+        self.early[mine] = early
+        asked = frozenset(one.key for one in found) - early
+        self.asked[mine] = asked | known if unknown else asked
+        self.open[mine] = frozenset(loop.id for loop in loops if loop.is_open)
+        yield from (line(one) for one in found if one.key in asked - known)
         for loop in loops:
             if loop.id in were_open and not loop.is_open:
                 yield f"loop {loop.id} {loop.entity.status}"
-        if not unknown and self.found.get(app.repository.id) != found:
-            everywhere = self.found | {app.repository.id: found}
-            self.show([one for those in everywhere.values() for one in those])
-            self.found = everywhere
+        if not unknown:
+            self.found[mine] = found
+            self._show()
+
+    def forget(self, repository_id: str) -> None:
+        """Show nothing of it any more: it is not served. Where no server shows it, the next call does."""
+        self.found.pop(repository_id, None)
+        with suppress(ServerUnavailable):
+            self._show()
+
+    def _show(self) -> None:
+        everything = tuple(one for those in self.found.values() for one in those)
+        if everything != self.shown:
+            self.show(everything)
+            self.shown = everything
+
+
+def _may_be_passing(one: Waiting) -> bool:
+    """Whether it may be none a moment later: a command takes an issue in first, and then approves it."""
+    return one.question.reason == "reapproval_required" and one.question.number is not None
 
 
 def line(one: Waiting) -> str:
@@ -220,7 +249,7 @@ def _serve(
     apps: Sequence[App],
     environment: Mapping[str, str],
     server: Server,
-    joining: Callable[[], Iterable[App]],
+    listed: Listed,
 ) -> int:
     from irontree.flows.local.changes import ForgeChanges
     from irontree.flows.local.duties import DUTIES, Duty
@@ -229,17 +258,17 @@ def _serve(
     def say(app: App, text: str) -> None:
         _print(context.console, f"{time.strftime(CLOCK, time.gmtime())}  {app.repository.root.name}: {text}")
 
-    changes = ForgeChanges()
+    changes, news = ForgeChanges(), News(_page_of(apps[0]))
     duties = (
         *DUTIES,
-        Duty("news", NEWS_EVERY, News(_page_of(apps[0]))),
+        Duty("news", NEWS_EVERY, news),
         Duty("changes on the forge", NEWS_EVERY, changes),
     )
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
         service.start()
         _introduce(context.console, service, environment)
         with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
-            _look_until(service, stop, joining)
+            _look_until(service, stop, listed, news)
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
@@ -281,12 +310,14 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
-def _look_until(service: Service, stop: threading.Event, joining: Callable[[], Iterable[App]]) -> None:
-    """*joining* are those that somebody registered since we looked last."""
+def _look_until(service: Service, stop: threading.Event, listed: Listed, news: News) -> None:
     while not stop.wait(LOOK_EVERY):
-        for app in joining():
+        for repository_id in listed.removed():
+            service.let_go(repository_id)
+        for app in listed.joining():
             service.add(app)
-        service.look()
+        for repository_id in service.look():
+            news.forget(repository_id)
 
 
 def _come_to_rest(service: Service, grace: float) -> bool:

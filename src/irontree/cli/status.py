@@ -133,7 +133,7 @@ def blocks(glance: Glance) -> Iterator[Block]:
     """The same for people."""
     found = glance.found
     if not found.issues:
-        yield Lines(("No issues yet.", "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"))
+        yield Lines(tuple(_nothing_yet(glance)))
     else:
         yield Lines((Cell(_summary(glance), "title"),))
         rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
@@ -153,6 +153,14 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Lines((Cell(following, "command"),), title=_next_title(glance))
         if glance.by_serve:
             yield Lines((Cell("irontree serve", "command"),), title=_BY_SERVE)
+
+
+def _nothing_yet(glance: Glance) -> Iterator[str]:
+    if glance.approvals.waiting:
+        yield "Nothing is approved yet."
+        return
+    yield "No issues yet."
+    yield "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"
 
 
 def _summary(glance: Glance) -> str:

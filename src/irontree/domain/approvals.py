@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from irontree.errors import ApprovalRefused
+
 _KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")
 
 
@@ -21,6 +23,20 @@ class AskedApproval:
     name: str
     run: str
     since: str | None = None
+
+
+def require_typed(given: str, name: str, *, enough: str = "") -> None:
+    """Raise ApprovalRefused where *given* is nothing, or the mere beginning of *name*; the beginning *enough* will do.
+
+    Nothing has changed then: who typed too little need not look for what did.
+    """
+    if not given:
+        raise ApprovalRefused("the revision that is approved was not typed", remedy=f"look at it, and type {name}")
+    if len(given) < len(enough or name) and name.startswith(given.lower()):
+        raise ApprovalRefused(
+            f"{given} is only the beginning of {name}, and says nothing of the rest of what was shown",
+            remedy=f"look at it, and type it whole: {name}",
+        )
 
 
 def key_of_approval(name: str, stamp: str) -> str:

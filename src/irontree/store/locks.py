@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from irontree.errors import Busy, EnvironmentRefused
 from irontree.ports import Children, Clock, Holder
@@ -175,8 +176,14 @@ def _read_holder(descriptor: int) -> Holder:
         return Holder("another process", "just now", 0, "")
 
 
+_LETS_GO: Final = {
+    "irontree serve": "`irontree repos remove` has it let go of this repository, as soon as nothing is at work here"
+}
+"""What to do about a holder that goes on for days."""
+
+
 def _busy(path: Path, holder: Holder) -> Busy:
     return Busy(
         f"busy: {holder.what}, since {holder.since} (process {holder.pid} on {holder.host}, lock {path})",
-        remedy="wait for it to end (`--wait`), or stop that process",
+        remedy=_LETS_GO.get(holder.what, "wait for it to end (`--wait`), or stop that process"),
     )

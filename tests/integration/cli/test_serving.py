@@ -60,6 +60,18 @@ def test_who_serves_finds_what_is_registered_later_once(shell, repository_id):
     assert list(newcomers()) == []
 
 
+def test_who_serves_finds_what_is_removed_once_and_finds_it_again_when_it_is_registered_again(shell, repository_id):
+    context = Context(Namespace(), Console(io.StringIO(), io.StringIO()), shell.root)
+    newcomers = Newcomers(context, {repository_id})
+    shell("repos", "add")
+    assert newcomers.removed() == frozenset()
+    assert "lets go of it within seconds, as soon as nothing is at work there" in shell("repos", "remove").err
+    assert newcomers.removed() == {repository_id}
+    assert newcomers.removed() == frozenset()
+    shell("repos", "add")
+    assert [app.repository.id for app in newcomers()] == [repository_id]
+
+
 def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):
     shell("repos", "add")
     shutil.move(shell.root, tmp_path / "moved")

@@ -11,9 +11,11 @@ from irontree.cli.serve import SECRET, News, add_arguments, line, place_of, secr
 from irontree.errors import ConfigRefused
 from irontree.flows.local.server_state import Place
 from irontree.flows.local.settings import PASSWORD
-from irontree.services.answers import Answer
+from irontree.services.answers import Answer, answer_issue
 from irontree.services.inbox import waiting
 from irontree.services.loops.loop import read_loops
+from irontree.services.planning.adopt import adopt, approval_name
+from tests.support.issues import write
 from tests.support.world import MANUAL_TASK, make_scene
 
 
@@ -73,6 +75,31 @@ def test_every_question_is_told_of_once(scene):
     assert told == line(waiting(scene.app)[0])
     assert told.startswith("#1 Greeting: Your acceptance is needed: ")
     assert list(news(scene.app)) == []
+
+
+def test_an_issue_that_is_taken_in_and_approved_at_once_asks_nothing(tmp_path):
+    scene, news = make_scene(tmp_path), News()
+    plan = adopt(scene.app, write(scene))
+    assert list(news(scene.app)) == []
+    answer_issue(scene.app, 1, Answer("approve", "ada", revision=approval_name(plan)))
+    assert list(news(scene.app)) == []
+
+
+def test_an_issue_that_stays_unapproved_is_told_of_once(tmp_path):
+    scene, news = make_scene(tmp_path), News()
+    adopt(scene.app, write(scene))
+    told = [list(news(scene.app)) for _ in range(3)]
+    assert [len(lines) for lines in told] == [0, 1, 0]
+    assert told[1][0].startswith("#1 Greeting: Your approval is needed: ")
+
+
+def test_what_is_not_served_any_more_is_shown_no_more(scene):
+    shown = []
+    news = News(shown.append)
+    list(news(scene.app))
+    list(news(scene.app))
+    news.forget(scene.app.repository.id)
+    assert [len(everything) for everything in shown] == [1, 0]
 
 
 def test_the_end_of_a_loop_is_told_once(scene):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.cli.awaiting import Approvals
 from irontree.cli.blocks import plain
 from irontree.cli.status import STYLES, Glance, as_json, blocks
 from irontree.cli.tree import tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
 from irontree.services.hints import OpenQuestion
+from irontree.services.inbox import Waiting
 from irontree.services.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
@@ -189,3 +191,12 @@ def test_a_line_of_the_tree_says_the_same_as_the_table():
     pending = row(2, phase=Phase.PENDING.value, depth=1, attempts="1 / 4", code_ref="c0ffee00c0ffee00")
     assert tree_line(pending) == "  ? #2 Task 2  waiting for acceptance  attempts 1 / 4  c0ffee0"
     assert tree_line(pending, skipped=True).startswith("  - #2 Task 2  skipped")
+
+
+def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document(tmp_path):
+    asked = OpenQuestion(reason="reapproval_required", document="#1", revision="3935d26f-0046be36")
+    approvals = Approvals((Waiting(tmp_path, "0123456789ab", asked),))
+    said = "\n".join(plain(blocks(Glance(overview(), approvals=approvals))))
+    assert said.startswith("Nothing is approved yet.")
+    assert "irontree example" not in said
+    assert "irontree example" in "\n".join(plain(blocks(Glance(overview()))))

@@ -36,6 +36,14 @@ def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
     assert done == ["one", "two", "one", "two"]
 
 
+def test_one_that_is_due_at_once_is_also_done_when_a_repository_is_new(apps):
+    done = []
+    kept = Duties(print, (Duty("look", 30.0, lambda app: done.append(app.repository.id) or (), at_once=True),))
+    for now in (5, 10, 35, 40):
+        kept.look(apps[:1], now)
+    assert done == ["one", "one"]
+
+
 def test_what_there_is_to_say_is_said(apps, said):
     kept = duties(said, lambda _: ["found something"])
     kept.look(apps[:1], 0)

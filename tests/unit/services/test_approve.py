@@ -179,6 +179,9 @@ def test_settings_that_change_between_question_and_answer_are_not_approved(scene
 
 def test_a_revision_alone_is_enough_for_the_first_approval(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK))
+    for too_little in ("", proposal.revision[:4]):
+        with pytest.raises(ApprovalRefused, match=r"was not typed|only the beginning"):
+            proposal.require_named(too_little)
     proposal.require_named(proposal.revision)
     proposal.require_named(proposal.name.upper())
 

@@ -259,6 +259,14 @@ def test_a_name_is_for_exactly_this_set_with_these_texts_and_settings(two, chang
         now.require_named(name)
 
 
+@pytest.mark.parametrize(("given", "said"), [("", "was not typed"), ("half", "only the beginning of")])
+def test_who_types_too_little_of_a_name_is_told_so_and_not_that_something_changed(two, given, said):
+    found = resolved(two, 1, 2)
+    with pytest.raises(ApprovalRefused, match=said) as refused:
+        found.require_named(given and found.name[:8])
+    assert refused.value.remedy.endswith(found.name)
+
+
 def test_an_approved_set_is_one_loop_over_exactly_its_tasks(two):
     """TC-11.7"""
     found = resolved(two, 1, 2, words="#1 #2")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from irontree.app import App
 from irontree.domain import adoption
 from irontree.domain.adoption import Adoptable, Ineligible, IssueText, Spoken
+from irontree.domain.approvals import require_typed
 from irontree.domain.ids import adopted_revision, adopted_source
 from irontree.domain.labels import COLORS, NEEDS_BREAKDOWN
 from irontree.domain.loop import default_budget
@@ -194,6 +195,7 @@ def approve_adopted(app: App, plan: Plan, revision: str, by: str) -> TaskState:
     *revision* does not name exactly what would be approved, and while the issue leaves something open.
     """
     now = issue_now(app, plan)
+    require_typed(revision, approval_name(now))
     if revision.lower() != approval_name(now):
         raise ApprovalRefused(
             f"{revision} was approved, but #{_number(plan)} as it is now is {approval_name(now)}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.approvals import require_typed
 from irontree.domain.events import TaskApproved
 from irontree.domain.graph import Graph
 from irontree.domain.loop import default_budget
@@ -129,6 +130,7 @@ class Proposal:
 
     def require_document(self, given: str) -> None:
         """Raise ApprovalRefused unless *given* (any case) names this document, with whatever settings."""
+        require_typed(given, self.name, enough=self.revision)
         revision = given.lower().partition("-")[0]
         if revision != self.revision:
             raise self.refused(f"revision {revision} was approved, but {self.spec_path} is revision {self.revision}")

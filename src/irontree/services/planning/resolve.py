@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from irontree.app import App
 from irontree.domain.adoption import Ineligible
+from irontree.domain.approvals import require_typed
 from irontree.domain.graph import Graph
 from irontree.domain.intent import Issues, OpenIssues
 from irontree.domain.labels import ADOPTED
@@ -140,6 +141,7 @@ class ResolvedPlan:
 
     def require_named(self, given: str) -> None:
         """Raise ApprovalRefused unless *given* (any case) names exactly this set with these settings."""
+        require_typed(given, self.name)
         if given.lower() != self.name:
             raise self.refused(f"{given} was approved, but what {self.query} resolves to now is {self.name}")
 
