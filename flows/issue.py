@@ -8,24 +8,27 @@ from typing import Final
 from prefect import flow
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
+from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.app import App
+from irontree.app import App, Origin
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.waiting import TIMER, is_due
-from irontree.errors import AnswerRefused
+from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate.asking import Record, ask_until_taken, refuse_late_answers, take_late_answer
 from irontree.flows.lifecycle.ending import waits_if_refused
 from irontree.flows.lifecycle.living import living
-from irontree.flows.lifecycle.names import is_key_of_another_revision, is_key_of_issue, issue_run_name, step_title
+from irontree.flows.lifecycle.names import is_key_of_another_revision, is_key_of_issue, step_title
 from irontree.flows.lifecycle.runs import url_for
 from irontree.flows.lifecycle.starting import let_loop_go_on, start_own_run
 from irontree.flows.local.lifeline import finish_asked
 from irontree.services.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
+from irontree.services.overview import title_of
 from irontree.services.questions import Question
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import tell_story
+from irontree.tasks.opening import app_of
 from irontree.tasks.stages import REFUSED, answer_stage, checkup_stage, open_here, run_stage, verify_stage
 
 STAGES: Final = {
@@ -35,6 +38,18 @@ STAGES: Final = {
     Aggregate: checkup_stage,
     Finalize: checkup_stage,
 }
+
+
+def issue_run_name() -> str:
+    """`#6 Print a summary`, by the parameters of the flow run that is starting."""
+    parameters = flow_run.get_parameters()
+    number = int(parameters["number"])
+    try:
+        world = read_world(app_of(parameters["repository"], origin=Origin(actor="irontree")))
+    except IrontreeError:  # the run itself will say so
+        return f"#{number}"
+    state = world.replays[number].state if number in world.replays else None
+    return f"#{number} {title_of(world, state.task_key)}" if state else f"#{number}"
 
 
 @flow(name="issue", flow_run_name=issue_run_name, retries=0, persist_result=False)

@@ -1,28 +1,13 @@
-"""How runs are called: deployments, idempotency keys, tags and titles (design, section 6)."""
+"""How runs are called: deployments, idempotency keys, tags and titles (design, section 6).
+
+Imports nothing of Prefect: what is to be served is described before Prefect's settings are adopted.
+"""
 
 from __future__ import annotations
 
-from prefect.runtime import flow_run
-
-from irontree.app import App, Origin
+from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
-from irontree.errors import IrontreeError
-from irontree.services.overview import title_of
-from irontree.services.world import read_world
-from irontree.tasks.opening import app_of
-
-
-def issue_run_name() -> str:
-    """`#6 Print a summary`, by the parameters of the flow run that is starting."""
-    parameters = flow_run.get_parameters()
-    number = int(parameters["number"])
-    try:
-        world = read_world(app_of(parameters["repository"], origin=Origin(actor="irontree")))
-    except IrontreeError:  # the run itself will say so
-        return f"#{number}"
-    state = world.replays[number].state if number in world.replays else None
-    return f"#{number} {title_of(world, state.task_key)}" if state else f"#{number}"
 
 
 def deployment(flow: str, app: App) -> str:

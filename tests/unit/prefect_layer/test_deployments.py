@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,3 +75,9 @@ def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_pa
     intake = made["irontree.flows.intake.intake"]
     assert ((intake.cron, intake.slug), intake.scheduled) == (NIGHTLY, {"document": "all open"})
     assert "document" not in intake.parameters, "who starts it by hand names one"
+
+
+def test_describing_them_imports_nothing_of_prefect():
+    """A process describes what it will serve before it adopts the settings with which Prefect may be imported."""
+    look = "import sys, irontree.flows.local.deployments; sys.exit('prefect' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0
