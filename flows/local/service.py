@@ -6,7 +6,7 @@ Importing this module imports Prefect: adopt the settings first (`irontree.flows
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,7 @@ class Service:
         home: Path,
         say: Say,
         duties: Sequence[Duty] = DUTIES,
+        start_worker: Callable[..., Serving] = Serving,
     ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
@@ -60,6 +61,7 @@ class Service:
         self._home = home
         self._private = is_private(environment, home)
         self._say = say
+        self._start_worker = start_worker
         self._duties = Duties(say, (Duty("configuration", CONFIGURE_EVERY, Configured(), at_once=True), *duties))
         self._held = ExitStack()
         self._holds: dict[str, ExitStack] = {}
@@ -164,7 +166,7 @@ class Service:
         if not self._without:
             return
         deployments = [served for app in self._without for served in deployments_of(app)]
-        worker = Serving(deployments, environment=self._environment, home=self._home, by=WORKER)
+        worker = self._start_worker(deployments, environment=self._environment, home=self._home, by=WORKER)
         self._held.callback(worker.stop)
         worker.wait_ready()
         self._crews.append(Crew(tuple(self._without), worker))
@@ -175,19 +177,19 @@ class Service:
 
     def _let_go(self) -> Iterator[str]:
         """Let go of those that are to be, as soon as they are at rest."""
-        leaving = [(crew, app) for crew in self._crews for app in crew.apps if app.repository.id in self._leaving]
-        for crew, app in leaving:
+        for app in [app for app in self.served if app.repository.id in self._leaving]:
             try:
                 if at_rest(app):
-                    self._leave(crew, app)
+                    self._leave(app)
                     yield app.repository.id
             except ServerUnavailable:
                 continue  # looked at again with the next look
 
-    def _leave(self, crew: Crew, app: App) -> None:
+    def _leave(self, app: App) -> None:
         """Have its runs taken up no more, then free its lock; raises ServerUnavailable, with it served as before."""
         with runs.connect() as client:
             close_queue(client, app.repository.id, str(app.repository.root))
+        [crew] = [crew for crew in self._crews if app in crew.apps]
         self._crews.remove(crew)
         if others := tuple(other for other in crew.apps if other is not app):
             self._crews.append(Crew(others, crew.worker))
