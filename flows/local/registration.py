@@ -36,17 +36,21 @@ NOT_SERVED = "not served any more: "
 Add = Callable[[RunnerDeployment], Awaitable[UUID]]
 
 
-async def register(deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add) -> dict[str, UUID]:
+async def register(
+    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add, reopen: bool = False
+) -> dict[str, UUID]:
     """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
 
-    The same whoever serves them: a run keeps the queue that its deployment had when it was made.
+    The same whoever serves them: a run keeps the queue that its deployment had when it was made. With *reopen*, queues
+    that `close_queue` closed are open again: for a worker. A runner asks by deployment, and needs none; beside it, a
+    worker that let go of the repository would take up the runs of an open one.
     """
     async with get_client() as client:
         await _ensure_pool(client)
         for name, repository in {
             served["name"]: served["parameters"].get("repository", "") for served in deployments
         }.items():
-            await _ensure_queue(client, name, queue_limit, str(repository))
+            await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
     made = [_deployment(served) for served in deployments]
     ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
     async with get_client() as client:
@@ -62,18 +66,20 @@ async def _ensure_pool(client: PrefectClient) -> None:
         return
 
 
-async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str) -> None:
+async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
     """Named like its deployments; what it is for people is in its description."""
     try:
         await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
+        if not reopen:
+            return
         queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
         if (queue.description or "").startswith(NOT_SERVED):
             await client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
 
 
 def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
-    """Have no worker take up the runs of this queue, until somebody serves its repository again and registers it.
+    """Have no worker take up the runs of this queue, until a worker of ours serves its repository again.
 
     No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
     """

@@ -22,7 +22,7 @@ class StandIn:
         self._deployments = [asdict(served) for served in deployments]
 
     def wait_ready(self) -> None:
-        asyncio.run(register(self._deployments, queue_limit=LIMIT, add=RunnerDeployment.aapply))
+        asyncio.run(register(self._deployments, queue_limit=LIMIT, add=RunnerDeployment.aapply, reopen=True))
 
     def alive(self) -> bool:
         return True
