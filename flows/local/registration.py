@@ -87,6 +87,12 @@ def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
     client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
 
 
+def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
+    """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
     """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
     cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])

@@ -7,7 +7,10 @@ from dataclasses import asdict
 
 import pytest
 from prefect.deployments.runner import RunnerDeployment
+from prefect.states import Completed, Pending
 
+from irontree.flows.lifecycle import runs
+from irontree.flows.local.deployments import POOL
 from irontree.flows.local.registration import register
 from irontree.flows.local.service import Service
 from irontree.flows.local.serving import LIMIT
@@ -53,3 +56,25 @@ def test_what_is_removed_together_is_let_go_of_together(service, toys):
     assert {*service.look(), *service.look()} == {toy.id for toy in toys}
     assert service.served == ()
     assert [toy.app.alive(SERVING).holder() for toy in toys] == [None, None]
+
+
+def test_a_run_that_was_being_taken_up_when_its_queue_was_closed_is_finished_first(service, toys, client):
+    """...and what it starts is taken up meanwhile: its queue is open again, as where the repository is added again."""
+    leaving, staying = toys
+    for toy in toys:
+        service.let_go(toy.id)
+    assert service.look() == ()
+    assert (slots(leaving, client), slots(staying, client)) == (0, 0)
+    run = runs.ensure_run(client, f"janitor/{leaving.id}", key=leaving.id, parameters={}).id
+    client.set_flow_run_state(run, Pending())
+    service.add(staying.app)
+    assert service.look() == ()
+    assert (slots(leaving, client), slots(staying, client)) == (LIMIT, LIMIT)
+    client.set_flow_run_state(run, Completed(), force=True)
+    assert (*service.look(), *service.look()) == (leaving.id,)
+    assert slots(leaving, client) == 0
+
+
+def slots(toy, client) -> int | None:
+    """How many of its runs workers take up at a time."""
+    return client.read_work_queue_by_name(toy.id, work_pool_name=POOL).concurrency_limit
