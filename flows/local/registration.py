@@ -11,6 +11,8 @@ from uuid import UUID
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterExpectedStartTime,
@@ -25,7 +27,7 @@ from prefect.schedules import Cron
 from prefect.utilities.processutils import command_to_string
 from prefect.workers.process import ProcessWorker
 
-from irontree.flows.local.deployments import POOL
+from irontree.flows.local.deployments import POOL, SLUGS
 
 COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
 """How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
@@ -91,6 +93,18 @@ def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int
     """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
     queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
     client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def drop_schedules(client: SyncPrefectClient, name: str) -> None:
+    """Have nothing start by itself that nobody takes up; registering makes the schedules again.
+
+    What they had made goes with them. One that a person paused makes nothing, and stays as it is.
+    """
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
+    for deployment in client.read_deployments(deployment_filter=mine):
+        for schedule in client.read_deployment_schedules(deployment.id):
+            if schedule.active and schedule.slug in SLUGS:
+                client.delete_deployment_schedule(deployment.id, schedule.id)
 
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:

@@ -21,7 +21,7 @@ from irontree.flows.local.configured import Configured
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
-from irontree.flows.local.registration import close_queue, open_queue
+from irontree.flows.local.registration import close_queue, drop_schedules, open_queue
 from irontree.flows.local.serving import LIMIT, WORKER, Serving
 from irontree.flows.local.watches import Watches
 
@@ -204,7 +204,9 @@ class Service:
         return False
 
     def _leave(self, app: App) -> None:
-        """Free its lock, when nothing of ours works there any more."""
+        """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
+        with runs.connect() as client:
+            drop_schedules(client, app.repository.id)
         [crew] = [crew for crew in self._crews if app in crew.apps]
         self._crews.remove(crew)
         if others := tuple(other for other in crew.apps if other is not app):

@@ -6,6 +6,10 @@ import asyncio
 from dataclasses import asdict
 
 import pytest
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
 from prefect.states import Completed, Pending
 
@@ -50,12 +54,27 @@ def service(toys, environment, home):
         yield service
 
 
-def test_what_is_removed_together_is_let_go_of_together(service, toys):
+def test_what_is_removed_together_is_let_go_of_together(service, toys, client):
+    """...and nothing is scheduled there any more that nobody would take up; what a person made is left."""
+    by_hand = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 5 * * 0"), slug="on-sundays")
+    client.create_deployment_schedules(deployments(toys[0], client)["reconcile"].id, [by_hand])
+    assert schedules(toys[0], client) == ["five-minutes", "nightly", "on-sundays"]
     for toy in toys:
         service.let_go(toy.id)
     assert {*service.look(), *service.look()} == {toy.id for toy in toys}
     assert service.served == ()
     assert [toy.app.alive(SERVING).holder() for toy in toys] == [None, None]
+    assert [schedules(toy, client) for toy in toys] == [["on-sundays"], []]
+
+
+def deployments(toy, client) -> dict[str, DeploymentResponse]:
+    """By the names of their flows."""
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[toy.id]))
+    return {client.read_flow(found.flow_id).name: found for found in client.read_deployments(deployment_filter=mine)}
+
+
+def schedules(toy, client) -> list[str]:
+    return sorted(schedule.slug for found in deployments(toy, client).values() for schedule in found.schedules)
 
 
 def test_a_run_that_was_being_taken_up_when_its_queue_was_closed_is_finished_first(service, toys, client):
