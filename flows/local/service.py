@@ -62,7 +62,9 @@ class Service:
         self._private = is_private(environment, home)
         self._say = say
         self._start_worker = start_worker
-        self._duties = Duties(say, (Duty("configuration", CONFIGURE_EVERY, Configured(), at_once=True), *duties))
+        configured = Configured()
+        follow = Duty("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
+        self._duties = Duties(say, (follow, *duties))
         self._held = ExitStack()
         self._holds: dict[str, ExitStack] = {}
         self._leaving: set[str] = set()
@@ -240,6 +242,7 @@ class Service:
 
     def _welcome(self, app: App) -> None:
         """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        self._duties.forget(app)
         for do in (_show, go_on):
             try:
                 for line in do(app):

@@ -15,6 +15,7 @@ from prefect.states import Completed, Pending
 
 from irontree.flows.lifecycle import runs
 from irontree.flows.local.deployments import POOL
+from irontree.flows.local.duties import Duty
 from irontree.flows.local.registration import register
 from irontree.flows.local.service import Service
 from irontree.flows.local.serving import LIMIT
@@ -44,18 +45,25 @@ def toys(tmp_path, client):
 
 
 @pytest.fixture
-def service(toys, environment, home):
+def forgotten() -> list[str]:
+    """The repositories of which a duty was asked to forget what the server was told."""
+    return []
+
+
+@pytest.fixture
+def service(toys, environment, home, forgotten):
     """Serves both with one worker."""
-    apps = [toy.app for toy in toys]
+    apps, remembers = [toy.app for toy in toys], Duty("remember", 60.0, lambda _: (), forget=forgotten.append)
     with Service(
-        apps, environment=environment, home=home, say=lambda *_: None, duties=(), start_worker=StandIn
+        apps, environment=environment, home=home, say=lambda *_: None, duties=(remembers,), start_worker=StandIn
     ) as service:
         service.start()
         yield service
 
 
-def test_what_is_removed_together_is_let_go_of_together(service, toys, client):
+def test_what_is_removed_together_is_let_go_of_together(service, toys, client, forgotten):
     """...and nothing is scheduled there any more that nobody would take up; what a person made is left."""
+    assert forgotten == [toy.id for toy in toys], "each worker that starts may meet another database"
     by_hand = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 5 * * 0"), slug="on-sundays")
     client.create_deployment_schedules(deployments(toys[0], client)["reconcile"].id, [by_hand])
     assert schedules(toys[0], client) == ["five-minutes", "nightly", "on-sundays"]
