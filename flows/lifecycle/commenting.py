@@ -68,13 +68,17 @@ class CommentWatch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
-        self._thread.join(LETS_GO_SECONDS)
+        self.end()
 
     def stop(self) -> None:
         """Look no more; what is being recorded stops where it safely can."""
         self._stopped.set()
         self._woken.set()
+
+    def end(self) -> None:
+        """Look no more, and wait for what is being recorded."""
+        self.stop()
+        self._thread.join(LETS_GO_SECONDS)
 
     def died(self) -> bool:
         """Whether it has ended without being asked to."""

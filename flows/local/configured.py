@@ -43,6 +43,10 @@ class Configured:
             tonight = f"`{wanted.nightly}` every night" if wanted.nightly else "nothing at night"
             yield f"automations as .mino/config.yml says now; {tonight}"
 
+    def forget(self, repository_id: str) -> None:
+        """Register it with the next call: the server may have another database by now."""
+        self._registered.pop(repository_id, None)
+
 
 def have_nights(client: SyncPrefectClient, app: App, parameters: Mapping[str, Any]) -> None:
     """Have `intake` start every night with these parameters, with none not at all.

@@ -23,6 +23,8 @@ FLOWS = {
 
 NIGHTLY = ("30 1 * * *", "nightly")
 """Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
+SLUGS = frozenset(slug for _, slug in (*SCHEDULES.values(), NIGHTLY))
+"""Of the schedules that are ours: a person may have made others."""
 
 
 def nightly_parameters(wanted: Automations) -> dict[str, str]:

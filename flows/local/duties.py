@@ -15,6 +15,10 @@ from irontree.tasks.mirror import mirror
 Say = Callable[[App, str], None]
 
 
+def _nothing(_: str) -> None:
+    """Where nothing is remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Duty:
     """Something to do *every* so many seconds for a repository; yields what there is to say about it."""
@@ -24,6 +28,8 @@ class Duty:
     do: Callable[[App], Iterable[str]]
     at_once: bool = False
     """Whether it is also done as soon as the repository is served."""
+    forget: Callable[[str], None] = _nothing
+    """Forgets what the server was told about the repository with this id: it may have another database by now."""
 
 
 def take_up_what_died(app: App) -> Iterable[str]:
@@ -71,6 +77,11 @@ class Duties:
                 if now >= self._due.setdefault(key, now if duty.at_once else now + duty.every):
                     self._due[key] = now + duty.every
                     self._do(app, duty, key)
+
+    def forget(self, app: App) -> None:
+        """Have the server told anew: the repository is served anew."""
+        for duty in self.duties:
+            duty.forget(app.repository.id)
 
     def _do(self, app: App, duty: Duty, key: tuple[str, str]) -> None:
         try:

@@ -11,6 +11,8 @@ from uuid import UUID
 from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
     FlowRunFilter,
     FlowRunFilterDeploymentId,
     FlowRunFilterExpectedStartTime,
@@ -25,7 +27,7 @@ from prefect.schedules import Cron
 from prefect.utilities.processutils import command_to_string
 from prefect.workers.process import ProcessWorker
 
-from irontree.flows.local.deployments import POOL
+from irontree.flows.local.deployments import POOL, SLUGS
 
 COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
 """How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
@@ -36,17 +38,21 @@ NOT_SERVED = "not served any more: "
 Add = Callable[[RunnerDeployment], Awaitable[UUID]]
 
 
-async def register(deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add) -> dict[str, UUID]:
+async def register(
+    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add, reopen: bool = False
+) -> dict[str, UUID]:
     """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
 
-    The same whoever serves them: a run keeps the queue that its deployment had when it was made.
+    The same whoever serves them: a run keeps the queue that its deployment had when it was made. With *reopen*, queues
+    that `close_queue` closed are open again: for a worker. A runner asks by deployment, and needs none; beside it, a
+    worker that let go of the repository would take up the runs of an open one.
     """
     async with get_client() as client:
         await _ensure_pool(client)
         for name, repository in {
             served["name"]: served["parameters"].get("repository", "") for served in deployments
         }.items():
-            await _ensure_queue(client, name, queue_limit, str(repository))
+            await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
     made = [_deployment(served) for served in deployments]
     ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
     async with get_client() as client:
@@ -62,23 +68,43 @@ async def _ensure_pool(client: PrefectClient) -> None:
         return
 
 
-async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str) -> None:
+async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
     """Named like its deployments; what it is for people is in its description."""
     try:
         await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
+        if not reopen:
+            return
         queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
         if (queue.description or "").startswith(NOT_SERVED):
             await client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
 
 
 def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
-    """Have no worker take up the runs of this queue, until somebody serves its repository again and registers it.
+    """Have no worker take up the runs of this queue, until a worker of ours serves its repository again.
 
     No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
     """
     queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
     client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
+
+
+def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
+    """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def drop_schedules(client: SyncPrefectClient, name: str) -> None:
+    """Have nothing start by itself that nobody takes up; registering makes the schedules again.
+
+    What they had made goes with them. One that a person paused makes nothing, and stays as it is.
+    """
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
+    for deployment in client.read_deployments(deployment_filter=mine):
+        for schedule in client.read_deployment_schedules(deployment.id):
+            if schedule.active and schedule.slug in SLUGS:
+                client.delete_deployment_schedule(deployment.id, schedule.id)
 
 
 def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:

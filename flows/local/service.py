@@ -6,8 +6,8 @@ Importing this module imports Prefect: adopt the settings first (`irontree.flows
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +21,8 @@ from irontree.flows.local.configured import Configured
 from irontree.flows.local.deployments import deployments_of
 from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
-from irontree.flows.local.registration import close_queue
-from irontree.flows.local.serving import WORKER, Serving
+from irontree.flows.local.registration import close_queue, drop_schedules, open_queue
+from irontree.flows.local.serving import LIMIT, WORKER, Serving
 from irontree.flows.local.watches import Watches
 
 JOIN_EVERY: Final = 5.0
@@ -52,6 +52,7 @@ class Service:
         home: Path,
         say: Say,
         duties: Sequence[Duty] = DUTIES,
+        start_worker: Callable[..., Serving] = Serving,
     ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
@@ -60,10 +61,14 @@ class Service:
         self._home = home
         self._private = is_private(environment, home)
         self._say = say
-        self._duties = Duties(say, (Duty("configuration", CONFIGURE_EVERY, Configured(), at_once=True), *duties))
+        self._start_worker = start_worker
+        configured = Configured()
+        follow = Duty("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
+        self._duties = Duties(say, (follow, *duties))
         self._held = ExitStack()
         self._holds: dict[str, ExitStack] = {}
         self._leaving: set[str] = set()
+        self._closed: set[str] = set()
         self._watches = Watches(say)
         self._join_at = self._revive_at = 0.0
 
@@ -164,10 +169,11 @@ class Service:
         if not self._without:
             return
         deployments = [served for app in self._without for served in deployments_of(app)]
-        worker = Serving(deployments, environment=self._environment, home=self._home, by=WORKER)
+        worker = self._start_worker(deployments, environment=self._environment, home=self._home, by=WORKER)
         self._held.callback(worker.stop)
         worker.wait_ready()
         self._crews.append(Crew(tuple(self._without), worker))
+        self._closed -= {app.repository.id for app in self._without}  # the worker opened them
         self._without.clear()
         for app in self._crews[-1].apps:
             self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
@@ -175,19 +181,35 @@ class Service:
 
     def _let_go(self) -> Iterator[str]:
         """Let go of those that are to be, as soon as they are at rest."""
-        leaving = [(crew, app) for crew in self._crews for app in crew.apps if app.repository.id in self._leaving]
-        for crew, app in leaving:
-            try:
-                if at_rest(app):
-                    self._leave(crew, app)
+        for app in [app for app in self.served if app.repository.id in self._leaving | self._closed]:
+            with suppress(ServerUnavailable):  # looked at again with the next look
+                if self._may_leave(app):
+                    self._leave(app)
                     yield app.repository.id
-            except ServerUnavailable:
-                continue  # looked at again with the next look
 
-    def _leave(self, crew: Crew, app: App) -> None:
-        """Have its runs taken up no more, then free its lock; raises ServerUnavailable, with it served as before."""
+    def _may_leave(self, app: App) -> bool:
+        """Whether it was at rest at two looks, with its queue closed at the first; raises ServerUnavailable.
+
+        What the worker was just taking up shows by the second. If it is not at rest then, its queue is open again.
+        """
+        mine = app.repository.id
+        goes = mine in self._leaving and at_rest(app)
+        if goes and mine in self._closed:
+            return True
         with runs.connect() as client:
-            close_queue(client, app.repository.id, str(app.repository.root))
+            if goes:
+                close_queue(client, mine, str(app.repository.root))
+                self._closed.add(mine)
+            elif mine in self._closed:
+                open_queue(client, mine, str(app.repository.root), LIMIT)
+                self._closed.remove(mine)
+        return False
+
+    def _leave(self, app: App) -> None:
+        """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
+        with runs.connect() as client:
+            drop_schedules(client, app.repository.id)
+        [crew] = [crew for crew in self._crews if app in crew.apps]
         self._crews.remove(crew)
         if others := tuple(other for other in crew.apps if other is not app):
             self._crews.append(Crew(others, crew.worker))
@@ -195,6 +217,7 @@ class Service:
             crew.worker.stop()
         self._watches.remove(app)
         self._leaving.remove(app.repository.id)
+        self._closed.remove(app.repository.id)
         self._holds.pop(app.repository.id).close()
         self._say(app, f"not served any more: {app.repository.root}")
 
@@ -219,6 +242,7 @@ class Service:
 
     def _welcome(self, app: App) -> None:
         """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        self._duties.forget(app)
         for do in (_show, go_on):
             try:
                 for line in do(app):

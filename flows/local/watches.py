@@ -27,10 +27,10 @@ class Watches:
         self._watches.append((app, self._held.enter_context(self._watch_of(app))))
 
     def remove(self, app: App) -> None:
-        """Look at the comments of *app* no more."""
+        """Look at the comments of *app* no more; what is being recorded ends first."""
         for found in [found for found in self._watches if found[0] is app]:
             self._watches.remove(found)
-            found[1].stop()
+            found[1].end()
 
     def look(self) -> None:
         """Replace those that died, and say so; say once of each trouble that keeps comments from being looked at."""

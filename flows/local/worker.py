@@ -26,7 +26,7 @@ PREFETCH_SECONDS = 1.0
 
 async def serve(deployments: list[dict[str, Any]], limit: int) -> None:
     """Take up the runs in their queues, at most *limit* at a time of each: the queues see to that."""
-    ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply)
+    ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
     report(ids)
     queues = sorted({served["name"] for served in deployments})
     worker = ProcessWorker(

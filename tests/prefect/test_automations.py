@@ -131,6 +131,10 @@ def test_while_it_is_served_a_change_of_the_configuration_is_followed_at_night_t
     assert (night.parameters, night.schedule.cron, night.slug) == ({"document": "all open"}, *NIGHTLY)
     assert list(Configured()(toy.app)) == []
     assert nights(toy, client) == [night], "served again, it is as a person left it"
+    client.delete_deployment_schedule(intake(toy, client), night.id)
+    said.forget(toy.id)
+    assert list(said(toy.app)) == []
+    assert [again.parameters for again in nights(toy, client)] == [night.parameters], "the server had forgotten it"
     (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false}\n")
     assert list(Configured()(toy.app)) == []
     assert nights(toy, client) == []
@@ -138,7 +142,11 @@ def test_while_it_is_served_a_change_of_the_configuration_is_followed_at_night_t
 
 
 def nights(toy, client):
-    return client.read_deployment_schedules(client.read_deployment_by_name(f"intake/{toy.id}").id)
+    return client.read_deployment_schedules(intake(toy, client))
+
+
+def intake(toy, client):
+    return client.read_deployment_by_name(f"intake/{toy.id}").id
 
 
 def test_a_block_or_a_deployment_that_is_not_there_is_named_and_nothing_is_changed(toy, client, tmp_path):

@@ -47,10 +47,10 @@ def worker_of(program) -> psutil.Process:
     return worker
 
 
-def is_served(toy, client) -> bool:
-    """Whether somebody holds it and its queue's runs are taken up."""
+def is_served(toy, client) -> tuple[bool, bool]:
+    """Whether somebody holds it, and whether its queue's runs are taken up."""
     slots = client.read_work_queue_by_name(toy.id, work_pool_name=POOL).concurrency_limit
-    return toy.app.alive(SERVING).holder() is not None and slots > 0
+    return toy.app.alive(SERVING).holder() is not None, slots > 0
 
 
 @pytest.mark.timeout(300)
@@ -76,7 +76,7 @@ def test_served_a_loop_survives_the_death_of_everything_and_ends_when_a_person_a
         for verb, serves in (("remove", False), ("add", True)):
             with typed(held.root, ["repos", verb], environment_of_user, tmp_path / verb) as listed:
                 assert listed.end() == 0, listed.said
-            wait_until(lambda serves=serves: is_served(held, client) == serves, patience=LONG)
+            wait_until(lambda both=(serves, serves): is_served(held, client) == both, patience=LONG)
         wait_until(lambda: second.said.count("served: ") == 3, patience=LONG)
         assert "not served any more: " in second.said
         second.interrupt()

@@ -24,7 +24,8 @@ from prefect.states import Scheduled
 from irontree.errors import ServerUnavailable
 from irontree.flows.gate.questions import answer, open_question
 from irontree.flows.lifecycle import runs
-from irontree.flows.local.registration import drop_missed
+from irontree.flows.local.deployments import POOL
+from irontree.flows.local.registration import close_queue, drop_missed
 from irontree.flows.local.serving import Served, Serving
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
@@ -78,7 +79,10 @@ def gone(processes) -> bool:
 def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_it(
     client, workspace_id, serve, tmp_path
 ):
-    """...and what its processes logged on the way has no line above INFO."""
+    """...and what its processes logged on the way has no line above INFO.
+
+    A worker that let go of the queue meanwhile, and still names it, gets none of its runs: it stays closed.
+    """
     with serve() as serving:
         assert f"question/{workspace_id}" in serving.wait_ready()
         asking = start(client, workspace_id, "question")
@@ -91,9 +95,11 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
         assert not serving.alive()
     assert mark_lost(client, workspace_id) == [working]
     answer(client, asking, {"decision": "accept", "approver": "Ada"}, key=question.key)
+    close_queue(client, workspace_id, "its folder")
     with serve() as serving:
         serving.wait_ready()
         assert reaches(client, asking, "Answered").message == "accept by Ada (halt-1)"
+    assert client.read_work_queue_by_name(workspace_id, work_pool_name=POOL).concurrency_limit == 0
     assert [text for level, text in stored_logs(client, asking) if level > logging.INFO] == []
 
 

@@ -55,9 +55,9 @@ class Newcomers:
         return gone
 
     def _registered(self) -> tuple[Registered, ...] | None:
-        """None where the disk refuses: what is served goes on, and the next look reads it."""
+        """None where the disk refuses or is away: what is served goes on, and the next look reads it."""
         try:
-            return self.registry.all()
+            return self.registry.listed()
         except EnvironmentRefused:
             return None
 

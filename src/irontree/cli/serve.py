@@ -226,6 +226,10 @@ class News:
         with suppress(ServerUnavailable):
             self._show()
 
+    def show_again(self, _: str) -> None:
+        """Show all with the next call, changed or not: the server may have another database by now."""
+        self.shown = None
+
     def _show(self) -> None:
         everything = tuple(one for those in self.found.values() for one in those)
         if everything != self.shown:
@@ -261,7 +265,7 @@ def _serve(
     changes, news = ForgeChanges(), News(_page_of(apps[0]))
     duties = (
         *DUTIES,
-        Duty("news", NEWS_EVERY, news),
+        Duty("news", NEWS_EVERY, news, forget=news.show_again),
         Duty("changes on the forge", NEWS_EVERY, changes),
     )
     with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:

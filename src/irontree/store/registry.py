@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,18 +46,20 @@ class Registry:
         return known
 
     def all(self) -> tuple[Registered, ...]:
-        """By their paths."""
-        return tuple(sorted(self._read(), key=lambda known: (known.root, known.id)))
+        """By their paths; raises EnvironmentRefused if the disk refuses."""
+        return self.listed() or ()
 
-    def _read(self) -> Iterator[Registered]:
-        if self.folder.is_dir():
-            files = (path for path in self.folder.iterdir() if ID.fullmatch(path.name) and path.is_file())
-            yield from filter(None, map(_registered, files))
+    def listed(self) -> tuple[Registered, ...] | None:
+        """As `all`; None without the folder: before the first is added, and while the file system it is on is away."""
+        with disk_errors(self.folder), suppress(FileNotFoundError, NotADirectoryError):
+            files = [path for path in self.folder.iterdir() if ID.fullmatch(path.name)]
+            return tuple(sorted(filter(None, map(_registered, files)), key=lambda known: (known.root, known.id)))
+        return None
 
 
 def _registered(path: Path) -> Registered | None:
-    """None if it is removed just now; an editor's line end is no part of the path."""
-    with disk_errors(path), suppress(FileNotFoundError):
+    """None if it is removed just now, or a folder; an editor's line end is no part of the path."""
+    with disk_errors(path), suppress(FileNotFoundError, IsADirectoryError):
         return Registered(path.name, Path(os.fsdecode(path.read_bytes().rstrip(b"\n"))))
     return None
 

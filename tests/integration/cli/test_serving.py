@@ -16,7 +16,7 @@ import pytest
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.everywhere import Newcomers
-from irontree.store.registry import user_registry
+from irontree.store.registry import Registry, user_registry
 from tests.integration.cli.conftest import Shell
 from tests.support.repositories import git
 
@@ -70,6 +70,14 @@ def test_who_serves_finds_what_is_removed_once_and_finds_it_again_when_it_is_reg
     assert newcomers.removed() == frozenset()
     shell("repos", "add")
     assert [app.repository.id for app in newcomers()] == [repository_id]
+
+
+def test_while_the_list_cannot_be_read_nothing_is_removed_from_it(shell, repository_id, tmp_path):
+    """Neither where its file system is away, nor where the disk refuses."""
+    context = Context(Namespace(), Console(io.StringIO(), io.StringIO()), shell.root)
+    for folder in (tmp_path / "unmounted", tmp_path / ("too-long" * 100)):
+        newcomers = Newcomers(context, {repository_id}, Registry(folder))
+        assert (newcomers.removed(), list(newcomers())) == (frozenset(), [])
 
 
 def test_a_repository_that_is_gone_says_so_and_can_be_forgotten_by_its_id(shell, repository_id, tmp_path):

@@ -102,6 +102,15 @@ def test_what_is_not_served_any_more_is_shown_no_more(scene):
     assert [len(everything) for everything in shown] == [1, 0]
 
 
+def test_what_was_shown_to_a_server_that_has_forgotten_it_is_shown_again(scene):
+    shown = []
+    news = News(shown.append)
+    list(news(scene.app))
+    news.show_again(scene.app.repository.id)
+    assert list(news(scene.app)) == list(news(scene.app)) == []
+    assert [len(everything) for everything in shown] == [1, 1]
+
+
 def test_the_end_of_a_loop_is_told_once(scene):
     """...of one that was open when we looked; of older ones nobody asked."""
     news = News()

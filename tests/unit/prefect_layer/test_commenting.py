@@ -129,3 +129,21 @@ def test_who_was_stopped_is_not_replaced(tmp_path):
         watches.stop()
         watches.look()
     assert len(made) == 1
+
+
+def test_who_is_removed_has_ended_then(tmp_path):
+    """What it records needs the lock that is free afterwards."""
+    app, at_work, stopped, ended = make_scene(tmp_path).app, threading.Event(), threading.Event(), []
+
+    def look() -> tuple[Looked, ...]:
+        at_work.set()
+        stopped.wait(30)
+        threading.Event().wait(0.1)  # what it still records
+        ended.append("recorded")
+        return ()
+
+    with Watches(lambda *_: None, lambda _: CommentWatch(look, stopped=stopped)) as watches:
+        watches.add(app)
+        assert at_work.wait(30)
+        watches.remove(app)
+        assert ended == ["recorded"]

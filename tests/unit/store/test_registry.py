@@ -60,3 +60,15 @@ def test_a_folder_that_cannot_be_made_says_which(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentRefused, match="file"):
         Registry(tmp_path / "file" / "repositories").add(ONE, Path("/srv/a"))
+
+
+def test_a_disk_that_refuses_to_list_them_says_which_folder(tmp_path):
+    with pytest.raises(EnvironmentRefused, match="too-long"):
+        Registry(tmp_path / ("too-long" * 100)).all()
+
+
+def test_a_list_that_is_away_is_none_and_no_empty_one(registry):
+    assert registry.listed() is None
+    registry.add(ONE, Path("/srv/a"))
+    registry.remove(ONE)
+    assert registry.listed() == ()
