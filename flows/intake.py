@@ -14,14 +14,7 @@ from prefect.states import Completed
 
 from irontree.app import App
 from irontree.domain.halt import APPROVAL, RULE
-from irontree.errors import (
-    EnvironmentRefused,
-    LogDamaged,
-    NotEligible,
-    Refused,
-    RemoteFailed,
-    in_words,
-)
+from irontree.errors import NotEligible, in_words
 from irontree.flows.gate.asking import with_page
 from irontree.flows.gate.forms import make_form
 from irontree.flows.gate.suspension import ask, forget_answer
@@ -35,15 +28,13 @@ from irontree.services.planning.approval import Wanted, approval_text
 from irontree.services.planning.approve import Proposal, ways_to_approve, with_choices
 from irontree.services.planning.asking import question_key, wanted_for
 from irontree.services.planning.authorise import authorise_issues
-from irontree.services.planning.intake import authorise
+from irontree.services.planning.intake import UNREADABLE, authorise
 from irontree.tasks.artifacts import show_approval
 from irontree.tasks.mirror import tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE: Final = APPROVAL.choices[0].label
 DECLINE = "do not approve"
-REFUSALS = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
-"""What keeps an approval from being taken: the question stays open, as for any answer."""
 _WORDS = {choice.name: choice.label.removeprefix("approve; ") for choice in RULE["reapproval_required"].choices}
 
 
@@ -95,10 +86,10 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
         try:
             wanted.require_named(given["revision"])
             return await asyncio.to_thread(_start, app, ways[given["decision"]], given["approver"])
-        except REFUSALS as error:
+        except UNREADABLE as error:
             refusal = in_words(error)
         await forget_answer(asked)
-        with suppress(*REFUSALS):  # else what was shown stays on the form, with the reason
+        with suppress(*UNREADABLE):  # else what was shown stays on the form, with the reason
             wanted = await asyncio.to_thread(wanted_for, app, document)
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
 

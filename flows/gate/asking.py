@@ -13,7 +13,7 @@ from prefect.input import RunInput
 from irontree.app import App
 from irontree.domain.halt import Choice, Need
 from irontree.errors import AnswerRefused, in_words
-from irontree.flows.gate.forms import Asked, make_form
+from irontree.flows.gate.forms import AskedFor, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.flows.lifecycle.pages import pages_of_issues
 from irontree.services.answers import Answer
@@ -124,7 +124,7 @@ def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     return make_form(name, [choice.label for choice in legal], asked, question=question.key)
 
 
-def _asked(question: Question, need: Need) -> Asked:
+def _asked(question: Question, need: Need) -> AskedFor:
     """What the form asks for: of an amount its unit, of a count what is counted."""
     if question.budget:
         return question.budget.unit

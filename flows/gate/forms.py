@@ -10,10 +10,10 @@ from pydantic import Field, create_model
 
 from irontree.domain.budgets import EXAMPLES, UNITS, Unit
 
-Asked = Literal["attempts", "transitions", "revision"] | Unit
+AskedFor = Literal["attempts", "transitions", "revision"] | Unit
 """What a form asks for besides a decision, a name and a note."""
 
-_FIELDS: Final[dict[Asked, tuple[str, Any, Any]]] = {
+_FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
     "attempts": ("count", int, Field(1, ge=1, le=50, title="How many attempts, if you allow more")),
     "transitions": ("count", int, Field(10, ge=1, le=50, title="How many transitions, if you allow more")),
     **{
@@ -40,7 +40,7 @@ _FIELDS: Final[dict[Asked, tuple[str, Any, Any]]] = {
 
 
 def make_form(
-    name: str, choices: Sequence[str], asked: Collection[Asked] = (), *, question: str | None = None
+    name: str, choices: Sequence[str], asked: Collection[AskedFor] = (), *, question: str | None = None
 ) -> type[RunInput]:
     """The form with *choices* as its decision, what that decision needs, who decides, and a note.
 

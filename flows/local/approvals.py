@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from irontree.domain.approvals import AskedApproval, name_in_key
 from irontree.domain.moments import moment
-from irontree.errors import ServerUnavailable
+from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.local.settings import LOOPBACK
 from irontree.http_client import HttpError, UnusableAddress, open_client
 
@@ -35,7 +35,7 @@ def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple
     return tuple(_approvals(_post(environment, "/flow_runs/filter", chosen)))
 
 
-def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) -> Any:
+def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) -> list[Any]:
     url = environment["PREFECT_API_URL"].rstrip("/")
     address, ca_file = urlsplit(url), environment.get("PREFECT_API_SSL_CERT_FILE")
     try:
@@ -46,12 +46,19 @@ def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) ->
             ca_file=Path(ca_file) if ca_file else None,
             direct=address.hostname in LOOPBACK,
         ) as client:
-            return client.post(url + path, json=body).raise_for_status().json()
-    except (HttpError, UnusableAddress, ValueError) as error:
+            return _listed(client.post(url + path, json=body).raise_for_status().json())
+    except (HttpError, UnusableAddress, ConfigRefused, ValueError, TypeError) as error:
         raise ServerUnavailable(
             f"the Prefect server at {url} does not say which approvals it asks for: {error!r}",
             remedy="see whether it runs: `irontree doctor`",
         ) from error
+
+
+def _listed(answer: Any) -> list[Any]:
+    """Something else may answer at that address."""
+    if not isinstance(answer, list):
+        raise TypeError(f"not a list of runs: {answer!r:.100}")
+    return answer
 
 
 def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
@@ -62,7 +69,7 @@ def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
     return {}
 
 
-def _approvals(runs: Any) -> Iterator[AskedApproval]:
+def _approvals(runs: list[Any]) -> Iterator[AskedApproval]:
     for run in runs:
         state, document = run.get("state") or {}, run.get("parameters", {}).get("document")
         name = name_in_key(str((state.get("state_details") or {}).get("pause_key")))

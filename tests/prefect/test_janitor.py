@@ -92,7 +92,7 @@ def test_a_loop_that_cannot_be_read_is_told_and_keeps_no_other_from_going_on(toy
     folder = toy.root / ".mino" / "loops"
     (folder / f"{damaged}.yml").write_text("no: loop\n")
     assert damaged in toy.app.loops.ids()
-    assert [line.split(":")[0] for line in start_what_waits(toy.app)] == [f"loop {loop_id}"]
+    assert start_what_waits(toy.app) == (f"loop {loop_id} goes on",)
     ended, lines = upkeep(toy, janitor)
     assert ended.name == "Completed"
     assert any(level == logging.WARNING and damaged in text for level, text in lines)

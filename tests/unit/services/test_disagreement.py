@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.services.consistency.disagreement import disagreeing
@@ -47,3 +49,20 @@ def test_an_edit_that_was_told_is_not_seen_again(scene):
 
 def test_nothing_is_asked_of_the_forge_where_nothing_is_published(scene):
     assert disagreeing(scene.app) == frozenset()
+
+
+class Meanwhile:
+    """A forge that lists what is open only after something has been done."""
+
+    def __init__(self, forge, do) -> None:
+        self._forge, self._do = forge, do
+
+    def open_issues(self, label: str):
+        self._do()
+        return self._forge.open_issues(label)
+
+
+def test_what_we_do_while_the_forge_is_asked_is_no_change_by_others(scene):
+    loop = scene.start(MANUAL_TASK)
+    app = replace(scene.app, forge=lambda: Meanwhile(scene.forge_seen, lambda: scene.drive(loop)))
+    assert disagreeing(app) == frozenset()

@@ -23,12 +23,18 @@ def disagreeing(app: App) -> frozenset[int]:
 
     What is ours to tell the forge yet is no disagreement. Reads only, and takes no lock. Raises RemoteFailed.
     """
-    world = read_world(app)
-    settled = [(state, cursor) for state, cursor in _cursors(app, world) if _is_told(state, cursor)]
-    open_now = _open_issues(app, [state for state, _ in settled])
+    before = _settled(app)
+    open_now = _open_issues(app, [state for state, _ in before])
+    stays = _settled(app)  # what we did meanwhile was done by none of the others
     return frozenset(
-        state.issue_number for state, cursor in settled if _differs(state, cursor, open_now.get(state.issue_number))
+        state.issue_number
+        for state, cursor in before
+        if (state, cursor) in stays and _differs(state, cursor, open_now.get(state.issue_number))
     )
+
+
+def _settled(app: App) -> list[tuple[TaskState, DeliveryCursor]]:
+    return [(state, cursor) for state, cursor in _cursors(app, read_world(app)) if _is_told(state, cursor)]
 
 
 def _cursors(app: App, world: World) -> Iterator[tuple[TaskState, DeliveryCursor]]:

@@ -7,7 +7,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import LogDamaged, Refused, RemoteFailed
+from irontree.errors import EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.gates import require_no_gate
 from irontree.services.loops.loop import Loop
@@ -29,7 +29,7 @@ from irontree.services.planning.leave import leave_choice
 from irontree.services.planning.publish import Published, publish
 from irontree.services.world import read_world
 
-UNREADABLE: Final = (Refused, RemoteFailed, LogDamaged)
+UNREADABLE: Final = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
 """What keeps anybody from saying what would be approved now: document, settings, forge or plans cannot be read."""
 
 
