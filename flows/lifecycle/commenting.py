@@ -94,16 +94,21 @@ class CommentWatch:
             self._woken.clear()
             later = self._look_once()
             self.trouble = later.said if later and later.failed else ""
-            failures = 0 if later is None else failures + 1
+            outage = later if later and later.ended_pass else None  # one issue that has to wait delays no other
+            failures = failures + 1 if outage else 0
             now = datetime.now(UTC)
-            again = next_look(now, failures, later.not_before if later else None, every=self._every)
-            interrupted = self._stopped if later else self._woken
+            again = next_look(now, failures, outage.not_before if outage else None, every=self._every)
+            interrupted = self._stopped if outage else self._woken
             if not self._stopped.is_set():
                 interrupted.wait((again - now).total_seconds())
 
     def _look_once(self) -> Looked | None:
-        """What has to wait, if anything: an outage of the forge, a repository that cannot be read just now."""
+        """What has to wait, if anything, and of that the gravest.
+
+        An outage of the forge, a repository that cannot be read just now; else an issue that failed; else a busy one.
+        """
         try:
-            return next((found for found in self._look() if found.outcome == "later"), None)
+            waiting = [found for found in self._look() if found.outcome == "later"]
         except IrontreeError as error:
-            return Looked(0, "later", said=in_words(error), failed=True)
+            return Looked(0, "later", said=in_words(error), failed=True, ended_pass=True)
+        return max(waiting, key=lambda found: (found.ended_pass, found.failed), default=None)

@@ -5,7 +5,8 @@ The janitor tells it, and who serves; whichever sees it first.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -20,16 +21,22 @@ from irontree.tasks.mirror import emit, emit_question, read_told, telling, write
 HOUR: Final = 3600
 REMINDED: Final = "reminded."
 LABELLED: Final = "labelled."
+TELLINGS: Final = "tellings."
+DECIDED: Final = "decided."
 AGAIN_SECONDS: Final = 600
 """What a server needs at most from the event to the run that asks."""
+LONGEST_SECONDS: Final = 24 * HOUR
+ENDED: Final = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
+"""States of runs that do not go on by themselves: one that crashed is started again."""
 
 
 def tell_labelled(app: App) -> tuple[int, ...]:
     """Emit `irontree.issue_labelled` once for each open issue with the configured label that is not known here.
 
-    Those numbers; none where no label is configured, or the forge does not answer now. Once more where the server has
-    no run that asks, or asked, for its approval: the event was lost, or the server's database. Raises Busy, and
-    ServerUnavailable.
+    Those numbers; none where no label is configured, or the forge does not answer now. Again, each time after a longer
+    wait, where the server has no run that asks for its approval: the event was lost, or the server's database, or its
+    automation is paused. Not where a person was seen to have decided: the server drops the runs that tell of it in
+    time. Raises Busy, and ServerUnavailable.
     """
     label = app.preferences().automations.start_label
     if not label:
@@ -42,25 +49,45 @@ def tell_labelled(app: App) -> tuple[int, ...]:
     known = read_world(app).replays
     with telling(app):
         told, now = read_told(app), int(app.clock.now().timestamp())
-        before = {issue.number: told.get(f"{LABELLED}{issue.number}") for issue in found if issue.number not in known}
-        lost = _lost(app, [number for number, at in before.items() if at is not None and now - at >= AGAIN_SECONDS])
-        fresh = [
-            issue for issue in found if issue.number in before and (issue.number in lost or not before[issue.number])
-        ]
+        due = [issue for issue in found if issue.number not in known and is_due(told, issue.number, now)]
+        asking = _asking_for(app, [issue.number for issue in due if f"{LABELLED}{issue.number}" in told])
+        fresh = [issue for issue in due if issue.number not in asking]
         for issue in fresh:
-            _tell_labelled(app, issue, label, before[issue.number] or 0)
-        if fresh:
-            write_told(app, told | {f"{LABELLED}{issue.number}": now for issue in fresh})
+            _tell_labelled(app, issue, label, told.get(f"{LABELLED}{issue.number}", 0))
+        news = was_decided(asking) | was_told(told, [issue.number for issue in fresh], now)
+        if news:
+            write_told(app, told | news)
     return tuple(issue.number for issue in fresh)
 
 
-def _lost(app: App, numbers: Collection[int]) -> frozenset[int]:
-    """Those whose approval no run asks or asked for, though it was told long ago that one should."""
+def is_due(told: Mapping[str, int], number: int, now: int) -> bool:
+    """Whether it was never told, or long ago for how often it was, and nobody is known to have decided about it."""
+    wait = AGAIN_SECONDS << min(told.get(f"{TELLINGS}{number}", 1) - 1, 16)
+    is_long_ago = now - told.get(f"{LABELLED}{number}", 0) >= min(LONGEST_SECONDS, wait)
+    return is_long_ago and f"{DECIDED}{number}" not in told
+
+
+def was_told(told: Mapping[str, int], numbers: Iterable[int], now: int) -> dict[str, int]:
+    """What to remember of those that were told: when, and how often by now."""
+    often = {f"{TELLINGS}{number}": told.get(f"{TELLINGS}{number}", 0) + 1 for number in numbers}
+    return often | {f"{LABELLED}{number}": now for number in numbers}
+
+
+def was_decided(asking: Mapping[int, Collection[Run]]) -> dict[str, int]:
+    """What to remember of those that a person was asked about, and no run asks about any more."""
+    states = {number: {run.state for run in mine} for number, mine in asking.items()}
+    return {f"{DECIDED}{number}": 1 for number, found in states.items() if found <= ENDED and found != {"FAILED"}}
+
+
+def _asking_for(app: App, numbers: Collection[int]) -> Mapping[int, list[Run]]:
+    """The runs that ask or asked for their approval; those that have none are left out."""
     if not numbers:
-        return frozenset()
+        return {}
+    asking: defaultdict[str, list[Run]] = defaultdict(list)
     with runs.connect() as client:
-        asked = {run.parameters.get("document") for run in runs.of_flow(client, app.repository.id, "intake")}
-    return frozenset(number for number in numbers if f"#{number}" not in asked)
+        for run in runs.of_flow(client, app.repository.id, "intake"):
+            asking[str(run.parameters.get("document"))].append(run)
+    return {number: asking[f"#{number}"] for number in numbers if f"#{number}" in asking}
 
 
 def _tell_labelled(app: App, issue: Issue, label: str, before: int) -> None:

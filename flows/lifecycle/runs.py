@@ -193,7 +193,13 @@ def cancel(client: SyncPrefectClient, run_id: UUID) -> Run:
 
 
 def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> Run:
-    """End a run that is suspended, and whose question needs no answer any more; no process is started for that."""
+    """End a run that is suspended, and whose question needs no answer any more; no process is started for that.
+
+    One that went on meanwhile, with its answer, is left as it is.
+    """
+    run = state(client, run_id)
+    if run.state != "PAUSED":
+        return run
     client.set_flow_run_state(run_id, Completed(name="Superseded", message=reason))
     return state(client, run_id)
 

@@ -21,7 +21,7 @@ from irontree.flows.lifecycle.starting import start_issue, start_loop
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import next_step
 from irontree.services.loops.loop import read_loop, read_loops
-from irontree.services.planning.asking import standing_of
+from irontree.services.planning.asking import names_issues, standing_of
 from irontree.services.questions import Question, question_of_loop
 from irontree.services.world import read_world
 
@@ -141,15 +141,21 @@ def wake(app: App, issue_number: int) -> tuple[Run, ...]:
         return tuple(runs.reschedule(client, run.id) for run in suspended)
 
 
-def wake_overtaken(app: App) -> tuple[Run, ...]:
+def wake_overtaken(app: App, *, asks_forge: bool = True) -> tuple[Run, ...]:
     """Let every suspended run look at the log again whose question the log does not ask (any more).
 
     So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered. An
-    approval that was given elsewhere ends its run here.
+    approval that was given elsewhere ends its run here; that of issues is looked at only if it *asks_forge*.
     """
     with runs.connect() as client:
-        asking = [(run, open_question(client, run.id)) for run in runs.suspended(client, app.repository.id)]
+        suspended = runs.suspended(client, app.repository.id)
+        looked_at = suspended if asks_forge else [run for run in suspended if not _asks_of_issues(app, run)]
+        asking = [(run, open_question(client, run.id)) for run in looked_at]
         return tuple(ended for run, form in asking if form and (ended := _settle(app, client, run, form.key)))
+
+
+def _asks_of_issues(app: App, run: Run) -> bool:
+    return "document" in run.parameters and names_issues(app, str(run.parameters["document"]))
 
 
 def _settle(app: App, client: SyncPrefectClient, run: Run, key: str) -> Run | None:

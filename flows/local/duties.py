@@ -37,7 +37,7 @@ def take_up_what_died(app: App) -> Iterable[str]:
     yield from mark_dead_runs(app)
     yield from go_on_approving(app)
     start_what_waits(app)
-    wake_overtaken(app)
+    wake_overtaken(app, asks_forge=False)  # whoever approves does so at once, the janitor later
 
 
 def go_on(app: App) -> Iterable[str]:

@@ -18,7 +18,7 @@
     │   └── ServerUnavailable          the Prefect server cannot be reached or started
     ├── RemoteFailed                   a forge or git remote said no
     │   ├── RemoteUnavailable          it may work later: outage, rate limit, time-out
-    │   ├── AccessRefused              repeating cannot cure it: token, rights, archived, issues off, not there
+    │   ├── AccessRefused              repeating cannot cure it: token, rights, archived, issues off, repository gone
     │   └── PublicationRefused         repeating cannot cure it: protected, conflict, authentication
     ├── LogDamaged                     files under .mino contradict each other
     │   ├── SequenceConflict           another writer appended first

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.domain.intent import Issues
 from irontree.flows.intake import intake
+from irontree.flows.lifecycle.taking_up import wake_overtaken
+from irontree.flows.local.duties import take_up_what_died
 from irontree.services.loops.loop import cancel
 from irontree.services.planning.authorise import authorise_issues
 from irontree.services.planning.intake import name_to_approve
@@ -40,6 +44,11 @@ def test_an_adopted_issue_is_approved_in_a_form_runs_and_is_done(toy):
     for needed in ("Loop Mode", "#1 Greeting", "[adopted]", "test -f greeting.txt"):
         assert needed in shown
     assert toy.app.log.streams() == ()
+    forge, asked = toy.app.forge(), []
+    looking = replace(toy.app, forge=lambda: asked.append("the forge") or forge)
+    assert ([*take_up_what_died(looking)], asked) == ([], []), "every minute, for as long as the form is open"
+    assert wake_overtaken(looking) == ()
+    assert asked, "the janitor looks what became of it"
     toy.answer(asking, APPROVE, revision="00000000")
     assert toy.drive(asking, intake).name == "Suspended"
     toy.answer(asking, APPROVE, revision=resolve(toy.app, Issues((1,)), "#1").name)

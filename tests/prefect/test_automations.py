@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events.worker import EventsWorker
+from prefect.states import Completed
 
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.lifecycle import runs
@@ -111,7 +112,13 @@ def test_who_is_asked_is_told_where_and_reminded_and_a_label_or_a_change_outside
     client.delete_flow_run(asks)  # as with the server's database
     assert (tell_labelled(later), tell_labelled(later)) == ((number,), ())
     EventsWorker.drain_all(timeout=10)
-    wait_until(lambda: [run for run in toy.all_runs() if run.parameters.get("document") == f"#{number}"])
+
+    [again] = wait_until(lambda: [run for run in toy.all_runs() if run.parameters.get("document") == f"#{number}"])
+    client.set_flow_run_state(again.id, Completed(name="Declined"), force=True)
+    much_later = replace(toy.app, clock=Later(hours=98))
+    assert tell_labelled(much_later) == ()
+    client.delete_flow_run(again.id)  # as the server does with runs that ended long ago
+    assert tell_labelled(much_later) == (), "a person has decided"
 
 
 def test_what_the_configuration_switches_off_is_removed(toy, client):

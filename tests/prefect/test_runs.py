@@ -82,6 +82,13 @@ def test_a_run_that_a_process_has_taken_up_is_not_scheduled_beside_it(client, en
     assert runs.reschedule(client, run.id).state == state.type.value
 
 
+def test_a_run_that_went_on_with_its_answer_is_not_ended_as_overtaken(client, ensure):
+    """A person may answer between the look that finds the question overtaken and the word that ends its run."""
+    run = ensure("one")
+    client.set_flow_run_state(run.id, Running(), force=True)
+    assert runs.supersede(client, run.id, "approved elsewhere").state == "RUNNING"
+
+
 def test_runs_that_were_taken_up_are_found_by_workspace(client, workspace_id, ensure):
     mine = ensure("one")
     client.set_flow_run_state(mine.id, Running(), force=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -72,8 +73,9 @@ class GithubForge(GithubPullRequests):
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted or edited at or after *moment*, oldest first."""
-        listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
-        return tuple(self._comment(data) for data in listed)
+        with self._of(number):
+            listed = self._client.pages_again(self._client.path("issues", number, "comments"), since=moment)
+            return tuple(self._comment(data) for data in listed)
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment."""
@@ -147,9 +149,15 @@ class GithubForge(GithubPullRequests):
         return self._present(self._read(number), f"issue #{number}")
 
     def _touch(self, verb: str, number: int, below: tuple[str, ...], body: dict[str, Any]) -> Any:
-        """Change something of an issue. GitHub answers 404 for one that is not there and for one it hides from us."""
-        try:
+        """Change something of an issue."""
+        with self._of(number):
             return self._client.write(verb, self._client.path("issues", number, *below), body)
+
+    @contextmanager
+    def _of(self, number: int) -> Iterator[None]:
+        """GitHub answers alike for an issue that is not there and for a repository that it hides: tell them apart."""
+        try:
+            yield
         except AccessRefused as refused:
             if refused.reason in {"not-found", "issues-disabled"}:
                 self._existing(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from irontree.errors import AccessRefused
+from irontree.errors import RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges.github_client import GithubClient
 from irontree.forges.github_values import GHOST, Json, author_of
@@ -50,11 +50,10 @@ class GithubAccount:
         return self._writers[login] if login in self._writers else self.may_write(login)
 
     def _present(self, data: Any, what: str) -> Any:
-        """The object; raises AccessRefused where it is not there, or hidden from us."""
+        """The object. Raises RemoteFailed that names *what* is not there; AccessRefused if the repository is not."""
         if data is None:
-            raise AccessRefused(
+            raise RemoteFailed(
                 f"there is no {what} in {self._client.url}/{self._client.repository()['full_name']}",
-                reason="not-found",
                 remedy="was it deleted or moved?",
             )
         return data

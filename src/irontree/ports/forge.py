@@ -140,9 +140,9 @@ class Links(Protocol):
 class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, Protocol):
     """GitHub, Gitea/Forgejo, or plain files.
 
-    Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where repeating cannot cure
-    it, RemoteFailed for everything else. Bodies come back to the letter as far as the forge keeps them: see
-    `irontree.forges.text`.
+    Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where it does not let us
+    in, RemoteFailed for everything else, such as an issue that is not there. Bodies come back to the letter as far as
+    the forge keeps them: see `irontree.forges.text`.
     """
 
     @property

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from irontree import __version__
-from irontree.errors import AccessRefused, ConfigRefused, RemoteUnavailable
+from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import Location
 from irontree.forges.github import GithubForge
 from irontree.ports import Label
@@ -143,6 +143,7 @@ def test_a_repository_without_issues_says_so(stage: GithubStage):
 def test_a_repository_that_is_hidden_or_gone_is_not_found(stage: GithubStage):
     stage.hub.private = True
     assert refusal(lambda: stage.stranger.read_issue(1)) == "not-found"
+    assert refusal(lambda: stage.stranger.comments_since(1, "2026-01-02T11:00:00Z")) == "not-found"
 
 
 def test_somebody_without_rights_is_told_which_are_needed(stage: GithubStage):
@@ -204,6 +205,9 @@ def test_a_deleted_issue_is_nowhere(stage: GithubStage):
     stage.hub.deleted.add(2)
     assert [issue.number for issue in stage.ours.find_issues(MARKER)] == [1]
     assert stage.ours.read_issue(2) is None
+    with pytest.raises(RemoteFailed, match="there is no issue #2") as gone:
+        stage.ours.comments_since(2, "2026-01-02T11:00:00Z")
+    assert not isinstance(gone.value, AccessRefused), "to the other issues we are let in"
 
 
 def test_an_unchanged_answer_is_not_sent_again(stage: GithubStage):

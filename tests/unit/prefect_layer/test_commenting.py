@@ -51,7 +51,7 @@ def test_what_fails_is_tried_again():
 
 
 def test_it_ends_at_once_in_the_middle_of_its_wait():
-    looks = Looks(1, (Looked(1, "later"),))
+    looks = Looks(1, (Looked(1, "later", ended_pass=True),))
     with CommentWatch(looks):
         assert looks.enough.wait(30)
     assert looks.count == 1
@@ -65,6 +65,30 @@ def test_it_looks_at_once_when_somebody_says_that_there_is_something_to_see():
     assert looks.count >= 2
 
 
+@pytest.mark.parametrize("failed", [False, True])
+def test_one_issue_that_has_to_wait_keeps_nobody_from_hurrying_the_others(failed: bool):
+    looks = Looks(2, (Looked(1, "later", failed=failed),))
+    with CommentWatch(looks) as watch:
+        for _ in range(500):
+            watch.hurry()
+            if looks.enough.wait(0.01):
+                break
+    assert looks.count >= 2
+
+
+def test_of_all_that_has_to_wait_the_gravest_is_told():
+    """Somebody at work on one issue hides neither what fails under another, nor that the forge is away."""
+    busy, unreadable = Looked(1, "later", said="busy"), Looked(2, "later", said="no issue #2", failed=True)
+    looks = Looks(2, (busy, unreadable, Looked(3, "later", said="503", failed=True, ended_pass=True)))
+    with CommentWatch(looks, every=OFTEN) as watch:
+        assert looks.enough.wait(30)
+    assert watch.trouble == "503"
+    looks = Looks(2, (busy, unreadable))
+    with CommentWatch(looks, every=OFTEN) as watch:
+        assert looks.enough.wait(30)
+    assert watch.trouble == "no issue #2"
+
+
 def test_nobody_hurries_it_past_the_time_that_the_forge_named():
     """A webhook says that there is something to see; the forge's limit holds all the same."""
     not_before, times, twice = datetime.now(UTC) + timedelta(milliseconds=200), [], threading.Event()
@@ -74,7 +98,7 @@ def test_nobody_hurries_it_past_the_time_that_the_forge_named():
         watch.hurry()
         if len(times) > 1:
             twice.set()
-        return (Looked(1, "later", not_before=not_before),)
+        return (Looked(1, "later", not_before=not_before, ended_pass=True),)
 
     watch = CommentWatch(look, every=OFTEN)
     with watch:

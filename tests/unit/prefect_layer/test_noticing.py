@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
+
+import pytest
 
 from irontree.app import App, Preferences
 from irontree.domain.automation_settings import Automations
-from irontree.flows.lifecycle.noticing import tell_labelled
+from irontree.flows.lifecycle.noticing import is_due, tell_labelled, was_decided, was_told
+from irontree.flows.lifecycle.runs import Run
 from irontree.ports import Label
 from irontree.store.memory import MemoryLock
 from irontree.tasks.mirror import read_told, write_told
@@ -39,3 +43,33 @@ def test_a_labelled_issue_that_another_process_has_just_told_of_is_not_told_agai
     lock = AnotherWasFaster(scene.app)
     assert tell_labelled(replace(scene.app, alive=lambda _: lock)) == ()
     assert read_told(scene.app)["issue.7"] == 3
+
+
+def test_what_nobody_takes_up_is_told_again_after_twice_the_wait_each_time_and_once_a_day_in_the_end():
+    """A paused automation would else be told of every labelled issue every ten minutes, for ever."""
+    told: dict[str, int] = {}
+    now, waits = 1_800_000_000, []
+    for _ in range(11):
+        assert is_due(told, 7, now)
+        told |= was_told(told, [7], now)
+        waits.append(next(wait for wait in range(0, 90_000, 600) if is_due(told, 7, now + wait)))
+        now += waits[-1]
+    assert waits[:8] == [600 << times for times in range(8)]
+    assert waits[8:] == [86_400] * 3
+
+
+def a_run(state: str) -> Run:
+    return Run(UUID(int=1), "intake #7", state, state, "", {"document": "#7"}, None)
+
+
+@pytest.mark.parametrize("states", [["COMPLETED"], ["CANCELLED"], ["FAILED", "COMPLETED"]])
+def test_what_a_person_has_decided_is_told_never_again(states: list[str]):
+    """Also after the server has dropped the run that tells of it."""
+    told = was_decided({7: [a_run(state) for state in states]})
+    assert not is_due(told, 7, 1_800_000_000)
+    assert is_due(told, 8, 1_800_000_000)
+
+
+@pytest.mark.parametrize("states", [["PAUSED"], ["SCHEDULED"], ["CRASHED"], ["FAILED"], ["PAUSED", "COMPLETED"]])
+def test_what_is_still_asked_or_never_was_is_told_again_where_the_servers_database_is_lost(states: list[str]):
+    assert was_decided({7: [a_run(state) for state in states]}) == {}

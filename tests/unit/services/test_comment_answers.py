@@ -280,7 +280,7 @@ def test_an_outage_is_later_and_says_when(asking):
     says(asking, "/accept")
     asking.tracker.outage = "503"
     (found,) = look(asking.app)
-    assert (found.outcome, found.said) == ("later", "503")
+    assert (found.outcome, found.said, found.ended_pass) == ("later", "503", True)
     asking.tracker.outage = None
     assert outcomes(asking) == [("alice", "taken")]
 

@@ -55,5 +55,5 @@ def test_what_cannot_be_read_under_one_issue_keeps_no_answer_from_another(scene:
         run(scene.app, number), verify(scene.app, number)
         scene.forge("alice").post_comment(number, "/accept")
     scene.forge_seen = Unreadable(scene.forge_seen)
-    found = [(one.issue_number, one.outcome, one.said) for one in look(scene.app)]
-    assert found == [(1, "later", "0009.md is not UTF-8 text"), (2, "taken", "")]
+    found = [(one.issue_number, one.outcome, one.said, one.ended_pass) for one in look(scene.app)]
+    assert found == [(1, "later", "0009.md is not UTF-8 text", False), (2, "taken", "", False)]

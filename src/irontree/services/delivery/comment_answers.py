@@ -63,6 +63,8 @@ class Looked:
     """When the forge may be asked again, where it said so."""
     failed: bool = False
     """Whether a person may have to see to it; not so where somebody is at work here."""
+    ended_pass: bool = False
+    """Whether nothing more was asked of the forge: it is away, or keeps us out."""
 
 
 def look(app: App) -> tuple[Looked, ...]:
@@ -82,15 +84,23 @@ def _looks(app: App) -> Iterator[Looked]:
         except Busy as error:
             yield Looked(asked.issue_number, "later", said=error.message)
         except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
-            not_before = getattr(error, "not_before", None)
-            yield Looked(asked.issue_number, "later", said=in_words(error), not_before=not_before, failed=True)
-            if not _is_of_this_issue(error):
+            failed = _failed(asked, error)
+            yield failed
+            if failed.ended_pass:
                 return
 
 
-def _is_of_this_issue(error: IrontreeError) -> bool:
-    """Whether the forge may well answer about the next one: neither is it away, nor does it keep us out."""
-    return isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
+def _failed(asked: Asked, error: IrontreeError) -> Looked:
+    """It ends the pass unless the forge may well answer about the next issue."""
+    is_of_this_issue = isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
+    return Looked(
+        asked.issue_number,
+        "later",
+        said=in_words(error),
+        not_before=getattr(error, "not_before", None),
+        failed=True,
+        ended_pass=not is_of_this_issue,
+    )
 
 
 def _look_at(app: App, asked: Asked) -> Iterator[Looked]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from irontree.app import App
 from irontree.domain.approvals import key_of_approval
-from irontree.domain.intent import Issues, OpenIssues, resolve_intent
+from irontree.domain.intent import Intent, Issues, OpenIssues, resolve_intent
 from irontree.errors import ApprovalRefused, NothingToDo
 from irontree.services.planning.approval import Wanted
 from irontree.services.planning.approve import propose
@@ -24,11 +24,16 @@ def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Wanted:
     Unless it *reads_only*, a named issue that is composite gets its label. Raises ApprovalRefused for what is no file
     of the repository, and as `propose` and `resolve_to_approve` do.
     """
-    match resolve_intent(document, lambda path: _path(app, path).is_file()):
+    match _read_as(app, document):
         case Issues() | OpenIssues() as intent:
             return (resolve if reads_only else resolve_to_approve)(app, intent, document)
         case _:
             return propose(app, _document(app, document))
+
+
+def names_issues(app: App, document: str) -> bool:
+    """Whether *document* names issues: only the forge tells what approving it would approve."""
+    return isinstance(_read_as(app, document), Issues | OpenIssues)
 
 
 def question_key(wanted: Wanted) -> str:
@@ -51,6 +56,10 @@ def standing_of(app: App, document: str, key: str) -> Standing:
     if wanted.approved:
         return "settled"
     return "open" if key.startswith(question_key(wanted)) else "changed"
+
+
+def _read_as(app: App, document: str) -> Intent:
+    return resolve_intent(document, lambda path: _path(app, path).is_file())
 
 
 def _document(app: App, document: str) -> Path:
