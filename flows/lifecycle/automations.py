@@ -17,7 +17,8 @@ from prefect.exceptions import ObjectNotFound
 
 from irontree.app import App
 from irontree.domain.automation_settings import Automations
-from irontree.errors import ConfigRefused, ServerUnavailable
+from irontree.errors import ConfigRefused
+from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.names import deployment
 
 LABELLED: Final = "irontree.issue_labelled"
@@ -100,13 +101,7 @@ def _prefix(app: App) -> str:
 
 
 def _runs(client: SyncPrefectClient, app: App, flow: str, parameters: dict[str, Any]) -> RunDeployment:
-    name = deployment(flow, app)
-    try:
-        found = client.read_deployment_by_name(name).id
-    except ObjectNotFound as error:
-        raise ServerUnavailable(
-            f"The Prefect server has no deployment {name}.", remedy="Serve it, or deploy it (`prefect deploy --all`)."
-        ) from error
+    found = runs.deployment_id(client, deployment(flow, app))
     return RunDeployment(source="selected", deployment_id=found, parameters=parameters, job_variables=None)
 
 

@@ -148,7 +148,7 @@ def ensure_run(
     the deployment.
     """
     run = client.create_flow_run_from_deployment(
-        _deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
+        deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
     )
     if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
@@ -164,7 +164,8 @@ def is_served(client: SyncPrefectClient, deployment: str) -> bool:
     return True
 
 
-def _deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
+def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
+    """The id of *deployment* (`flow/name`); raises ServerUnavailable if nobody serves it."""
     try:
         return client.read_deployment_by_name(deployment).id
     except ObjectNotFound as error:

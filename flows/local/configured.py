@@ -10,11 +10,9 @@ from typing import Any
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.exceptions import ObjectNotFound
 
 from irontree.app import App
 from irontree.domain.automation_settings import Automations
-from irontree.errors import ServerUnavailable
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.automations import register_automations
 from irontree.flows.lifecycle.names import deployment
@@ -55,13 +53,7 @@ def have_nights(client: SyncPrefectClient, app: App, parameters: Mapping[str, An
     is: a person may have paused it. Raises ServerUnavailable where the deployment is not there.
     """
     cron, slug = NIGHTLY
-    name = deployment("intake", app)
-    try:
-        intake = client.read_deployment_by_name(name).id
-    except ObjectNotFound as error:
-        raise ServerUnavailable(
-            f"The Prefect server has no deployment {name}.", remedy="Start `serve` again."
-        ) from error
+    intake = runs.deployment_id(client, deployment("intake", app))
     there = [found for found in client.read_deployment_schedules(intake) if found.slug == slug]
     if [found.parameters for found in there] == ([dict(parameters)] if parameters else []):
         return

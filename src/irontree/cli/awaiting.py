@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from irontree.app import App
@@ -26,15 +27,20 @@ class Approvals:
 
 def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
     """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
-    approvals = approvals_waiting(app)
-    return (*waiting(app, links(app)), *approvals.waiting), approvals.unknown
+    if is_unknown_to_servers(app):
+        return waiting(app), ""
+    environment = environment_of_server(app)
+    links = _form_url(ui_url(environment)) if environment else None
+    approvals = _asked_by(app, environment)
+    return (*waiting(app, links), *approvals.waiting), approvals.unknown
 
 
 def approvals_waiting(app: App) -> Approvals:
     """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
-    if is_unknown_to_servers(app):
-        return Approvals()
-    environment = environment_of_server(app)
+    return Approvals() if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
+
+
+def _asked_by(app: App, environment: Mapping[str, str] | None) -> Approvals:
     if environment is None:
         automations = app.preferences().automations
         return Approvals(unknown=NO_SERVER if automations.start_label or automations.nightly else "")
@@ -46,12 +52,6 @@ def approvals_waiting(app: App) -> Approvals:
     except ServerUnavailable as error:
         return Approvals(unknown=in_words(error))
     return Approvals(tuple(approval_waiting(app, asked, form_url) for asked in found))
-
-
-def links(app: App) -> FormUrl | None:
-    """From a flow run to its page, if a server runs that shows it."""
-    environment = environment_of_server(app)
-    return _form_url(ui_url(environment)) if environment else None
 
 
 def _form_url(ui: str) -> FormUrl:

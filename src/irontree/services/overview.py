@@ -134,6 +134,12 @@ def title_of(world: World, task_key: str) -> str:
     return node.title if node else task_key
 
 
+def named(world: World, task_key: str) -> str:
+    """`#3 Split an expense`; the title alone where there is no issue yet."""
+    state, title = world.states.get(task_key), title_of(world, task_key)
+    return f"#{state.issue_number} {title}" if state else title
+
+
 def waits_for(world: World, task_key: str) -> tuple[str, ...]:
     """Keys that must be done first: dependencies of a task, children of a container."""
     node = world.nodes.get(task_key)

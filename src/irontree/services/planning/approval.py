@@ -9,7 +9,7 @@ from irontree.domain.changes import changes_of
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.verdict import commands_for, coverage, is_trivial
 from irontree.services.execution.preflight import blockers_of, unreadable_budget
-from irontree.services.overview import title_of
+from irontree.services.overview import named
 from irontree.services.planning.adopt import approval_name
 from irontree.services.planning.approve import Proposal, kept, what_changed
 from irontree.services.planning.resolve import Excluded, Member, ResolvedPlan
@@ -119,12 +119,12 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
     again = proposal.choices.reopen_done
     return (
         *(
-            f"{_named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
+            f"{named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
             for key in proposal.changed_done
         ),
-        *(f"{_named(world, key)} is done, but has an unfinished part: it begins again" for key in proposal.grown),
+        *(f"{named(world, key)} is done, but has an unfinished part: it begins again" for key in proposal.grown),
         *(
-            f"{_named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
+            f"{named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
             f"it is no longer in {proposal.spec_path}"
             for node in proposal.removed
         ),
@@ -134,12 +134,7 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
 def _left_out(world: World, wanted: Wanted) -> tuple[str, ...]:
     """What was skipped in the loop that goes on, and how it is worked on again (ruling R17)."""
     again = f"to work on it again, end that loop first: irontree task resume {wanted.loop_id} cancel"
-    return tuple(f"{_named(world, key)}: skipped in loop {wanted.loop_id} ({again})" for key in wanted.skipped)
-
-
-def _named(world: World, task_key: str) -> str:
-    state = world.states.get(task_key)
-    return f"#{state.issue_number} {title_of(world, task_key)}" if state else title_of(world, task_key)
+    return tuple(f"{named(world, key)}: skipped in loop {wanted.loop_id} ({again})" for key in wanted.skipped)
 
 
 def _goal(tasks: int) -> str:

@@ -14,7 +14,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.services.gates import gate_at, gate_words
 from irontree.services.loops.loop import read_loop
-from irontree.services.overview import phase_words, title_of, waits_for
+from irontree.services.overview import named, phase_words, title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
 from irontree.services.planning.approval import adopted_view, before_words
 from irontree.services.planning.approve import propose_again, what_changed
@@ -170,6 +170,5 @@ def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> Waitin
 
 
 def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
-    found = world.states.get(key)
-    named = f"#{found.issue_number} {title_of(world, key)}" if found else title_of(world, key)
-    return named if key in in_loop else f"{named} (not in this loop)"
+    task = named(world, key)
+    return task if key in in_loop else f"{task} (not in this loop)"
