@@ -10,7 +10,7 @@ from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services.execution.steps import Idle, next_step, perform
+from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.questions import Question, question_of_loop
@@ -165,6 +165,25 @@ def test_an_issue_of_a_halted_loop_waits(scene):
     loop = scene.start()
     scene.drive(loop, nobody)
     assert next_step(scene.app, scene.number(CLOSE), loop.id) == Idle("its loop is halted")
+
+
+def test_an_issue_whose_turn_it_is_not_waits_for_the_one_that_its_loop_has_chosen(scene):
+    """Its run may have been woken beside the loop, by an answer or by a person."""
+    loop = scene.start()
+    while (chosen := next_decision(scene.app, loop.id)).task_key == GREETING:
+        perform(scene.app, chosen, loop.id)
+    assert chosen == Run(ONE)
+    assert next_step(scene.app, scene.number(ONE), loop.id) == Run(ONE)
+    assert next_step(scene.app, scene.number(TWO)) == Run(TWO), "nothing holds it back by itself"
+    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle(f"#{scene.number(ONE)} Part one comes first in its loop")
+
+
+def test_an_issue_takes_no_step_while_its_loop_is_about_to_halt_at_another(scene):
+    loop = scene.start()
+    while next_decision(scene.app, loop.id).task_key == GREETING:
+        perform(scene.app, next_decision(scene.app, loop.id), loop.id)
+    stop_at(scene.app, scene.number(ONE), "somebody stopped it")
+    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle("its loop is about to halt")
 
 
 def test_a_question_of_the_loop_has_a_key_from_its_log(scene):

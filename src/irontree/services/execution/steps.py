@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify, step_for
+from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
@@ -16,8 +16,9 @@ from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
-from irontree.services.loops.funds import read_funds
-from irontree.services.overview import waits_for
+from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.funds import Funds, read_funds
+from irontree.services.overview import named, waits_for
 from irontree.services.projections.brief import write_projections
 from irontree.services.questions import Question, question_about
 from irontree.services.world import World, read_world
@@ -54,10 +55,13 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     if rule:
         return question_about(state, rule, loop_id)
     step = step_for(world.scope((state.task_key,)), state)
-    if isinstance(step, (Run, Verify)) and (over := read_funds(app, world).overspent((state.task_key,))):
+    funds = read_funds(app, world)
+    if isinstance(step, (Run, Verify)) and (over := funds.overspent((state.task_key,))):
         return Idle(f"no agent may work on it: {over[state.task_key]}")
     if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
         return Idle(held_back)
+    if found and step and not isinstance(step, Recover) and (other := _comes_first(world, found, funds, step)):
+        return Idle(other)
     return step or Idle(_why_waiting(world, state))
 
 
@@ -147,6 +151,16 @@ def _held_back(found: loop.Loop) -> str | None:
     if found.budget_left <= 0:
         return "the loop has used its transitions"
     return None
+
+
+def _comes_first(world: World, found: loop.Loop, funds: Funds, step: Step) -> str | None:
+    """What the loop does before *step*; None if it is its turn. An answer, or a person, woke the run of the issue."""
+    first = decide(scope_of(found, world, funds))
+    if first == step:
+        return None
+    if isinstance(first, Halt):
+        return "its loop is about to halt"
+    return f"{named(world, first.task_key)} comes first in its loop"
 
 
 def _why_waiting(world: World, state: TaskState) -> str:
