@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from irontree.agents import as_called, open_agent
-from irontree.app import App, Origin, Preferences, Silence
+from irontree.app import App, Origin, Silence
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.domain.container import ContainerSpec
 from irontree.domain.plan import ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, Location, Merge, connect
 from irontree.forges.location import location_of
-from irontree.ports import Blocker, Cancellation, Child, Forge, Progress, Renderer
+from irontree.preferences import Preferences
 from irontree.processes import Children, capture
 from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
@@ -42,6 +41,8 @@ from irontree.store.upkeep import FileUpkeep
 
 if TYPE_CHECKING:
     from irontree.config import Config
+    from irontree.domain.container import ContainerSpec
+    from irontree.ports import Blocker, Cancellation, Child, Forge, Progress, Renderer
 
 _QUESTION_SECONDS = 20.0
 """A program that knows a token answers at once, or has to be asked by a person."""

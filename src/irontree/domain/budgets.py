@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from irontree.domain.values import Value
 
@@ -157,10 +157,10 @@ class Limits(Value):
 class BudgetPolicy(Value):
     """What agents may spend, as approved: for each attempt, each issue, the loop, and each day in `time_zone`."""
 
-    attempt: Limits = Limits()
-    issue: Limits = Limits()
-    loop: Limits = Limits()
-    day: Limits = Limits()
+    attempt: Limits = Field(default_factory=Limits)
+    issue: Limits = Field(default_factory=Limits)
+    loop: Limits = Field(default_factory=Limits)
+    day: Limits = Field(default_factory=Limits)
     time_zone: str = "UTC"
 
     def limits(self, scope: BudgetScope) -> Limits:

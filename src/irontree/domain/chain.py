@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from irontree.domain.events import E, IssueEvent, Record
-from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import canonical_digest
+
+if TYPE_CHECKING:
+    from irontree.domain.events import E, IssueEvent, Record
+    from irontree.domain.loop_events import LoopEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.halt import RULES, halt_of
-from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import HaltReason
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PlanNode
+    from irontree.domain.values import HaltReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irontree.domain.attempt import MOST_BELIEVED
 from irontree.domain.budgets import (
@@ -23,9 +23,11 @@ from irontree.domain.budgets import (
     amount_of,
     said,
 )
-from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
 from irontree.domain.moments import moment
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent, Record
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from irontree.domain.container import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.conversation import Conversation
@@ -31,6 +30,7 @@ from irontree.processes.limits import MARK, SHELL, Ended, Limits
 from irontree.processes.output import Output
 
 if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
     from irontree.processes.containers import Engine
 
 __all__ = [

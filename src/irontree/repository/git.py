@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.errors import Cancelled, GitFailed
-from irontree.ports import Cancellation
 from irontree.processes import Captured, Children, Completed, Limits, capture, scrubbed_environment
+
+if TYPE_CHECKING:
+    from irontree.ports import Cancellation
 
 READ_SECONDS = 120
 CHANGE_SECONDS = 600

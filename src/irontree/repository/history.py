@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from irontree.errors import GitFailed
 from irontree.ports import Document, LineCount
-from irontree.repository.git import Git
+
+if TYPE_CHECKING:
+    from irontree.repository.git import Git
 
 _BATCH = 500
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"

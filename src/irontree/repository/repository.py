@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import Children, scrubbed_environment
 from irontree.repository import backup, bundle, history, preflight, publication
 from irontree.repository.clone import PrivateClone, object_stores
@@ -19,6 +18,10 @@ from irontree.repository.git import Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
 from irontree.repository.settings import Settings, parse_settings, read_settings
 from irontree.repository.workspace import GitWorkspace
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+    from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 
 
 def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:

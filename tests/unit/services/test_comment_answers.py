@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.ports import DeliveryCursor
+from irontree.preferences import Preferences
 from irontree.services.answers import answer_issue
 from irontree.services.delivery.asked import asked_at
 from irontree.services.delivery.comment_answers import look

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
+from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
@@ -175,7 +175,9 @@ def test_an_issue_whose_turn_it_is_not_waits_for_the_one_that_its_loop_has_chose
     assert chosen == Run(ONE)
     assert next_step(scene.app, scene.number(ONE), loop.id) == Run(ONE)
     assert next_step(scene.app, scene.number(TWO)) == Run(TWO), "nothing holds it back by itself"
-    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle(f"#{scene.number(ONE)} Part one comes first in its loop")
+    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle(
+        f"#{scene.number(ONE)} Part one comes first in its loop"
+    )
 
 
 def test_an_issue_takes_no_step_while_its_loop_is_about_to_halt_at_another(scene):
