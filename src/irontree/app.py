@@ -97,7 +97,7 @@ class App:
     children: Children
     forge: Callable[[], Forge]
     agent: Callable[[AgentSpec], CodingAgent]
-    checks: CheckRunner
+    checks: Callable[[], CheckRunner]
     clock: Clock
     renderer: Renderer
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]

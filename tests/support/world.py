@@ -230,7 +230,7 @@ class Scene:
             children=self.children,
             forge=lambda: self.forge_seen,
             agent=lambda spec: self.reviewers[spec.name] if isinstance(spec, ReviewerSpec) else self.agent,
-            checks=self.checks,
+            checks=lambda: self.checks,
             clock=self.clock,
             renderer=self.renderer,
             policy=lambda _: self.policy,

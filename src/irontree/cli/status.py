@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.cli.approvals import Approvals, approvals_waiting
 from irontree.cli.asked import question_block
-from irontree.cli.awaiting import Approvals, approvals_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
-from irontree.cli.everywhere import is_listed
 from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
@@ -95,8 +94,15 @@ def look(app: App) -> Glance:
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    by_serve = bool(still_open(loops)) and is_listed(app)
-    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), by_serve)
+    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), _goes_on_by_serve(app, loops))
+
+
+def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
+    if not still_open(loops):
+        return False
+    from irontree.cli.everywhere import is_listed
+
+    return is_listed(app)
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
