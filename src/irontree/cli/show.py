@@ -25,9 +25,9 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
 from irontree.ports import Stream
 from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of

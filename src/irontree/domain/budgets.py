@@ -23,6 +23,8 @@ SCOPES: Final[tuple[BudgetScope, ...]] = ("attempt", "issue", "loop", "day")
 EXAMPLES: Final[Mapping[Unit, str]] = {"money": "5 USD", "tokens": "200000 tokens", "time": "2h"}
 """How an amount of each unit is written."""
 MILLIONTHS: Final = 1_000_000
+MOST_BELIEVED: Final = 10**15
+"""No figure of what an agent took is larger; one that says so is not believed."""
 UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
     "command": frozenset({"money", "tokens"}),
     "codex": frozenset({"money"}),

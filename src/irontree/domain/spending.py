@@ -11,9 +11,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from irontree.domain.attempt import MOST_BELIEVED
 from irontree.domain.budgets import (
     MILLIONTHS,
+    MOST_BELIEVED,
     SCOPES,
     Amount,
     BudgetPolicy,

@@ -27,7 +27,6 @@ from irontree.ports import Child
 from irontree.processes.conversation import Conversation
 from irontree.processes.environment import scrubbed_environment
 from irontree.processes.limits import MARK, SHELL, Ended, Limits
-from irontree.processes.output import Output
 
 if TYPE_CHECKING:
     from irontree.domain.container import ContainerSpec
@@ -153,6 +152,7 @@ class Children:
         """
         from irontree.processes import running  # noqa: PLC0415  (see there)
         from irontree.processes.family import identify  # noqa: PLC0415
+        from irontree.processes.output import Output  # noqa: PLC0415
 
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.repository.backup import LOG_REF
+from irontree.repository.git import FETCH
 from irontree.repository.history import is_ancestor
-from irontree.repository.publication import FETCH
 
 if TYPE_CHECKING:
     from irontree.repository.git import Git

@@ -29,6 +29,9 @@ _OPTIONS = {
 }
 # For what an event may name afterwards: objects and refs that survive a power cut (ruling R5).
 DURABLY = ("-c", "core.fsync=committed,reference")
+FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
+STATE_FOLDER = ".mino"
+"""Never part of a commit of ours."""
 _WORDS = ("git", "--no-pager", *(word for key, value in _OPTIONS.items() for word in ("-c", f"{key}={value}")))
 
 # Where a person keeps settings and certificates. All other GIT_* names say which repository and whose commit,

@@ -26,7 +26,7 @@ from irontree.ports import (
     WorkspaceName,
 )
 from irontree.repository.backup import KEPT, LOG_REF
-from irontree.repository.workspace import STATE_FOLDER
+from irontree.repository.git import STATE_FOLDER
 
 if TYPE_CHECKING:
     from irontree.domain.plan import PublishPolicy, WorkspacePolicy

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from irontree.errors import ConfigRefused, NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
-from irontree.repository.git import DURABLY, Git, said
+from irontree.repository.git import FETCH, Git, said
 from irontree.repository.history import commit_of, is_ancestor
 from irontree.repository.location import worktrees
 from irontree.repository.refusals import is_behind, remote_failure
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from irontree.domain.plan import PublishPolicy
     from irontree.processes import Completed
 
-FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
 _BUSY = "index.lock"
 
 

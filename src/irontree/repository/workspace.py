@@ -13,7 +13,7 @@ from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFai
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
-from irontree.repository.git import DURABLY, Git, said
+from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said
 from irontree.repository.history import commit_of, has_commit, shown, stands_at
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ T = TypeVar("T")
 SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
 COMMITS_LISTED = 20
-STATE_FOLDER = ".mino"
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 

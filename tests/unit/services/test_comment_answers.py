@@ -20,8 +20,8 @@ from irontree.services.delivery.halted import tell_halts
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.gates import gate_words
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops import loop as loops
+from irontree.services.open_questions import asked_about
 from irontree.services.projections.forms import offered, question_text
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Halt
-from irontree.domain.graph import Graph
 from irontree.domain.ids import loop_id as new_loop_id
 from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition, entity_after, entity_from
 from irontree.domain.loop_events import (
@@ -282,6 +281,8 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
     """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
+    from irontree.domain.graph import Graph  # noqa: PLC0415  (who reads loops cuts nothing out of them)
+
     graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
     affected = graph.cascade(task_key)
     return tuple(key for key in loop.keys if key in affected and not world.is_done(key))
