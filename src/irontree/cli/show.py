@@ -17,9 +17,9 @@ from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
 from irontree.domain.events import IssueEvent, Record, RunStarted
+from irontree.domain.ledger import Budget
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
-from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage

@@ -21,7 +21,7 @@ from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
 from irontree.services.listed_questions import given_up, list_questions
-from irontree.services.loops.funds import read_funds
+from irontree.services.loops.limited import overspent
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
@@ -113,7 +113,7 @@ def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
         return f"irontree task resume {alive[-1].id}"
     nobodys = given_up(loops)
     keys = [key for key in world.states if key not in nobodys]
-    decision = decide(world.scope(keys, overspent=read_funds(app, world, loops).overspent(keys)))
+    decision = decide(world.scope(keys, overspent=overspent(app, world, loops, keys)))
     if isinstance(decision, Halt):
         return ""
     from irontree.services.hints import step_command

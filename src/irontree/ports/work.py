@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
-from irontree.domain.budgets import Allowance
 
 if TYPE_CHECKING:
     from irontree.domain.container import ContainerSpec

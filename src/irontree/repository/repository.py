@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.processes import scrubbed_environment
-from irontree.repository import backup, bundle, history
+from irontree.repository import history
 from irontree.repository.git import FETCH, Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
 from irontree.repository.settings import Settings, parse_settings, read_settings
@@ -96,14 +96,20 @@ class GitRepository:
 
     def pack_refs(self, target: Path) -> dict[str, str]:
         """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
+        from irontree.repository import bundle
+
         return bundle.pack(self.git, target)
 
     def require_whole_refs(self, source: Path, expected: Mapping[str, str]) -> None:
         """Raise EnvironmentRefused unless the file *source* holds exactly these refs, with all objects."""
+        from irontree.repository import bundle
+
         bundle.require_whole(self.git, source, expected)
 
     def unpack_refs(self, source: Path) -> None:
         """Bring the refs in *source* over, all or none. Raises EnvironmentRefused if one here went another way."""
+        from irontree.repository import bundle
+
         bundle.unpack(self.git, source)
 
     def mark_history(self) -> None:
@@ -272,20 +278,28 @@ class GitRepository:
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
+        from irontree.repository import backup
+
         backup.back_up(self.git, self._cache())
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
+        from irontree.repository import backup
+
         return backup.lost(self.git)
 
     def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
         """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
+        from irontree.repository import backup
+
         known = backup.versions(self.git, paths)
         contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
         return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
 
     def fetch_backup(self, remote: str) -> None:
         """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
+        from irontree.repository import backup
+
         backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:

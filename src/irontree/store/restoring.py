@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irontree.domain.chain import event_digest
+from irontree.domain.digest import event_digest
 from irontree.domain.loop import LoopEntity
 from irontree.domain.plan import Plan
 from irontree.errors import LogDamaged

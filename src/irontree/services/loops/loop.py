@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Halt
@@ -23,10 +23,12 @@ from irontree.domain.loop_events import (
     LoopStarted,
 )
 from irontree.domain.plan import canonical_digest
-from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import LoopStream
 from irontree.services.world import World, read_world
+
+if TYPE_CHECKING:
+    from irontree.domain.ledger import Extension
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
 
@@ -331,7 +333,9 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    extended = extension_from(meta.get("budget"), loop.id) if isinstance(event, LoopBudgetExtended) else None
+    extended = (
+        _extension(meta["budget"], loop.id) if isinstance(event, LoopBudgetExtended) and "budget" in meta else None
+    )
     return replace(
         loop,
         entity=entity_after(loop.entity, event, meta),
@@ -339,3 +343,9 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
         cancelled=cancelled,
         extensions=(*loop.extensions, extended) if extended else loop.extensions,
     )
+
+
+def _extension(meta: object, loop_id: str) -> Extension | None:
+    from irontree.domain.ledger import extension_from  # noqa: PLC0415  (few loops have any)
+
+    return extension_from(meta, loop_id)
