@@ -1,7 +1,7 @@
 """Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
 
-`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every third, of the
-merge every other.
+`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every
+third, of the merge every other.
 """
 
 from __future__ import annotations
