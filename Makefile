@@ -3,8 +3,8 @@ PYTHON         ?= python3
 VENV           := .venv
 BIN            := $(VENV)/bin
 STAMP          := $(VENV)/.setup-done
-# One more than the two cores of a small machine: flows mostly wait.
-PYTEST_WORKERS ?= 3
+# Two more than there are cores: flows mostly wait.
+PYTEST_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 PYTEST_ARGS    ?=
 # Their command lines and records change from version to version: these were tried.
 NODE_AGENTS    := @anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 \

@@ -41,9 +41,11 @@ STAGES: Final = {
 
 
 def issue_run_name() -> str:
-    """`#6 Print a summary`, by the parameters of the flow run that is starting."""
+    """`#6 Print a summary`: the name it was made with, or for one made by hand by the parameters."""
     parameters = flow_run.get_parameters()
-    number = int(parameters["number"])
+    number, given = int(parameters["number"]), flow_run.get_name() or ""
+    if given.startswith(f"#{number} "):
+        return given
     try:
         world = read_world(app_of(parameters["repository"], origin=Origin(actor="irontree")))
     except IrontreeError:  # the run itself will say so

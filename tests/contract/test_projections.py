@@ -54,3 +54,9 @@ def test_a_brief_is_read_back_as_it_was_written_and_none_is_none(subject):
     assert subject.projections.read_brief(12) is None
     subject.projections.write_brief(12, "# Issue\nnaïve\n")
     assert subject.projections.read_brief(12) == "# Issue\nnaïve\n"
+
+
+def test_a_report_is_read_back_too(subject):
+    assert subject.projections.read_report(12) is None
+    subject.projections.write_report(12, "# Report\nnaïve\n")
+    assert (subject.projections.read_report(12), subject.projections.read_report(1)) == ("# Report\nnaïve\n", None)

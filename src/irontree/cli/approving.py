@@ -12,6 +12,7 @@ from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import OK
 from irontree.cli.keyboard import forget_keys
+from irontree.cli.markdown import show_markdown
 from irontree.cli.text import one_line, printable
 from irontree.domain.plan import PlanNode
 from irontree.errors import ApprovalRefused
@@ -96,14 +97,3 @@ def _says_yes(console: Console, prompt: str) -> bool:
         if typed.lower() in YES | NO:
             return typed.lower() in YES
         console.write(f"“{printable(typed)}” is neither yes nor no.\n")
-
-
-def show_markdown(console: Console, text: str) -> None:
-    """Drawn on a terminal, as it is elsewhere; other people's words in it do nothing to a terminal."""
-    if not console.draws:
-        console.write(f"{printable(text)}\n")
-        return
-    from rich.console import Console as RichConsole
-    from rich.markdown import Markdown
-
-    RichConsole(file=console.out).print(Markdown(printable(text)))

@@ -29,6 +29,7 @@ STYLES: Final[dict[Style, str]] = {
 READABLE: Final = 24
 """Columns that the last cell of a table wants at least, if it has that much to say."""
 _GAP: Final = 3
+_ANY_HEIGHT: Final = 25
 
 
 def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
@@ -36,7 +37,9 @@ def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, forc
 
     *width* in columns instead of the terminal's own, *force* for an *out* that is none.
     """
-    console = Console(file=out, width=width, force_terminal=force or None, highlight=False, soft_wrap=False)
+    # Where TERM is dumb, Rich believes in a width only together with a height.
+    height = _ANY_HEIGHT if width else None
+    console = Console(file=out, width=width, height=height, force_terminal=force or None, highlight=False)
     for number, block in enumerate(blocks):
         if number:
             console.print()

@@ -42,6 +42,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "status": "the tree, who is busy, what waits for you and how to answer",
             "show": "everything about one issue",
             "events": "the event log of one issue",
+            "report": "what the checks said of an issue's commit, and what a person should know about it",
             "why": "why an issue is done, next, ready, waiting, blocked or skipped",
             "graph": "the dependency graph, as text for Mermaid or Graphviz, or as a picture",
             "loops": "loops, or one loop with its transitions",

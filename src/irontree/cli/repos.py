@@ -32,6 +32,7 @@ class Row:
     done: int = 0
     total: int = 0
     waiting: int = 0
+    approvals_unknown: str | None = None
     busy: str | None = None
     active_loop: str | None = None
     serving: str | None = None
@@ -77,13 +78,15 @@ def row_of(found: Found) -> Row:
 
 
 def _row(app: App, seen: Overview) -> Row:
+    asked, unknown = everything_waiting(app)
     return Row(
         root=str(app.repository.root),
         id=app.repository.id,
         queue=app.repository.id,
         done=sum(row.phase == Phase.DONE for row in seen.issues),
         total=len(seen.issues),
-        waiting=len(everything_waiting(app)[0]),
+        waiting=len(asked),
+        approvals_unknown=unknown or None,
         busy=seen.busy,
         active_loop=seen.active_loop,
         serving=seen.serving,
@@ -98,6 +101,8 @@ def blocks(rows: Sequence[Row]) -> Iterator[Block]:
         )
         return
     yield Table(HEADINGS, tuple(_cells(row) for row in rows))
+    if unknown := dict.fromkeys(row.approvals_unknown for row in rows if row.approvals_unknown):
+        yield Lines(tuple(Cell(reason, "faint") for reason in unknown))
 
 
 def _cells(row: Row) -> tuple[Cell | str, ...]:

@@ -26,7 +26,7 @@ class GateSettings(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_is_unset(cls, data: object) -> object:
+    def _normalised(cls, data: object) -> object:
         """As it is: who names a gate wants it."""
         return data
 

@@ -84,7 +84,7 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _empty_is_unset(cls, data: object) -> object:
+    def _normalised(cls, data: object) -> object:
         """`verify:` with nothing, or only comments, below it says nothing."""
         if not isinstance(data, Mapping):
             return data

@@ -207,6 +207,10 @@ class Projections(Protocol):
         """Write `.mino/reports/issue-{N}/report.md`."""
         ...
 
+    def read_report(self, issue_number: int) -> str | None:
+        """The report as it is, for a person; None without one."""
+        ...
+
     def report_path(self, issue_number: int) -> str:
         """Where that is, or will be, from the repository's root; POSIX."""
         ...

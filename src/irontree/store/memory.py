@@ -239,6 +239,10 @@ class MemoryProjections:
         """Keep a report."""
         return self._kept(self._root / self.report_path(issue_number), text)
 
+    def read_report(self, issue_number: int) -> str | None:
+        """The report as it is; None without one."""
+        return self.texts.get(self._root / self.report_path(issue_number))
+
     def report_path(self, issue_number: int) -> str:
         """Where that is, as `.mino/…`."""
         return f".mino/reports/issue-{issue_number}/report.md"

@@ -7,7 +7,7 @@ from pathlib import Path
 from irontree.store.files import read_bytes, replace
 from irontree.store.layout import Layout
 
-BRIEF_BYTES = 4 * 1024 * 1024
+TEXT_BYTES = 4 * 1024 * 1024
 
 
 class FileProjections:
@@ -22,12 +22,15 @@ class FileProjections:
 
     def read_brief(self, issue_number: int) -> str | None:
         """The brief as it is; None without one."""
-        data = read_bytes(self._layout.brief(issue_number), BRIEF_BYTES)
-        return None if data is None else data.decode("utf-8", "replace")
+        return _text(self._layout.brief(issue_number))
 
     def write_report(self, issue_number: int, text: str) -> Path:
         """Write `.mino/reports/issue-{N}/report.md`."""
         return _written(self._report(issue_number), text)
+
+    def read_report(self, issue_number: int) -> str | None:
+        """The report as it is; None without one."""
+        return _text(self._report(issue_number))
 
     def report_path(self, issue_number: int) -> str:
         """Where that is, as `.mino/…`."""
@@ -35,6 +38,11 @@ class FileProjections:
 
     def _report(self, issue_number: int) -> Path:
         return self._layout.reports(issue_number) / "report.md"
+
+
+def _text(path: Path) -> str | None:
+    data = read_bytes(path, TEXT_BYTES)
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def _written(path: Path, text: str) -> Path:

@@ -212,6 +212,9 @@ def test_where_no_server_says_what_a_label_asks_for_the_lists_say_that(shell, mo
     assert "no Prefect server runs" in shell("inbox", "--json").data["problems"][0]
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
     assert "http://127.0.0.1:9/api does not say" in shell("status", "--json").data["approvals_unknown"]
+    [row] = shell("repos", "add", "--json").data["repositories"]
+    assert "http://127.0.0.1:9/api does not say" in row["approvals_unknown"]
+    assert "http://127.0.0.1:9/api does not say" in shell("repos").out
 
 
 def test_serve_attaches_to_nothing_where_nothing_is_configured(shell):

@@ -1,6 +1,7 @@
 """Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
 
-`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every third.
+`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every
+third, of the merge every other.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ def points(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
 
 
 def points_of_the_merge(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
-    """All between the first publication and its event."""
+    """All between the first publication and its event; in short every other one, the first and the last among them."""
     began, ended = effects.index("repository.publish") + 1, effects.index("log.append:verify_passed") + 1
-    for number in range(began, ended + 1):
+    for number in range(began, ended + 1) if SOAK else sorted({*range(began, ended, 2), ended}):
         yield number, "after"
         if SOAK:
             yield number, "before"

@@ -69,8 +69,10 @@ def test_a_wide_terminal_gets_columns():
     assert "TITLE" in lines[0]
 
 
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
 @pytest.mark.parametrize("width", [24, 40, 59, 60, 80])
-def test_no_line_is_wider_than_the_terminal_however_narrow(width):
+def test_no_line_is_wider_than_the_terminal_however_narrow(width, terminal, monkeypatch):
+    monkeypatch.setenv("TERM", terminal)
     question = Lines(("x" * 200,), title="T" * 90, framed=True)
     lines = re.sub(r"\x1b\[[\d;]*m", "", drawn(TREE, question, width=width)).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width

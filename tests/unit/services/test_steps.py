@@ -175,9 +175,8 @@ def test_an_issue_whose_turn_it_is_not_waits_for_the_one_that_its_loop_has_chose
     assert chosen == Run(ONE)
     assert next_step(scene.app, scene.number(ONE), loop.id) == Run(ONE)
     assert next_step(scene.app, scene.number(TWO)) == Run(TWO), "nothing holds it back by itself"
-    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle(
-        f"#{scene.number(ONE)} Part one comes first in its loop"
-    )
+    first = f"#{scene.number(ONE)} Part one"
+    assert next_step(scene.app, scene.number(TWO), loop.id) == Idle(f"{first} comes first in its loop")
 
 
 def test_an_issue_takes_no_step_while_its_loop_is_about_to_halt_at_another(scene):

@@ -70,17 +70,24 @@ def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: 
     return app.projections.report_path(report.issue_number)
 
 
+def reported(stream: Stream, state: TaskState) -> Record[IssueEvent] | None:
+    """The newest verification, if it left a report (none for outcomes B and E) and no other attempt has begun since."""
+    record = last_of(stream, *_OUTCOME)
+    if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
+        return None
+    return record if record.event.report_path else None
+
+
 def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None:
     """Render the report of the newest verification from log and stored results; again with what is known by now.
 
-    None for outcomes B and E, and none any more once another attempt has begun: what is there stays.
+    Once another attempt has begun, what is there stays.
     """
     stream = app.log.read(state.issue_number)
-    record = last_of(stream, *_OUTCOME)
-    if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
+    record = reported(stream, state)
+    if record is None or not isinstance(record.event, Reported):
         return
-    report = results_at(app, state.issue_number, record.event.verify_anchor_sha)
-    if report and record.event.report_path:
+    if report := results_at(app, state.issue_number, record.event.verify_anchor_sha):
         view = ReportView(
             number=state.issue_number,
             title=node.title,
