@@ -308,7 +308,7 @@ def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
     for app in service.elsewhere:
         holder = app.alive(SERVING).holder()
-        who = f"`{holder.what}` (process {holder.pid})" if holder else "another process"
+        who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")

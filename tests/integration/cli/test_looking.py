@@ -96,30 +96,6 @@ def test_show_tells_everything_about_one_issue(shell):
         assert part in text
 
 
-def test_the_report_of_an_issue_is_printed_as_it_is_on_disk(shell):
-    shell("run", "1")
-    shell("verify", "1")
-    path = shell.root / ".mino/reports/issue-1/report.md"
-    assert shell("report", "1").out.rstrip() == path.read_text().rstrip()
-    assert shell("report", "first-text", "--json").data == {
-        "issue": 1,
-        "path": ".mino/reports/issue-1/report.md",
-        "text": path.read_text(),
-    }
-    path.unlink()
-    lost = shell("report", "1")
-    assert (lost.code, "the report of issue-1 is gone" in lost.err) == (1, True)
-    shell("checkup", "reconcile")
-    assert shell("report", "1").out.rstrip() == path.read_text().rstrip()
-
-
-def test_an_issue_without_a_report_says_when_there_will_be_one(shell):
-    refused = shell("report", "2")
-    assert refused.code == 1
-    assert "issue-2 has no report: one is written when its checks pass" in refused.err
-    assert "irontree show issue-2" in refused.err
-
-
 def test_show_of_a_composite_names_its_parts_and_of_a_part_what_it_waits_for(shell):
     assert "Parts: #3" in shell("show", "2").out
     part = shell("show", "3").out
