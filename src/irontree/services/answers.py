@@ -11,7 +11,15 @@ from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
 from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
+from irontree.errors import (
+    AnswerRefused,
+    Busy,
+    EnvironmentRefused,
+    LogDamaged,
+    Refused,
+    RemoteFailed,
+    RemoteUnavailable,
+)
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
@@ -31,6 +39,9 @@ from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
+
+NOT_TAKEN: Final = (AnswerRefused, Busy, RemoteUnavailable)
+"""Why an answer is not recorded: it does not fit, or time has to pass first. The question stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     """Record the answer to the question this issue asks, and back the log up. The caller holds the driver lock.
 
     Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
-    what it needs does not fit (wrong); nothing is written then.
+    what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
     """
     with _as_answer():
         state = read_world(app).state(issue_number)
@@ -157,10 +168,10 @@ def _example(needed: str) -> str:
 
 @contextmanager
 def _as_answer() -> Iterator[None]:
-    """Whatever refuses to do what was answered refuses the answer: the question stays open."""
+    """Whatever refuses to do what was answered refuses the answer, but for what time alone can cure."""
     try:
         yield
-    except AnswerRefused:
+    except NOT_TAKEN:
         raise
     except (Refused, EnvironmentRefused, RemoteFailed, LogDamaged) as error:
         raise AnswerRefused(error.message, remedy=error.remedy) from error
