@@ -13,7 +13,7 @@ from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.context import Context
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
-from irontree.cli.stepwise import goes_on, take_step
+from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
@@ -22,6 +22,7 @@ from irontree.services.execution.steps import perform
 from irontree.services.hints import OpenQuestion
 from irontree.services.listed_questions import asked_about
 from irontree.services.loops.loop import open_loops
+from irontree.services.next_command import goes_on
 from irontree.services.world import read_world
 
 

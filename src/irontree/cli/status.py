@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -20,14 +20,13 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.loops import LOOP_HEADINGS, loop_row
 from irontree.cli.parser import add_json
 from irontree.cli.text import short_sha
-from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.hints import OpenQuestion, step_command
-from irontree.services.listed_questions import given_up, list_questions
-from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
+from irontree.services.hints import OpenQuestion
+from irontree.services.listed_questions import list_questions
+from irontree.services.loops.loop import read_loops, skipped, still_open
+from irontree.services.next_command import next_command
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
-from irontree.services.world import World, read_world
+from irontree.services.world import read_world
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks of `--watch`; an unchanged log costs a stat of each file."""
@@ -97,19 +96,6 @@ def look(app: App) -> Glance:
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
     by_serve = bool(still_open(loops)) and is_listed(app)
     return Glance(found, asked, skipped(loops), following, approvals_waiting(app), by_serve)
-
-
-def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
-    """What lets the work go on where nobody is at it: the newest open loop, else a single step; empty for none."""
-    alive = still_open(loops)
-    if alive:
-        return f"irontree task resume {alive[-1].id}"
-    nobodys = given_up(loops)
-    keys = [key for key in world.states if key not in nobodys]
-    decision = decide(world.scope(keys, overspent=read_funds(app, world, loops).overspent(keys)))
-    if isinstance(decision, Halt):
-        return ""
-    return step_command(decision, world.states[decision.task_key].issue_number)
 
 
 def as_json(glance: Glance) -> dict[str, Any]:
