@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
-from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
+from irontree.domain.halt import Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
@@ -75,7 +75,8 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
             _leave(app, question, choice, answer)
         else:
             settle_leftovers(app)
-            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
+            named = replace(answer, choice=choice.name)  # a form gives the label
+            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, named)
     if not choice.loop_only:
         follow_up(app, state)
     app.repository.back_up()
@@ -269,8 +270,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
-    ways = {choice.label: WAYS[choice.name] for choice in RULE["reapproval_required"].choices if choice.special}
-    chosen = WAYS.get(answer.choice) or ways.get(answer.choice) or Choices()
+    chosen = WAYS.get(answer.choice, Choices())
     return approve_again(app, number, answer.revision or "", answer.by.strip(), chosen)
 
 
