@@ -15,10 +15,10 @@ from irontree.cli.finding import find_issue
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops.lease import refuse_beside_loop
 from irontree.services.loops.loop import read_loops, still_open
 from irontree.services.next_command import next_command_about
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event

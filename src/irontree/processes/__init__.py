@@ -22,15 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from irontree.domain.container import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.conversation import Conversation
 from irontree.processes.environment import scrubbed_environment
 from irontree.processes.limits import MARK, SHELL, Ended, Limits
-from irontree.processes.output import Output
 
 if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
     from irontree.processes.containers import Engine
 
 __all__ = [
@@ -149,10 +148,11 @@ class Children:
         *on_line* gets each line of output as it comes; *keep* is in bytes. With *leave_daemons*, what a program
         that ended by itself left running is left alone (git's credential cache). A missing program is `not_started`.
         A *conversation* has stdout and stdin for itself: the output is what comes on stderr then, and only what is
-        said on stdout counts against the limit of silence.
+        said on stdout counts against the limit of silence. Raises EnvironmentRefused if the folder *cwd* is gone.
         """
         from irontree.processes import running  # noqa: PLC0415  (see there)
         from irontree.processes.family import identify  # noqa: PLC0415
+        from irontree.processes.output import Output  # noqa: PLC0415
 
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:
@@ -167,7 +167,10 @@ class Children:
             )
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
-        process = running.start(argv, cwd, {**environment, MARK: mark}, apart=conversation is not None)
+        try:
+            process = running.start(argv, cwd, {**environment, MARK: mark}, apart=conversation is not None)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise _folder_is_gone(cwd) from error
         child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
         ended: Ended = "cancelled"
         try:
@@ -233,7 +236,7 @@ def capture(
 ) -> Captured:
     """Run a program that only reads, unrecorded, and keep all it prints.
 
-    Raises EnvironmentRefused if it is missing or does not end within *seconds*.
+    Raises EnvironmentRefused if it or the folder *cwd* is missing, or it does not end within *seconds*.
     """
     try:
         done = subprocess.run(
@@ -245,11 +248,18 @@ def capture(
             timeout=seconds,
             check=False,
         )
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not cwd.is_dir():
+            raise _folder_is_gone(cwd) from error
         raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy=f"install {argv[0]}") from error
     except subprocess.TimeoutExpired as error:
         raise EnvironmentRefused(f"`{' '.join(argv)}` did not end within {seconds:.0f} s") from error
     return Captured(done.returncode, done.stdout, done.stderr)
+
+
+def _folder_is_gone(folder: Path) -> EnvironmentRefused:
+    """What the system says of a program in such words: no such file."""
+    return EnvironmentRefused(f"the folder {folder} is gone", remedy="put it back, or work elsewhere")
 
 
 class _Guard:

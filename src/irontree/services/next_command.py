@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from irontree.app import App
 from irontree.domain.decide import Halt, Step, decide, step_for
 from irontree.domain.state import TaskState
-from irontree.services.hints import step_command
 from irontree.services.listed_questions import given_up
-from irontree.services.loops.funds import read_funds
+from irontree.services.loops.limited import overspent
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.overview import SERVING
 from irontree.services.world import World
@@ -20,8 +19,8 @@ def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
     alive = still_open(loops)
     if alive:
         return _resume(app, alive[-1].id)
-    keys, overspent = _wanted(app, world, loops)
-    decision = decide(world.scope(keys, overspent=overspent))
+    keys, unpaid = _wanted(app, world, loops)
+    decision = decide(world.scope(keys, overspent=unpaid))
     return "" if isinstance(decision, Halt) else _step(world, decision)
 
 
@@ -34,8 +33,8 @@ def next_command_about(app: App, world: World, loops: Sequence[Loop], state: Tas
     loop_id = loop_of(still_open(loops), state.task_key)
     if loop_id:
         return "" if world.halt_of(state) else _resume(app, loop_id)
-    keys, overspent = _wanted(app, world, loops)
-    wanted = state.task_key in keys and state.task_key not in overspent
+    keys, unpaid = _wanted(app, world, loops)
+    wanted = state.task_key in keys and state.task_key not in unpaid
     step = step_for(world.scope((state.task_key,)), state) if wanted else None
     return _step(world, step) if step else next_command(app, world, loops)
 
@@ -49,7 +48,7 @@ def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], M
     """The tasks that nobody has given up, and which of them no agent may work on."""
     nobodys = given_up(loops)
     keys = [key for key in world.states if key not in nobodys]
-    return keys, read_funds(app, world, loops).overspent(keys)
+    return keys, overspent(app, world, loops, keys)
 
 
 def _resume(app: App, loop_id: str) -> str:
@@ -57,4 +56,6 @@ def _resume(app: App, loop_id: str) -> str:
 
 
 def _step(world: World, step: Step) -> str:
+    from irontree.services.hints import step_command  # noqa: PLC0415  (most often nothing is to be typed)
+
     return step_command(step, world.states[step.task_key].issue_number)

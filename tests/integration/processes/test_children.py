@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from irontree.processes import MARK, Child, Children, Limits
+from irontree.errors import EnvironmentRefused
+from irontree.processes import MARK, Child, Children, Limits, capture
 from tests.support.processes import AMPLE, MemoryRegistry, children
 
 DEAF = "trap '' TERM"
@@ -85,6 +86,17 @@ def test_a_missing_program_is_not_started(tmp_path, program):
     assert (done.ended, done.exit_code) == ("not_started", None)
     assert program in done.output
     assert not registry.history
+
+
+@pytest.mark.parametrize("gone", ["folder", "file/folder"])
+def test_a_folder_that_is_gone_is_named_and_not_taken_for_a_missing_program(tmp_path, gone):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentRefused, match=f"{gone} is gone"):
+        sh("true", tmp_path / gone)
+    with pytest.raises(EnvironmentRefused, match=f"{gone} is gone"):
+        capture(["true"], cwd=tmp_path / gone, environment=dict(os.environ), seconds=10)
+    with pytest.raises(EnvironmentRefused, match="no-such-program"):
+        capture(["no-such-program"], cwd=tmp_path, environment=dict(os.environ), seconds=10)
 
 
 def test_a_program_is_found_relative_to_its_own_folder(tmp_path):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.app import App
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Outcome, Seen, how_it_ended, stopped_by
-from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec, WorkspacePolicy
 from irontree.errors import Cancelled
 from irontree.ports import AgentResult, AgentTask
