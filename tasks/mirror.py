@@ -53,7 +53,7 @@ def _mirror(app: App) -> int:
     for happening in news:
         _emit_happening(app, happening)
     if found:
-        write_told(app, shown | {happening.stream: happening.sequence for happening in found})
+        write_told(app, shown | {happening.place: happening.sequence for happening in found})
     return len(news)
 
 
@@ -133,7 +133,7 @@ def _is_news(happening: Happening, now: datetime) -> bool:
 
 
 def read_told(app: App) -> dict[str, int]:
-    """The newest sequence that was emitted, by stream; empty if that is not known."""
+    """The newest sequence that was emitted, by place; empty if that is not known."""
     try:
         found = json.loads(Layout(app.repository.root).mirrored.read_text(encoding="utf-8"))
     except (OSError, ValueError):
