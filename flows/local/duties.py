@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,13 +62,41 @@ DUTIES: Final = (
 
 
 @dataclass
+class Failures:
+    """Says what could not be done for a repository, once as long as it stays the same."""
+
+    say: Say
+    _said: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @contextmanager
+    def said(self, app: App, what: str, *, passing: tuple[type[IrontreeError], ...] = ()) -> Iterator[None]:
+        """Say what ends the block, which does *what* for *app*; raises what is *passing*."""
+        try:
+            yield
+            self._said.pop((app.repository.id, what), None)
+        except passing:
+            raise
+        except IrontreeError as error:
+            self.say_once(app, what, error)
+
+    def say_once(self, app: App, what: str, error: IrontreeError) -> None:
+        """Say the *error* that kept somebody from doing *what*, unless it was said last time."""
+        key, text = (app.repository.id, what), in_words(error)
+        if self._said.get(key) != text:
+            self.say(app, text)
+        self._said[key] = text
+
+
+@dataclass
 class Duties:
     """Does what is due. What cannot be done is said, once as long as it stays the same, and tried again when due."""
 
     say: Say
     duties: Sequence[Duty] = DUTIES
     _due: dict[tuple[str, str], float] = field(default_factory=dict)
-    _failed: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._failures = Failures(self.say)
 
     def look(self, apps: Sequence[App], now: float) -> None:
         """Do what is due at *now* (monotonic seconds); where a repository is new, after one interval unless at once."""
@@ -76,19 +105,14 @@ class Duties:
                 key = (app.repository.id, duty.name)
                 if now >= self._due.setdefault(key, now if duty.at_once else now + duty.every):
                     self._due[key] = now + duty.every
-                    self._do(app, duty, key)
+                    self._do(app, duty)
 
     def forget(self, app: App) -> None:
         """Have the server told anew: the repository is served anew."""
         for duty in self.duties:
             duty.forget(app.repository.id)
 
-    def _do(self, app: App, duty: Duty, key: tuple[str, str]) -> None:
-        try:
+    def _do(self, app: App, duty: Duty) -> None:
+        with self._failures.said(app, duty.name):
             for line in duty.do(app):
                 self.say(app, line)
-            self._failed.pop(key, None)
-        except IrontreeError as error:
-            if self._failed.get(key) != in_words(error):
-                self.say(app, in_words(error))
-            self._failed[key] = in_words(error)
