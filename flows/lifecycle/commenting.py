@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from prefect.exceptions import PrefectHTTPStatusError
-
 from irontree.app import App, Origin
 from irontree.domain.waiting import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable, in_words
@@ -32,7 +30,7 @@ def take_comments(app: App) -> tuple[Looked, ...]:
     """
     found = look(app)
     if any(comment.outcome == "taken" for comment in found):
-        with suppress(ServerUnavailable, PrefectHTTPStatusError):
+        with suppress(ServerUnavailable):
             start_what_waits(app)
             wake_overtaken(app)
     return found

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -78,9 +79,9 @@ class Run:
 
 @contextmanager
 def connect() -> Iterator[SyncPrefectClient]:
-    """Open a client of the server that the settings name; maps what it says when it cannot serve us.
+    """Open a client of the server that the settings name; raises ServerUnavailable for whatever it cannot do for us.
 
-    Raises ServerUnavailable. Other refusals of requests are ours to avoid and pass as they are.
+    What a caller means to happen (that something is not there) it catches inside.
     """
     try:
         _wait_for_loopback()
@@ -97,14 +98,22 @@ def connect() -> Iterator[SyncPrefectClient]:
             remedy="Try again: a run that was deleted there is made anew.",
         ) from error
     except PrefectHTTPStatusError as error:
-        if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            raise ServerUnavailable(
-                f"The Prefect server at {_api_url()} does not let us in: {error}.",
-                remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
-            ) from error
-        if error.response.is_server_error:
-            raise ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.") from error
-        raise
+        raise _refusal(error) from error
+
+
+def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
+    """What the answer of the server says to who must act."""
+    if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return ServerUnavailable(
+            f"The Prefect server at {_api_url()} does not let us in: {error}.",
+            remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
+        )
+    if error.response.is_server_error:
+        return ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.")
+    return ServerUnavailable(
+        f"The Prefect server at {_api_url()} refused what it was asked: {error}.",
+        remedy=f"See whether it is of the version that is installed here (Prefect {version('prefect')}).",
+    )
 
 
 def _httpx_settings() -> dict[str, Any] | None:
