@@ -46,10 +46,11 @@ def reap(program: subprocess.Popen[bytes]) -> None:
 
 
 def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* behind byte *start*; empty if there is none."""
+    """The last lines of *log* behind byte *start*, wherever where it was begun anew; empty if there is none."""
     if not log.exists():
         return ""
-    lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    written = log.read_bytes()
+    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
     return "\n".join(lines[-TAIL:])
 
 
