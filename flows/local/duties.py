@@ -11,7 +11,7 @@ from irontree.app import App
 from irontree.errors import IrontreeError, in_words
 from irontree.flows.lifecycle.noticing import remind, tell_labelled
 from irontree.flows.lifecycle.taking_up import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
-from irontree.tasks.mirror import mirror
+from irontree.tasks.mirror import tell_events
 
 Say = Callable[[App, str], None]
 
@@ -49,8 +49,13 @@ def go_on(app: App) -> Iterable[str]:
 
 
 def tell_what_happened(app: App) -> Iterable[str]:
-    """Tell the server's automations what commands recorded, what was labelled, and which question waits for long."""
-    mirror(app)
+    """Tell the server's automations what commands recorded."""
+    tell_events(app)
+    return ()
+
+
+def tell_what_waits(app: App) -> Iterable[str]:
+    """Tell the server's automations what was labelled, and which question waits for long."""
     yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
     yield from (f"{run}: its question is still open" for run in remind(app))
 
@@ -58,6 +63,7 @@ def tell_what_happened(app: App) -> Iterable[str]:
 DUTIES: Final = (
     Duty("take up what died", 60.0, take_up_what_died),
     Duty("tell what happened", 60.0, tell_what_happened),
+    Duty("tell what waits", 60.0, tell_what_waits),
 )
 
 
