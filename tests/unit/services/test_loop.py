@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
+from irontree.preferences import Preferences
 from irontree.services.answers import Answer
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
