@@ -86,11 +86,11 @@ class Failures:
             self.say_once(app, what, error)
 
     def say_once(self, app: App, what: str, error: IrontreeError) -> None:
-        """Say the *error* that kept somebody from doing *what*, unless it was said last time."""
-        key, text = (app.repository.id, what), in_words(error)
-        if self._said.get(key) != text:
+        """Say the *error* that keeps somebody from doing *what*, unless it was said, of this or of something else."""
+        mine, text = app.repository.id, in_words(error)
+        if text not in (words for (repository, _), words in self._said.items() if repository == mine):
             self.say(app, text)
-        self._said[key] = text
+        self._said[mine, what] = text
 
 
 @dataclass

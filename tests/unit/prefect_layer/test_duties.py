@@ -80,6 +80,16 @@ def test_a_failure_that_comes_back_after_a_success_is_said_again(apps, said):
     assert said == ["away", "away"]
 
 
+def test_what_keeps_several_things_from_being_done_is_said_once(apps, said):
+    def fail(_):
+        raise RemoteUnavailable("the folder is gone")
+
+    kept = Duties(lambda _, text: said.append(text), (Duty("look", 30.0, fail), Duty("tell", 30.0, fail)))
+    for now in (0, 30, 60):
+        kept.look(apps[:1], now)
+    assert said == ["the folder is gone"]
+
+
 class Unwritable:
     """A lock on a disk that refuses."""
 
