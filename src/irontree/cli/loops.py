@@ -60,7 +60,8 @@ def loop_row(row: LoopRow) -> tuple[Cell | str, ...]:
     """One loop in a table."""
     at = f" at {row.halt_at}" if row.halt_at else ""
     why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
-    return (row.loop_id, f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
+    done = f"{row.done} of {row.total}{f', {row.skipped} skipped' if row.skipped else ''}"
+    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
 
 
 def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:

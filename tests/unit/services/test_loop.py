@@ -9,6 +9,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
+from irontree.cli.loops import loop_row
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
@@ -16,9 +17,11 @@ from irontree.services.answers import Answer
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.overview import overview
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
+from irontree.services.projections.narrate import say_loop_event
 from irontree.services.questions import question_of_loop
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
@@ -275,6 +278,10 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     ]
     cancelled = [(event.cancellation_scope, event.task_key) for event in events[2:5]]
     assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
+    reached = say_loop_event(scene.loops.read(loop.id).records[-1])
+    assert reached == f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
+    [row] = overview(scene.app).loops
+    assert loop_row(row)[1] == "2 of 2, 3 skipped"
 
 
 def test_what_is_done_is_not_cancelled(scene):

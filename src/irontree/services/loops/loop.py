@@ -237,13 +237,13 @@ def resume(app: App, loop_id: str) -> Loop:
 
 
 def complete(app: App, loop_id: str) -> Loop:
-    """Record that everything in scope is done. Raises NotEligible for a loop that was cancelled."""
+    """Record that everything in scope is done but what was skipped; NotEligible for a loop that was cancelled."""
     loop = read_loop(app, loop_id)
     if loop.entity.status == "completed":
         return loop
     require_open(loop)
     event = LoopCompleted(**_next(loop), completed_at=app.stamp(), transitions_used=loop.entity.budget_used)
-    return _record(app, loop, event, {})
+    return _record(app, loop, event, {"skipped": sorted(loop.cancelled)} if loop.cancelled else {})
 
 
 def extend(app: App, loop_id: str, extra: int, by: str) -> Loop:
