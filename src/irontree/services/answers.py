@@ -84,20 +84,20 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             )
         choice = validate(question, answer)
         if choice.name == "stop":
-            loop.cancel(app, loop_id, answer.by)
+            loop.cancel(app, loop_id, answer.by, note=answer.note)
         else:
             if choice.name == "extend":
                 _extend(app, loop_id, question, answer)
-            loop.resume(app, loop_id)
+            loop.resume(app, loop_id, answer.by, "" if choice.name == "extend" else answer.note)
     app.repository.back_up()
 
 
 def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
     amount = amount_of(answer.amount or "")
     if question.budget and amount:
-        loop.allow(app, loop_id, question.budget.extended(amount), answer.by)
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
     else:
-        loop.extend(app, loop_id, answer.count or 0, answer.by)
+        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -181,9 +181,9 @@ def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None
     if question.loop_id is None or question.task_key is None:
         raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
     if choice.name == "skip":
-        loop.skip(app, question.loop_id, question.task_key, answer.by)
+        loop.skip(app, question.loop_id, question.task_key, answer.by, answer.note)
     else:
-        loop.cancel(app, question.loop_id, answer.by)
+        loop.cancel(app, question.loop_id, answer.by, note=answer.note)
 
 
 def _decider(answer: Answer) -> Decider:

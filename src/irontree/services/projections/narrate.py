@@ -40,7 +40,12 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
 
 
 def say_loop_event(record: Record[LoopEvent]) -> str:
-    """What happened to the loop."""
+    """What happened to the loop, with the note of whoever decided it."""
+    note, by = record.meta.get("note"), record.meta.get("by")
+    return f"{_loop_words(record)} ({by}: “{note}”)" if note else _loop_words(record)
+
+
+def _loop_words(record: Record[LoopEvent]) -> str:
     event = record.event
     match event.event:
         case "loop_started":
