@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
-from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
+from irontree.domain.halt import RULE, VALUES, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.execution import checkup
@@ -128,7 +128,7 @@ def _require_unit(unit: Unit, text: str) -> None:
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
-    count = answer.count if answer.count and answer.count > 0 else None
+    count = answer.count if VALUES["count"].fullmatch(str(answer.count)) else None
     given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
@@ -145,7 +145,7 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
 
 _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
-    "count": "a count",
+    "count": "a count from 1 to 50",
     "amount": "an amount",
     "revision": "a revision",
 }

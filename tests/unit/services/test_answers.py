@@ -124,8 +124,8 @@ def test_a_refused_choice_is_told_the_legal_ones(pending):
     assert refused.value.remedy == "one of: accept, send-back"
 
 
-@pytest.mark.parametrize("count", [None, 0, -1])
-def test_more_attempts_must_be_some(scene, count):
+@pytest.mark.parametrize("count", [None, 0, -1, 51])
+def test_more_attempts_must_be_some_and_not_too_many(scene, count):
     scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
     scene.agent = ScriptedAgent(does(greet_txt="bye"))
     scene.publish(ONE_TASK)
