@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Final
 from urllib.parse import quote
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable
 from irontree.flows.local.server_state import ServerState
 from irontree.flows.local.settings import (
-    OURS,
     chosen_api_url,
     configured_environment,
     local_environment,
     state_folder,
-    state_folders,
 )
-from irontree.store.layout import Layout
-
-_ASKS: Final = (b"api_url", b"start_label", b"nightly")
-"""The keys of the configuration that name a server, or let one ask for an approval."""
-
-
-def is_unknown_to_servers(app: App) -> bool:
-    """Whether surely no server asks anything of *app*: none runs here, or is configured, and nothing lets one ask.
-
-    Cheap, for what is typed often: a key that is nowhere in the file is not set, and to read it properly takes `status`
-    a fifth more.
-    """
-    if any(name.startswith(OURS) for name in os.environ) or any(
-        ServerState.left_address(home) for home in state_folders()
-    ):
-        return False
-    try:
-        written = Layout(app.repository.root).config.read_bytes()
-    except OSError:
-        return True
-    return not any(key in written for key in _ASKS)
 
 
 def environment_of_server(app: App) -> Mapping[str, str] | None:

@@ -8,8 +8,9 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from irontree.flows.local.settings import ADDRESS
+
 LOOPBACK = "127.0.0.1"
-ADDRESS = "server.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,6 @@ class ServerState:
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
-
-    @staticmethod
-    def left_address(home: Path) -> bool:
-        """Whether a server may be there: one that was killed leaves its address too. Makes nothing."""
-        return (home / ADDRESS).exists()
 
     def address(self) -> Address | None:
         """Where the living server answers; None if there is none, or if it does not answer yet."""

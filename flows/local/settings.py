@@ -16,6 +16,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
 """Prefixes of variables that are between us and Prefect, and no business of agents and checks."""
 
+ADDRESS = "server.json"
+"""The file in the state folder that says where the private server answers."""
+
 PASSWORD = "PREFECT_SERVER_API_AUTH_STRING"
 """`user:password` of a private server that others can reach: the one setting of Prefect's that we take for it."""
 
@@ -55,9 +58,9 @@ def state_folder() -> Path:
     return platformdirs.user_state_path("irontree") / f"prefect-{version('prefect')}"
 
 
-def state_folders() -> Iterator[Path]:
-    """Those of all versions that were ever used here."""
-    return platformdirs.user_state_path("irontree").glob("prefect-*")
+def left_addresses() -> Iterator[Path]:
+    """Where servers of any version said that they answer; one that was killed leaves its file too. Makes nothing."""
+    return platformdirs.user_state_path("irontree").glob(f"prefect-*/{ADDRESS}")
 
 
 def chosen_api_url(environ: Mapping[str, str], config_value: str | None) -> str | None:

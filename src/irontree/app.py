@@ -6,36 +6,36 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irontree.domain.automation_settings import Automations
-from irontree.domain.container import ContainerSpec
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
-from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
-from irontree.ports import (
-    Blocker,
-    Cancellation,
-    CheckRunner,
-    Children,
-    Clock,
-    CodingAgent,
-    ContainerEngine,
-    Deliveries,
-    EventLog,
-    Forge,
-    Lease,
-    Lock,
-    LoopLog,
-    PlanStore,
-    Progress,
-    Projections,
-    Renderer,
-    Replays,
-    Repository,
-    ResultStore,
-    RunLock,
-    Upkeep,
-)
+if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
+    from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
+    from irontree.ports import (
+        Blocker,
+        Cancellation,
+        CheckRunner,
+        Children,
+        Clock,
+        CodingAgent,
+        ContainerEngine,
+        Deliveries,
+        EventLog,
+        Forge,
+        Lease,
+        Lock,
+        LoopLog,
+        PlanStore,
+        Progress,
+        Projections,
+        Renderer,
+        Replays,
+        Repository,
+        ResultStore,
+        RunLock,
+        Upkeep,
+    )
+    from irontree.preferences import Preferences
 
 
 class AnyContainer:
@@ -51,25 +51,6 @@ class Silence:
 
     def note(self, text: str) -> None:
         """Say nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """Settings that change how we talk, not what is executed; they need no approval."""
-
-    close_on_done: CloseOnDone | None = None
-    """None: bug -> manual, everything else -> auto (contract)."""
-    composite_threshold: int = COMPOSITE_THRESHOLD
-    """An issue with more open checkboxes is not adopted (ruling R16)."""
-    reply: Mode = "auto"
-    """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
-    loop_budget: int | None = None
-    """None: max(50, 10 * tasks) (ruling R17)."""
-    tracker: str = ""
-    """The address of the repository whose issues are written; empty where they are files."""
-    api_url: str | None = None
-    """The Prefect server that the configuration names."""
-    automations: Automations = field(default_factory=Automations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +97,7 @@ class App:
     children: Children
     forge: Callable[[], Forge]
     agent: Callable[[AgentSpec], CodingAgent]
-    checks: CheckRunner
+    checks: Callable[[], CheckRunner]
     clock: Clock
     renderer: Renderer
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]

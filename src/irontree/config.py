@@ -27,7 +27,8 @@ from pydantic import (
 from irontree.domain.automation_settings import Automations
 from irontree.domain.budget_settings import BudgetSettings
 from irontree.domain.budgets import approved_budgets
-from irontree.domain.container import Container, ContainerSpec
+from irontree.domain.container import ContainerSpec
+from irontree.domain.container_settings import Container
 from irontree.domain.detection import DETECTION
 from irontree.domain.gate_settings import GateSettings, approved_gates
 from irontree.domain.plan import (

@@ -228,7 +228,7 @@ def test_the_proposed_set_up_makes_a_private_workspace_in_which_the_checks_pass(
     workspace = app.repository.workspace("verify", app.policy(None).workspace)
     irontree(folder, "verify", "issue-1")
 
-    assert app.checks.foreign_sources(workspace.path, folder) == ()
+    assert app.checks().foreign_sources(workspace.path, folder) == ()
     assert git(folder, "show", "--name-only", "--format=", "HEAD") == "DONE.txt"
     if recipe.kept:
         (workspace.path / recipe.kept).joinpath("kept").touch()  # what a cache would be

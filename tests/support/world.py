@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from irontree.agents.scripted import ScriptedAgent, Step
-from irontree.app import App, Origin, Preferences
+from irontree.app import App, Origin
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
@@ -19,6 +19,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges.memory import MemoryForge
 from irontree.forges.memory_tracker import Tracker
 from irontree.ports import AgentResult, AgentTask
+from irontree.preferences import Preferences
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
 from irontree.services.answers import Answer, answer_issue, answer_loop
@@ -229,7 +230,7 @@ class Scene:
             children=self.children,
             forge=lambda: self.forge_seen,
             agent=lambda spec: self.reviewers[spec.name] if isinstance(spec, ReviewerSpec) else self.agent,
-            checks=self.checks,
+            checks=lambda: self.checks,
             clock=self.clock,
             renderer=self.renderer,
             policy=lambda _: self.policy,

@@ -25,7 +25,7 @@ MAX_FILE_LINES = 500
 LAYERS = (
     {"errors", "templates"},
     {"domain"},
-    {"ports"},
+    {"ports", "preferences"},
     {"processes", "app", "clock", "http_client"},
     {"services", "store", "forges", "agents", "checks", "repository", "rendering", "config"},
     {"bootstrap", "demo"},

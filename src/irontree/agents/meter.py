@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Usage
-from irontree.domain.budgets import MILLIONTHS, Allowance
+from irontree.domain.budgets import MILLIONTHS
 from irontree.ports import Cancellation
 
 Add = Callable[[Usage, str], Usage]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from irontree.domain.attempt import MOST_BELIEVED, Claim, FailureClass, Usage
+from irontree.domain.attempt import Claim, FailureClass, Usage
+from irontree.domain.budgets import MOST_BELIEVED
 
 Record = Mapping[str, Any]
 

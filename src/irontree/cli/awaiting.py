@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from irontree.app import App
+from irontree.cli.approvals import Approvals
 from irontree.errors import ServerUnavailable, in_words
-from irontree.flows.local.finding import environment_of_server, is_unknown_to_servers, ui_url
+from irontree.flows.local.finding import environment_of_server, ui_url
+from irontree.flows.local.unknown import is_unknown_to_servers
 from irontree.services.inbox import FormUrl, Waiting, approval_waiting, waiting
 from irontree.tasks.pages import page_of_run
 
@@ -15,14 +16,6 @@ NO_SERVER = (
     "no Prefect server runs, so approvals that a label or the night asks for are not in this list; "
     "`irontree serve` shows them again"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Approvals:
-    """Those that forms ask for, before anything is in the log; *unknown* says why there may be more, else empty."""
-
-    waiting: tuple[Waiting, ...] = ()
-    unknown: str = ""
 
 
 def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
@@ -35,9 +28,9 @@ def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
     return (*waiting(app, links), *approvals.waiting), approvals.unknown
 
 
-def approvals_waiting(app: App) -> Approvals:
-    """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
-    return Approvals() if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
+def asked_by_server(app: App) -> Approvals:
+    """What the server of *app* says that it asks the approval of, or why that is not known."""
+    return _asked_by(app, environment_of_server(app))
 
 
 def _asked_by(app: App, environment: Mapping[str, str] | None) -> Approvals:

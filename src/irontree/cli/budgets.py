@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irontree.cli.blocks import Block, Cell, Lines, Style
-from irontree.domain.spending import Budget
+
+if TYPE_CHECKING:
+    from irontree.domain.ledger import Budget
 
 
 def budget_blocks(budgets: Sequence[Budget]) -> Iterator[Block]:

@@ -20,8 +20,8 @@ from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops.loop import open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.world import read_world
 
 

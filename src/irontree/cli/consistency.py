@@ -27,8 +27,9 @@ from irontree.services.execution.preflight import (
 )
 from irontree.services.execution.steps import follow_up
 from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import asked_about, list_questions
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import open_loops, read_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.projections.history import request_url_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -72,6 +71,8 @@ class Context:
 
 def login_name() -> str:
     """Who types, by the log-in."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container with a number for a user

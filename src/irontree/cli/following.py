@@ -11,8 +11,8 @@ from irontree.app import App
 from irontree.cli.answering import Prepared
 from irontree.cli.driving import Shoot
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
+from irontree.domain.ledger import Budget
 from irontree.domain.loop import ENDED
-from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form

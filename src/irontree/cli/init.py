@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import platformdirs
 
-from irontree.bootstrap import ask_program, require_log, require_settled
+from irontree.bootstrap import require_log, require_settled
+from irontree.bootstrap.equipment import ask_program
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
 from irontree.cli.forge_facts import access_line, obstacles

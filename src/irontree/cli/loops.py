@@ -12,6 +12,7 @@ from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
+from irontree.cli.loop_table import loop_table
 from irontree.cli.parser import add_json
 from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
@@ -23,7 +24,6 @@ from irontree.services.projections.narrate import say_loop_event
 from irontree.services.world import World, read_world
 
 SHOWN_TRANSITIONS = 20
-LOOP_HEADINGS = ("LOOP", "DONE", "TRANSITIONS", "STATE")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,15 +53,7 @@ def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[Block]:
     if not rows:
         yield Lines(("No loops yet.", "-> irontree task SPEC.md starts one"))
         return
-    yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in rows))
-
-
-def loop_row(row: LoopRow) -> tuple[Cell | str, ...]:
-    """One loop in a table."""
-    at = f" at {row.halt_at}" if row.halt_at else ""
-    why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
-    done = f"{row.done} of {row.total}{f', {row.skipped} skipped' if row.skipped else ''}"
-    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
+    yield loop_table(rows)
 
 
 def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:

@@ -31,6 +31,8 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""
+        if not any(word.startswith("-") for word in words):  # nothing to find among them, and half the work
+            return self.parse_args(words)
         if self.get_default(COMMAND) is None or "--" not in words:
             return self.parse_intermixed_args(words)
         cut = list(words).index("--")

@@ -17,17 +17,17 @@ from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
 from irontree.cli.stepwise import event_json, next_command
 from irontree.domain.events import IssueEvent, Record, RunStarted
+from irontree.domain.ledger import Budget
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.results import CheckReport, CheckResult
-from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.domain.verdict import Coverage
 from irontree.ports import Stream
 from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
 from irontree.services.projections.failures import failure_of

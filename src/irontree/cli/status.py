@@ -7,27 +7,27 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
-from irontree.cli.asked import question_block
-from irontree.cli.awaiting import Approvals, approvals_waiting
+from irontree.cli.approvals import Approvals, approvals_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
 from irontree.cli.budgets import budget_blocks, budgets_json
 from irontree.cli.context import Context
-from irontree.cli.everywhere import is_listed
 from irontree.cli.exit_codes import OK
-from irontree.cli.loops import LOOP_HEADINGS, loop_row
+from irontree.cli.loop_table import loop_table
 from irontree.cli.parser import add_json
 from irontree.cli.text import short_sha
 from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.hints import OpenQuestion, step_command
 from irontree.services.listed_questions import given_up, list_questions
-from irontree.services.loops.funds import read_funds
+from irontree.services.loops.limited import overspent
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 from irontree.services.world import World, read_world
+
+if TYPE_CHECKING:
+    from irontree.services.hints import OpenQuestion
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks of `--watch`; an unchanged log costs a stat of each file."""
@@ -95,8 +95,15 @@ def look(app: App) -> Glance:
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    by_serve = bool(still_open(loops)) and is_listed(app)
-    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), by_serve)
+    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), _goes_on_by_serve(app, loops))
+
+
+def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
+    if not still_open(loops):
+        return False
+    from irontree.cli.everywhere import is_listed
+
+    return is_listed(app)
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
@@ -106,9 +113,11 @@ def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
         return f"irontree task resume {alive[-1].id}"
     nobodys = given_up(loops)
     keys = [key for key in world.states if key not in nobodys]
-    decision = decide(world.scope(keys, overspent=read_funds(app, world, loops).overspent(keys)))
+    decision = decide(world.scope(keys, overspent=overspent(app, world, loops, keys)))
     if isinstance(decision, Halt):
         return ""
+    from irontree.services.hints import step_command
+
     return step_command(decision, world.states[decision.task_key].issue_number)
 
 
@@ -139,12 +148,12 @@ def blocks(glance: Glance) -> Iterator[Block]:
         rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
-        yield Table(LOOP_HEADINGS, tuple(loop_row(row) for row in found.loops))
+        yield loop_table(found.loops)
     yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
-    yield from (question_block(question) for question in glance.asked)
-    yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
+    if _questions(glance):
+        yield from _question_blocks(glance)
     if glance.approvals.unknown:
         yield Lines((Cell(glance.approvals.unknown, "faint"),))
     if at_work := tuple(_at_work(glance)):
@@ -153,6 +162,13 @@ def blocks(glance: Glance) -> Iterator[Block]:
         yield Lines((Cell(following, "command"),), title=_next_title(glance))
         if glance.by_serve:
             yield Lines((Cell("irontree serve", "command"),), title=_BY_SERVE)
+
+
+def _question_blocks(glance: Glance) -> Iterator[Block]:
+    from irontree.cli.asked import question_block
+
+    yield from (question_block(question) for question in glance.asked)
+    yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
 
 
 def _nothing_yet(glance: Glance) -> Iterator[str]:

@@ -16,9 +16,9 @@ from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
 from irontree.services.hints import OpenQuestion, step_command
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops.lease import refuse_beside_loop
 from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.open_questions import asked_about
 from irontree.services.overview import SERVING, title_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event

@@ -7,8 +7,6 @@ from typing import Final, Literal
 
 FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached"]
 Ended = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
-MOST_BELIEVED: Final = 10**15
-"""No figure of what an agent took is larger; one that says so is not believed."""
 
 
 @dataclass(frozen=True, slots=True)

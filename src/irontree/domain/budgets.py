@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from irontree.domain.values import Value
 
@@ -23,6 +23,8 @@ SCOPES: Final[tuple[BudgetScope, ...]] = ("attempt", "issue", "loop", "day")
 EXAMPLES: Final[Mapping[Unit, str]] = {"money": "5 USD", "tokens": "200000 tokens", "time": "2h"}
 """How an amount of each unit is written."""
 MILLIONTHS: Final = 1_000_000
+MOST_BELIEVED: Final = 10**15
+"""No figure of what an agent took is larger; one that says so is not believed."""
 UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
     "command": frozenset({"money", "tokens"}),
     "codex": frozenset({"money"}),
@@ -32,9 +34,9 @@ UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
 }
 """What the programs behind these adapters never say of themselves; time is always measured."""
 
-_MONEY: Final = re.compile(r"(?:USD|\$)?\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:USD)?", re.IGNORECASE)
-_TOKENS: Final = re.compile(r"(\d{1,15})\s*(?:tokens?)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"(?=\d)(?:(\d{1,5})\s*h)?\s*(?:(\d{1,7})\s*m(?:in)?)?\s*(?:(\d{1,9})\s*s)?", re.IGNORECASE)
+_MONEY: Final = r"(?:USD|\$)?\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:USD)?"
+_TOKENS: Final = r"(\d{1,15})\s*(?:tokens?)?"
+_TIME: Final = r"(?=\d)(?:(\d{1,5})\s*h)?\s*(?:(\d{1,7})\s*m(?:in)?)?\s*(?:(\d{1,9})\s*s)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +49,6 @@ class Amount:
     def __str__(self) -> str:
         """As people write it; `amount_of` reads it again."""
         return said(self.unit, self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """How much the next attempt may take, in parts; None: as much as it takes."""
-
-    money: int | None = None
-    tokens: int | None = None
-    time: int | None = None
-
-    def is_used_up(self, money: int, tokens: int) -> bool:
-        """Whether nothing is left of it after so much; how long an agent works is limited where it is started."""
-        return (self.money is not None and money >= self.money) or (self.tokens is not None and tokens >= self.tokens)
-
-    def seconds(self, most: int) -> int:
-        """The whole seconds that it leaves, one at least and *most* at most."""
-        return most if self.time is None else max(1, min(most, -(-self.time // 1000)))
 
 
 def measure(unit: Unit, text: object) -> int:
@@ -108,17 +93,17 @@ def _clock(seconds: int) -> str:
 
 
 def _money(text: str) -> int:
-    found = _MONEY.fullmatch(text)
+    found = re.fullmatch(_MONEY, text, re.IGNORECASE)
     return int(Decimal(found[1]) * MILLIONTHS) if found else 0
 
 
 def _tokens(text: str) -> int:
-    found = _TOKENS.fullmatch(text)
+    found = re.fullmatch(_TOKENS, text, re.IGNORECASE)
     return int(found[1]) if found else 0
 
 
 def _time(text: str) -> int:
-    found = _TIME.fullmatch(text)
+    found = re.fullmatch(_TIME, text, re.IGNORECASE)
     if not found:
         return 0
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
@@ -157,10 +142,10 @@ class Limits(Value):
 class BudgetPolicy(Value):
     """What agents may spend, as approved: for each attempt, each issue, the loop, and each day in `time_zone`."""
 
-    attempt: Limits = Limits()
-    issue: Limits = Limits()
-    loop: Limits = Limits()
-    day: Limits = Limits()
+    attempt: Limits = Field(default_factory=Limits)
+    issue: Limits = Field(default_factory=Limits)
+    loop: Limits = Field(default_factory=Limits)
+    day: Limits = Field(default_factory=Limits)
     time_zone: str = "UTC"
 
     def limits(self, scope: BudgetScope) -> Limits:

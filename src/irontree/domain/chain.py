@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from irontree.domain.events import E, IssueEvent, Record
-from irontree.domain.loop_events import LoopEvent
-from irontree.domain.plan import canonical_digest
+from irontree.domain.digest import event_digest
+
+if TYPE_CHECKING:
+    from irontree.domain.events import E, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,6 @@ class ChainBreak:
 
     sequence: int
     kind: Literal["unchained", "mismatch"]
-
-
-def event_digest(event: IssueEvent | LoopEvent) -> str:
-    """SHA-256 (64 hex) of the canonical JSON of the contract block, without `reply_posted`, which may still be set."""
-    return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
 
 
 def digest_chain(records: Sequence[Record[E]]) -> tuple[ChainBreak, ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from irontree.domain.plan import PlanNode
+if TYPE_CHECKING:
+    from irontree.domain.plan import PlanNode
 
 
 def changes_of(before: Sequence[PlanNode], now: Sequence[PlanNode]) -> tuple[str, ...]:

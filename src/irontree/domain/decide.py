@@ -9,47 +9,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.halt import RULES, halt_of
-from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import HaltReason
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PlanNode
+    from irontree.domain.values import HaltReason
 
 
 @dataclass(frozen=True, slots=True)
-class Recover:
+class _OfTask:
+    task_key: str
+
+
+class Recover(_OfTask):
     """An attempt was cut off: look at the evidence first."""
 
-    task_key: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(_OfTask):
     """Start an attempt."""
 
-    task_key: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verify:
+class Verify(_OfTask):
     """Check the committed change, and publish it."""
 
-    task_key: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finalize:
+class Finalize(_OfTask):
     """Bind the completion evidence."""
 
-    task_key: str
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(_OfTask):
     """Complete a parent from its children."""
 
-    task_key: str
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.graph import Graph
+if TYPE_CHECKING:
+    from irontree.domain.graph import Graph
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.plan import canonical_digest
-from irontree.domain.results import CheckResult
+
+if TYPE_CHECKING:
+    from irontree.domain.results import CheckResult
 
 EXCERPT_LINES: Final = 8
 EXCERPT_CHARACTERS: Final = 160

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.decide import Aggregate, Decision, Finalize, Halt, Recover, Run, Scope, Verify, decide
-from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PlanNode
 
 NeedsPerson = Callable[[str], bool]
 """Whether a person has to judge the task with that key: a criterion that nothing covers."""

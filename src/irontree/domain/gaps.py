@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.events import SequenceGapDetected
-from irontree.domain.state import TaskState
+
+if TYPE_CHECKING:
+    from irontree.domain.state import TaskState
 
 _COPIED: Final = (
     "task_key",

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.graph import Graph
+if TYPE_CHECKING:
+    from irontree.domain.graph import Graph
 
 BOX_WIDTH, BOX_HEIGHT, GAP_ACROSS, GAP_DOWN, MARGIN = 220, 44, 70, 18, 16
 """Pixels of the picture."""

@@ -6,9 +6,9 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.container import ContainerSpec
@@ -178,7 +178,9 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
-_LATER_KEYS: Final = frozenset({"budgets", "gates", "same_failure"})
+def _is_unset(value: object) -> bool:
+    """Keys that came later are there once they are set: upgrading changes no file and no digest."""
+    return value is None
 
 
 class ExecutionPolicy(Value):
@@ -190,24 +192,18 @@ class ExecutionPolicy(Value):
     check_seconds: int = Field(default=1800, gt=0)
     reviewers: tuple[ReviewerSpec, ...] = ()
     """Asked in order, once the checks have passed."""
-    workspace: WorkspacePolicy = WorkspacePolicy()
+    workspace: WorkspacePolicy = Field(default_factory=WorkspacePolicy)
     container: ContainerSpec | None = None
     """In which checks run; the agents and the workspace name it too."""
     publish: PublishPolicy
-    promotion: PromotionPolicy = PromotionPolicy()
+    promotion: PromotionPolicy = Field(default_factory=PromotionPolicy)
     max_retry_count: int = Field(default=3, ge=0)
-    same_failure: int | None = Field(default=None, ge=2)
+    same_failure: int | None = Field(default=None, ge=2, exclude_if=_is_unset)
     """After how many equal failures in a row a person is asked; None: never before the attempts are used up."""
-    budgets: BudgetPolicy | None = None
+    budgets: BudgetPolicy | None = Field(default=None, exclude_if=_is_unset)
     """What agents may spend; None: nothing is counted."""
-    gates: Gates | None = None
+    gates: Gates | None = Field(default=None, exclude_if=_is_unset)
     """Who has to let work go on; None: there are none."""
-
-    @model_serializer(mode="wrap")
-    def _without_later_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Keys that came later are there once they are set: upgrading changes no file and no digest."""
-        found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key not in _LATER_KEYS or value is not None}
 
     @property
     def digest(self) -> str:

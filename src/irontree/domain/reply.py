@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.events import IssueEvent
 from irontree.domain.ids import slugify
-from irontree.domain.plan import PlanNode
-from irontree.domain.values import CloseOnDone, Mode
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent
+    from irontree.domain.plan import PlanNode
+    from irontree.domain.values import CloseOnDone, Mode
 
 REPLYING: Final = frozenset({"verify_passed", "verify_pending_acceptance", "checkup_done"})
 """Outcomes A and D, and finalization: the events that may note a reply."""

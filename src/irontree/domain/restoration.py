@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.evolve import evolve, replay
 from irontree.domain.gaps import gap_event
-from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
+
+if TYPE_CHECKING:
+    from irontree.domain.state import TaskState
 
 Source = Literal["summary comment", "event comments"]
 Said = tuple[Record[IssueEvent], ...]

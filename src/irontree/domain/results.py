@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from irontree.domain.values import CodeRef, Value
 
@@ -29,13 +29,8 @@ class CheckResult(Value):
     output_digest: str
     review: bool = False
     """Whether a reviewer said it, and no command."""
-    usage: dict[str, float] | None = None
+    usage: dict[str, float] | None = Field(default=None, exclude_if=lambda usage: usage is None)
     """What a reviewer took, as far as it says so: `input_tokens`, `output_tokens`, `cost_usd`; None of a command."""
-
-    @model_serializer(mode="wrap")
-    def _without_unknown_usage(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        found: dict[str, Any] = dump(self)
-        return {key: value for key, value in found.items() if key != "usage" or value is not None}
 
     @property
     def passed(self) -> bool:

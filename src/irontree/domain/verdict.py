@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.plan import CheckCommand, Criterion, ExecutionPolicy, PlanNode
-from irontree.domain.results import CheckReport, CheckResult
+
+if TYPE_CHECKING:
+    from irontree.domain.results import CheckReport, CheckResult
 
 ITS_PARTS: Final = "its parts, all done"
 NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from irontree.domain.events import IssueEvent, Record
 from irontree.domain.evolve import Replay, replay
-from irontree.domain.loop import LoopEntity
-from irontree.domain.loop_events import LoopEvent
-from irontree.domain.plan import Plan
-from irontree.domain.results import CheckReport
-from irontree.domain.spending import Spending
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent, Record
+    from irontree.domain.loop import LoopEntity
+    from irontree.domain.loop_events import LoopEvent
+    from irontree.domain.plan import Plan
+    from irontree.domain.results import CheckReport
+    from irontree.domain.spending import Spending
 
 
 @dataclass(frozen=True, slots=True)

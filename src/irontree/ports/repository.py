@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-from irontree.ports.basics import Cancellation
+if TYPE_CHECKING:
+    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+    from irontree.ports.basics import Cancellation
 
 
 @dataclass(frozen=True, slots=True)

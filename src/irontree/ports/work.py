@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
-from irontree.domain.budgets import Allowance
-from irontree.domain.container import ContainerSpec
-from irontree.domain.results import CheckResult
-from irontree.ports.basics import Cancellation, Progress
-from irontree.ports.repository import Blocker
+
+if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
+    from irontree.domain.results import CheckResult
+    from irontree.ports.basics import Cancellation, Progress
+    from irontree.ports.repository import Blocker
 
 
 @dataclass(frozen=True, slots=True)

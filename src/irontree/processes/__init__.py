@@ -22,15 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from irontree.domain.container import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.conversation import Conversation
 from irontree.processes.environment import scrubbed_environment
 from irontree.processes.limits import MARK, SHELL, Ended, Limits
-from irontree.processes.output import Output
 
 if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
     from irontree.processes.containers import Engine
 
 __all__ = [
@@ -153,6 +152,7 @@ class Children:
         """
         from irontree.processes import running  # noqa: PLC0415  (see there)
         from irontree.processes.family import identify  # noqa: PLC0415
+        from irontree.processes.output import Output  # noqa: PLC0415
 
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:

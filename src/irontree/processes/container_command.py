@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.container import ContainerSpec
 from irontree.processes.environment import PASSED
+
+if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
 
 # What is true on this machine alone. An image has its own tools, homes and certificates; text and proxies are common.
 HERE_ALONE: Final = PASSED - {

@@ -7,9 +7,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.container import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Blocker
 from irontree.processes import Captured, capture
@@ -22,6 +21,9 @@ from irontree.processes.container_command import (
     removal,
 )
 from irontree.processes.limits import MARK
+
+if TYPE_CHECKING:
+    from irontree.domain.container import ContainerSpec
 
 _ENGINE_SECONDS: Final = 60.0
 _SETTINGS: Final = ("DOCKER_", "CONTAINER_", "CONTAINERS_")

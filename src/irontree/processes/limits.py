@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from irontree.ports import Cancellation
+if TYPE_CHECKING:
+    from irontree.ports import Cancellation
 
 SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).

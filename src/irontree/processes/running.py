@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from irontree.ports import Child
-from irontree.processes.conversation import Conversation
 from irontree.processes.family import family, kill_family, send
 from irontree.processes.limits import SHELL, Ended, Limits
 from irontree.processes.output import Lines, Output
+
+if TYPE_CHECKING:
+    from irontree.ports import Child
+    from irontree.processes.conversation import Conversation
 
 CHUNK_BYTES = 64 * 1024
 # A message may carry a whole file.

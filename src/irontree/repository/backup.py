@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import GitFailed
-from irontree.repository.git import DURABLY, Git, said
-from irontree.repository.publication import FETCH
-from irontree.repository.refusals import remote_failure
-from irontree.repository.workspace import STATE_FOLDER
+from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, said
 
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops", "forge")
@@ -117,6 +114,8 @@ def fetch(git: Git, remote: str) -> None:
     """
     done = git.run(*FETCH, remote, "refs/irontree/*:refs/irontree/*")
     if not done.ok:
+        from irontree.repository.refusals import remote_failure  # noqa: PLC0415  (a table that few need)
+
         raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.errors import EnvironmentRefused, GitFailed
 from irontree.repository.backup import LOG_REF
-from irontree.repository.git import Git
+from irontree.repository.git import FETCH
 from irontree.repository.history import is_ancestor
-from irontree.repository.publication import FETCH
+
+if TYPE_CHECKING:
+    from irontree.repository.git import Git
 
 OURS = "refs/irontree/"
 _ALL_BUT_LOG = (f"{OURS}*:{OURS}*", f"^{LOG_REF}")

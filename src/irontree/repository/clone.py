@@ -13,12 +13,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.ports import Document
-from irontree.repository.git import Git
-from irontree.repository.settings import Settings
+
+if TYPE_CHECKING:
+    from irontree.ports import Document
+    from irontree.repository.git import Git
+    from irontree.repository.settings import Settings
 
 _MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.errors import Cancelled, GitFailed
-from irontree.ports import Cancellation
 from irontree.processes import Captured, Children, Completed, Limits, capture, scrubbed_environment
+
+if TYPE_CHECKING:
+    from irontree.ports import Cancellation
 
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
@@ -26,6 +29,9 @@ _OPTIONS = {
 }
 # For what an event may name afterwards: objects and refs that survive a power cut (ruling R5).
 DURABLY = ("-c", "core.fsync=committed,reference")
+FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
+STATE_FOLDER = ".mino"
+"""Never part of a commit of ours."""
 _WORDS = ("git", "--no-pager", *(word for key, value in _OPTIONS.items() for word in ("-c", f"{key}={value}")))
 
 # Where a person keeps settings and certificates. All other GIT_* names say which repository and whose commit,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from irontree.errors import NotARepository
-from irontree.repository.git import Git
+
+if TYPE_CHECKING:
+    from irontree.repository.git import Git
 
 
 @dataclass(frozen=True, slots=True)

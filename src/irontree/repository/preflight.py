@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.ports import Blocker
-from irontree.repository.git import Git
 from irontree.repository.history import shown
 from irontree.repository.publication import local_branch, tracking_branch
 from irontree.repository.settings import Settings, read_settings
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+    from irontree.repository.git import Git
 
 _SHOWN_PATHS = 5
 # How many fields stand before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked.

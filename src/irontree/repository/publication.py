@@ -6,17 +6,19 @@ Never forced, never rewritten, nothing deleted (protocol, multi-agent git hygien
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.domain.plan import PublishPolicy
 from irontree.errors import ConfigRefused, NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Moved, Published
-from irontree.processes import Completed
-from irontree.repository.git import DURABLY, Git, said
+from irontree.repository.git import FETCH, Git, said
 from irontree.repository.history import commit_of, is_ancestor
 from irontree.repository.location import worktrees
 from irontree.repository.refusals import is_behind, remote_failure
 
-FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
+if TYPE_CHECKING:
+    from irontree.domain.plan import PublishPolicy
+    from irontree.processes import Completed
+
 _BUSY = "index.lock"
 
 

@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
-from irontree.processes import Children, scrubbed_environment
-from irontree.repository import backup, bundle, history, preflight, publication
-from irontree.repository.clone import PrivateClone, object_stores
-from irontree.repository.git import Git, git_environment, workspace_environment
+from irontree.processes import scrubbed_environment
+from irontree.repository import history
+from irontree.repository.git import FETCH, Git, git_environment, workspace_environment
 from irontree.repository.location import main_worktree
 from irontree.repository.settings import Settings, parse_settings, read_settings
-from irontree.repository.workspace import GitWorkspace
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+    from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
+    from irontree.processes import Children
+    from irontree.repository.workspace import GitWorkspace
 
 
 def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:
@@ -93,14 +96,20 @@ class GitRepository:
 
     def pack_refs(self, target: Path) -> dict[str, str]:
         """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
+        from irontree.repository import bundle
+
         return bundle.pack(self.git, target)
 
     def require_whole_refs(self, source: Path, expected: Mapping[str, str]) -> None:
         """Raise EnvironmentRefused unless the file *source* holds exactly these refs, with all objects."""
+        from irontree.repository import bundle
+
         bundle.require_whole(self.git, source, expected)
 
     def unpack_refs(self, source: Path) -> None:
         """Bring the refs in *source* over, all or none. Raises EnvironmentRefused if one here went another way."""
+        from irontree.repository import bundle
+
         bundle.unpack(self.git, source)
 
     def mark_history(self) -> None:
@@ -148,6 +157,8 @@ class GitRepository:
 
     def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
+        from irontree.repository import preflight
+
         return preflight.read_checkout(self.git).uncommitted(exempt)
 
     def ignored(self, paths: Sequence[str]) -> frozenset[str]:
@@ -165,6 +176,8 @@ class GitRepository:
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        from irontree.repository import preflight
+
         return preflight.blockers(self.git, policy, workspace, exempt)
 
     def base(self, policy: PublishPolicy) -> str:
@@ -172,10 +185,15 @@ class GitRepository:
 
         Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
         """
+        from irontree.repository import publication
+
         return publication.tip(self.git, policy)
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
+        from irontree.repository.clone import PrivateClone
+        from irontree.repository.workspace import GitWorkspace
+
         folder = self._cache() / name
         clone = PrivateClone(folder, self.git, self._common_dir)
         settings = cache(lambda: read_settings(self.git))
@@ -184,6 +202,8 @@ class GitRepository:
 
     def stores(self) -> tuple[Path, ...]:
         """The object stores that its workspaces borrow from; git has to read them wherever a program of theirs runs."""
+        from irontree.repository.clone import object_stores
+
         return object_stores(self._common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
@@ -192,7 +212,7 @@ class GitRepository:
         Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
         """
         try:
-            self.git.change(*publication.FETCH, str(source.path) if source else ".", f"{sha}:{ref}")
+            self.git.change(*FETCH, str(source.path) if source else ".", f"{sha}:{ref}")
         except GitFailed:  # no error if it was brought over before, and the workspace wiped since
             if self.read_ref(ref) != sha:
                 raise
@@ -209,25 +229,35 @@ class GitRepository:
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+        from irontree.repository import publication
+
         return publication.publish(self.git, sha, policy)
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
-        return history.document_at(self.git, sha, path)
+        from irontree.repository import content
+
+        return content.document_at(self.git, sha, path)
 
     def diff(self, base: str, sha: str) -> str:
         """The unified diff between two commits."""
-        return history.diff(self.git, base, sha)
+        from irontree.repository import content
+
+        return content.diff(self.git, base, sha)
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""
         if (base, sha) not in self._changed:
-            self._changed[base, sha] = history.changed_files(self.git, base, sha)
+            from irontree.repository import content
+
+            self._changed[base, sha] = content.changed_files(self.git, base, sha)
         return self._changed[base, sha]
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with how many lines came and went."""
-        return history.line_counts(self.git, base, sha)
+        from irontree.repository import content
+
+        return content.line_counts(self.git, base, sha)
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -248,20 +278,28 @@ class GitRepository:
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
+        from irontree.repository import backup
+
         backup.back_up(self.git, self._cache())
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
+        from irontree.repository import backup
+
         return backup.lost(self.git)
 
     def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
         """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
+        from irontree.repository import backup
+
         known = backup.versions(self.git, paths)
         contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
         return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
 
     def fetch_backup(self, remote: str) -> None:
         """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
+        from irontree.repository import backup
+
         backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:

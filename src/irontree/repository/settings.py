@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.repository.git import Git
+if TYPE_CHECKING:
+    from irontree.repository.git import Git
 
 # Who commits, how it is signed, and what git does to file contents on the way in and out. Values of all scopes,
 # because an `includeIf "gitdir:~/work/"` of the user does not apply in his cache folder.

@@ -6,24 +6,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from irontree.domain.plan import WorkspacePolicy
 from irontree.domain.results import truncate
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
-from irontree.repository.git import DURABLY, Git, said
+from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said
 from irontree.repository.history import commit_of, has_commit, shown, stands_at
-from irontree.repository.settings import Settings
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import WorkspacePolicy
+    from irontree.repository.settings import Settings
 
 T = TypeVar("T")
 
 SETUP_SECONDS = 1800
 COMMIT_SECONDS = 900
 COMMITS_LISTED = 20
-STATE_FOLDER = ".mino"
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
-from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
-from irontree.ports import Holder
-from irontree.services.loops.funds import read_funds
+from irontree.services.loops.limited import shown_budgets
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.world import World, read_world
+
+if TYPE_CHECKING:
+    from irontree.domain.ledger import Budget
+    from irontree.ports import Holder
 
 SERVING: Final = "serving"
 """The lock (`App.alive`) of the terminal that serves a repository's flows."""
@@ -87,7 +89,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
         busy=_named(app.driver.holder()),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
-        budgets=read_funds(app, world, loops).shown(),
+        budgets=shown_budgets(app, world, loops),
     )
 
 

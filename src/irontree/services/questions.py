@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from irontree.app import App
 from irontree.domain.decide import Halt, decide
 from irontree.domain.halt import AGENT_BUDGET, RULE, HaltRule
-from irontree.domain.spending import Budget
+from irontree.domain.ledger import Budget
 from irontree.domain.state import TaskState
 from irontree.services.loops import loop
 from irontree.services.loops.deciding import scope_of

@@ -42,6 +42,11 @@ class World:
         """The Task Keys that a `#N` may mean, by issue number."""
         return {state.issue_number: key for key, state in self.states.items()}
 
+    @property
+    def limited(self) -> bool:
+        """Whether anything that agents spend has a limit; if not, nothing is counted."""
+        return any(plan.policy.budgets for plan in self.plans.values())
+
     def state(self, issue_number: int) -> TaskState:
         """The state of that issue; raises NotEligible if the log does not know it."""
         found = self.replays.get(issue_number)

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.errors import Refused
 from irontree.store.files import Disk
-from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 from irontree.store.parcel import Entry, Parcel, entry_of, files_to_pack
 from irontree.store.parcel_names import CONFIG
 from irontree.store.restoring import is_event, place_of, substance
+
+if TYPE_CHECKING:
+    from irontree.store.layout import Layout
 
 _STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")
 _ARCHIVED = re.compile(r"\.mino/archive/(issue-\d+)-rev-[^/]+/events/([^/]+)")

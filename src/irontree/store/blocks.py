@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from irontree.domain.events import IssueEvent, Record
 from irontree.errors import IrontreeError, LogDamaged
 from irontree.ports import Stream
 from irontree.store.streams import ISSUE_FORM, problem_of
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent, Record
 
 _FENCED = re.compile(
     r"^(?P<fence>`{3,}|~{3,})ya?ml[ \t]*\r?\n(?P<yaml>.*?)^(?P=fence)[ \t]*\r?$", re.MULTILINE | re.DOTALL

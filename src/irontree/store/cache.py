@@ -10,12 +10,14 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Clock
 from irontree.store.event_log import stream_folders
 from irontree.store.files import read_bytes, replace
+
+if TYPE_CHECKING:
+    from irontree.ports import Clock
 
 CACHE_BYTES = 512 * 1024 * 1024
 # Within one tick of its clock a file system gives two writes the same time; ticks are 1 to 10 ms long.

@@ -7,17 +7,19 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irontree.domain.events import IssueEvent, Record
 from irontree.errors import NotEligible, SequenceConflict
-from irontree.ports import Clock, Stream
 from irontree.store.blocks import read_blocks
 from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors
 from irontree.store.folders import StreamFolder, append_durably
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import ISSUE_FORM, archive_names, issue_stream, number_in, replied_file, restored_files
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent, Record
+    from irontree.ports import Clock, Stream
 
 STREAM_NAME = re.compile(r"issue-([1-9]\d*)")
 

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irontree.domain.events import E, Record
 from irontree.errors import LogDamaged
 from irontree.store.codec import EVENT_BYTES
 from irontree.store.files import Disk, disk_errors, is_leftover, read_bytes
 from irontree.store.streams import Form, next_file
+
+if TYPE_CHECKING:
+    from irontree.domain.events import E, Record
 
 
 @dataclass(frozen=True, slots=True)

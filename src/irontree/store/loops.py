@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irontree.domain.events import Record
 from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity
-from irontree.domain.loop_events import LoopEvent
 from irontree.ports import Clock, LoopStream
 from irontree.store.codec import write_mapping
 from irontree.store.documents import decode_value
@@ -18,6 +16,10 @@ from irontree.store.folders import StreamFolder, append_durably
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, read_stream
+
+if TYPE_CHECKING:
+    from irontree.domain.events import Record
+    from irontree.domain.loop_events import LoopEvent
 
 _LOOP_NAME = re.compile(r"(\d{4}-\d{2}-\d{2}-\d{4}-[0-9a-f]{6})(\.yml)?")
 _REMEDY = "`irontree checkup repair` makes it again from the events of the loop"

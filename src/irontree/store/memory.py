@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop import LoopEntity
-from irontree.domain.loop_events import LoopEvent
-from irontree.domain.plan import Plan
-from irontree.domain.results import CheckReport
 from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, LoopStream, Stream
 from irontree.store.blocks import read_blocks
@@ -34,6 +30,12 @@ from irontree.store.streams import (
     restored_files,
     utc_text,
 )
+
+if TYPE_CHECKING:
+    from irontree.domain.events import E, IssueEvent, Record
+    from irontree.domain.loop_events import LoopEvent
+    from irontree.domain.plan import Plan
+    from irontree.domain.results import CheckReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Final, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -24,9 +24,11 @@ from irontree.domain.values import Value
 from irontree.errors import Refused
 from irontree.store.documents import first_error
 from irontree.store.files import disk_errors
-from irontree.store.layout import Layout
 from irontree.store.parcel_names import CONFIG, FOLDERS, clash, is_place, stays_behind
 from irontree.store.streams import UPGRADE
+
+if TYPE_CHECKING:
+    from irontree.store.layout import Layout
 
 MANIFEST: Final = "manifest.json"
 BUNDLE: Final = "refs.bundle"

@@ -6,11 +6,10 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.domain.chain import event_digest
-from irontree.domain.events import IssueEvent
+from irontree.domain.digest import event_digest
 from irontree.domain.loop import LoopEntity
-from irontree.domain.loop_events import LoopEvent
 from irontree.domain.plan import Plan
 from irontree.errors import LogDamaged
 from irontree.store.documents import decode_value
@@ -19,6 +18,10 @@ from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.plans import PLAN_BYTES
 from irontree.store.streams import ISSUE_FORM, LOOP_EVENT_BYTES, LOOP_FORM
+
+if TYPE_CHECKING:
+    from irontree.domain.events import IssueEvent
+    from irontree.domain.loop_events import LoopEvent
 
 _ISSUE_EVENT = re.compile(r"\.mino/(events/issue-\d+|archive/[^/]+/events)/[^/]+\.ya?ml")
 _LOOP_EVENT = re.compile(r"\.mino/loops/[^/]+/events/[^/]+\.ya?ml")

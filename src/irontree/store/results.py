@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from irontree.domain.results import CheckReport
 from irontree.store.documents import decode_value, encode_value
 from irontree.store.files import Disk, read_bytes
 from irontree.store.layout import Layout
+
+if TYPE_CHECKING:
+    from irontree.domain.results import CheckReport
 
 # Output is truncated by lines, and a line has no limit.
 RESULTS_BYTES = 64 * 1024 * 1024
@@ -29,6 +32,8 @@ class FileResultStore:
         data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
         if data is None:
             return None
+        from irontree.domain.results import CheckReport  # noqa: PLC0415  (a listing reads none)
+
         return decode_value(CheckReport, data, self._layout.shown(path), limit=RESULTS_BYTES, remedy=_REMEDY)
 
     def save(self, report: CheckReport) -> None:

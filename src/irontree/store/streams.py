@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol
 
 from pydantic import ValidationError
 
-from irontree.domain.chain import event_digest
+from irontree.domain.digest import event_digest
 from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
 from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict

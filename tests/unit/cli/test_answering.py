@@ -8,7 +8,7 @@ import pytest
 
 from irontree.cli.answering import Prepared, option_for, prepare, refuse_unknown
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
-from irontree.domain.spending import Budget
+from irontree.domain.ledger import Budget
 from irontree.errors import AnswerRefused
 from irontree.services.questions import Question
 

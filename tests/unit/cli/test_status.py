@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.awaiting import Approvals
+from irontree.cli.approvals import Approvals
 from irontree.cli.blocks import plain
 from irontree.cli.status import STYLES, Glance, as_json, blocks
 from irontree.cli.tree import tree_line

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.chain import ChainBreak, digest_chain, event_digest
+from irontree.domain.chain import ChainBreak, digest_chain
+from irontree.domain.digest import event_digest
 from irontree.domain.events import Record
 from tests.support.store import history, passed
 

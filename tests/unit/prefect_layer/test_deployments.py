@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from irontree.app import Preferences
 from irontree.domain.automation_settings import Automations
 from irontree.flows.local.deployments import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
 from irontree.flows.local.finding import runs_url
+from irontree.preferences import Preferences
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]

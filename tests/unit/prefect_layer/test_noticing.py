@@ -10,11 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from irontree.app import App, Preferences
+from irontree.app import App
 from irontree.domain.automation_settings import Automations
 from irontree.flows.lifecycle.noticing import is_due, tell_labelled, was_decided, was_told
 from irontree.flows.lifecycle.runs import Run
 from irontree.ports import Label
+from irontree.preferences import Preferences
 from irontree.store.memory import MemoryLock
 from irontree.tasks.mirror import read_told, write_told
 from tests.support.world import make_scene

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
+from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.execution.run import run

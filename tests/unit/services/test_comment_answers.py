@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.ports import DeliveryCursor
+from irontree.preferences import Preferences
 from irontree.services.answers import answer_issue
 from irontree.services.delivery.asked import asked_at
 from irontree.services.delivery.comment_answers import look
@@ -20,8 +20,8 @@ from irontree.services.delivery.halted import tell_halts
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.gates import gate_words
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops import loop as loops
+from irontree.services.open_questions import asked_about
 from irontree.services.projections.forms import offered, question_text
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.app import Preferences
+from irontree.preferences import Preferences
 from irontree.services.delivery.comment_lint import lint_comments
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.run import run

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Run
 from irontree.domain.events import SequenceGapDetected
 from irontree.domain.lint import status_problems
 from irontree.errors import ConfigRefused
+from irontree.preferences import Preferences
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.delivery.closing import left_to_people

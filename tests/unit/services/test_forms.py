@@ -13,8 +13,8 @@ from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.listed_questions import asked_about
 from irontree.services.loops import loop as loops
+from irontree.services.open_questions import asked_about
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import propose
 from irontree.services.projections.forms import _waiting, issue_form, question_text

@@ -16,7 +16,7 @@ from irontree.services.delivery.comment_answers import look
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.listed_questions import asked_about
+from irontree.services.open_questions import asked_about
 from irontree.services.planning.approve import approve, propose
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text

@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
-from irontree.cli.loops import loop_row
+from irontree.cli.loop_table import loop_table
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
+from irontree.preferences import Preferences
 from irontree.services.answers import Answer
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
@@ -280,8 +280,8 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
     reached = say_loop_event(scene.loops.read(loop.id).records[-1])
     assert reached == f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
-    [row] = overview(scene.app).loops
-    assert loop_row(row)[1] == "2 of 2, 3 skipped"
+    [row] = loop_table(overview(scene.app).loops).rows
+    assert row[1] == "2 of 2, 3 skipped"
 
 
 def test_what_is_done_is_not_cancelled(scene):

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irontree.app import Preferences
 from irontree.domain.chain import digest_chain
 from irontree.domain.decide import Verify
 from irontree.domain.lint import reply_problems
 from irontree.domain.plan import PromotionPolicy
+from irontree.preferences import Preferences
 from irontree.services.delivery.deliver import deliver
 from irontree.services.delivery.replies import reply_decision
 from irontree.services.execution.checkup import Decider, accept, finalize, send_back

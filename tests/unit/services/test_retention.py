@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from irontree.app import Preferences
 from irontree.domain.automation_settings import Automations
+from irontree.preferences import Preferences
 from irontree.services.consistency.retention import drop_old_transcripts
 from irontree.services.transcripts import RESULT_FILE, transcript_folder
 from tests.support.world import GREETING, MANUAL_TASK, Scene, TickingClock, accepts, make_scene, prepared

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
+from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops

@@ -6,15 +6,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.graph import Graph
 from irontree.domain.ids import parse_issue
-from irontree.domain.plan import PlanNode
 from irontree.domain.requirements.drafts import MAX_TITLE, Draft
 from irontree.domain.requirements.findings import Findings, quoted
 from irontree.domain.requirements.labels import Text
 from irontree.domain.requirements.markdown import plain
+
+if TYPE_CHECKING:
+    from irontree.domain.plan import PlanNode
 
 _NOTHING: Final = {"none", "nothing", "n/a", "-", "\u2013", "\u2014", "无"}
 _WIDE_COMMAS: Final = str.maketrans("\uff0c\u3001", ",,")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.domain.ids import MAX_KEY, slugify, task_key
 from irontree.domain.requirements.findings import Findings, quoted
 from irontree.domain.requirements.labels import Labelled, Text
 from irontree.domain.requirements.markdown import plain
 from irontree.domain.requirements.names import kind_of
-from irontree.domain.requirements.tasks import TaskText
-from irontree.domain.values import TaskType
+
+if TYPE_CHECKING:
+    from irontree.domain.requirements.tasks import TaskText
+    from irontree.domain.values import TaskType
 
 MAX_TITLE: Final = 255  # the longest title that every forge takes
 _TYPES: Final[dict[str, TaskType]] = {"feature": "feature", "bug": "bug", "功能": "feature", "缺陷": "bug"}

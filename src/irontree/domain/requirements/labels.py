@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from irontree.domain.requirements.markdown import Block, Item
 from irontree.domain.requirements.names import Kind, kind_of
+
+if TYPE_CHECKING:
+    from irontree.domain.requirements.markdown import Block, Item
 
 _NAME: Final = r"[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff _-]{0,30}?"
 _COLON: Final = r"[:\uff1a]"

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Outcome, Seen, outcome_of, stopped_by
-from irontree.domain.budgets import Allowance
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
 from irontree.domain.moments import moment

@@ -10,10 +10,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from irontree.app import App
-from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
+from irontree.domain.allowance import Allowance
+from irontree.domain.budgets import UNITS, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
+from irontree.domain.ledger import Budget, Counted, Ledger, ledger_of
 from irontree.domain.loop import LoopEntity
-from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
+from irontree.domain.spending import Spending, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
@@ -132,7 +134,7 @@ class Funds:
 
 def read_funds(app: App, world: World, loops: Sequence[Loop] | None = None) -> Funds:
     """The funds as the log is now; *loops* are all, if they are read already. Without a budget nothing more is read."""
-    if not any(plan.policy.budgets for plan in world.plans.values()):
+    if not world.limited:
         return Funds(world, app.clock.now())
     loops = read_loops(app)[0] if loops is None else loops
     extensions = (extension for loop in loops for extension in loop.extensions)

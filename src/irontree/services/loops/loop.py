@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Halt
-from irontree.domain.graph import Graph
 from irontree.domain.ids import loop_id as new_loop_id
 from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition, entity_after, entity_from
 from irontree.domain.loop_events import (
@@ -24,10 +23,12 @@ from irontree.domain.loop_events import (
     LoopStarted,
 )
 from irontree.domain.plan import canonical_digest
-from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import LoopStream
 from irontree.services.world import World, read_world
+
+if TYPE_CHECKING:
+    from irontree.domain.ledger import Extension
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
 
@@ -283,6 +284,8 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
     """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
+    from irontree.domain.graph import Graph  # noqa: PLC0415  (who reads loops cuts nothing out of them)
+
     graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
     affected = graph.cascade(task_key)
     return tuple(key for key in loop.keys if key in affected and not world.is_done(key))
@@ -336,7 +339,9 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    extended = extension_from(meta.get("budget"), loop.id) if isinstance(event, LoopBudgetExtended) else None
+    extended = (
+        _extension(meta["budget"], loop.id) if isinstance(event, LoopBudgetExtended) and "budget" in meta else None
+    )
     return replace(
         loop,
         entity=entity_after(loop.entity, event, meta),
@@ -344,3 +349,9 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
         cancelled=cancelled,
         extensions=(*loop.extensions, extended) if extended else loop.extensions,
     )
+
+
+def _extension(meta: object, loop_id: str) -> Extension | None:
+    from irontree.domain.ledger import extension_from  # noqa: PLC0415  (few loops have any)
+
+    return extension_from(meta, loop_id)

@@ -13,9 +13,9 @@ from typing import Final
 
 from irontree.domain.events import CATEGORY, IssueEvent, kebab
 from irontree.domain.halt import RULES, Choice
+from irontree.domain.ledger import Budget
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.results import CheckResult
-from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.domain.verdict import Coverage

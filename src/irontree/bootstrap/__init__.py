@@ -6,8 +6,7 @@ import os
 import shlex
 import socket
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -15,21 +14,13 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from irontree.agents import as_called, open_agent
-from irontree.app import App, Origin, Preferences, Silence
-from irontree.checks.shell import ShellCheckRunner
+from irontree.app import App, Origin, Silence
 from irontree.clock import SystemClock
-from irontree.domain.container import ContainerSpec
-from irontree.domain.plan import ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
-from irontree.forges import ForgeSettings, Location, Merge, connect
-from irontree.forges.location import location_of
-from irontree.ports import Blocker, Cancellation, Child, Forge, Progress, Renderer
-from irontree.processes import Children, capture
+from irontree.processes import Children
 from irontree.repository import GitRepository, open_repository
-from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.deliveries import FileDeliveries
-from irontree.store.event_log import FileEventLog, stream_folders
+from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
@@ -41,10 +32,9 @@ from irontree.store.results import FileResultStore
 from irontree.store.upkeep import FileUpkeep
 
 if TYPE_CHECKING:
-    from irontree.config import Config
-
-_QUESTION_SECONDS = 20.0
-"""A program that knows a token answers at once, or has to be asked by a person."""
+    from irontree.bootstrap.equipment import Equipment
+    from irontree.domain.container import ContainerSpec
+    from irontree.ports import Blocker, Cancellation, Child, Progress, Renderer
 
 
 def open_app(
@@ -66,12 +56,12 @@ def open_app(
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
-    config = cache(lambda: _load(layout))
+    equipment = cache(lambda: _equip(repository, layout, children, environment))
     run_lock = registry.file = RunLockFile(
-        layout.run_lock, clock, host, lambda: timedelta(hours=config().run.lock_stale_hours)
+        layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
     active_lock = LoopLeaseFile(
-        layout.active_lock, clock, host, lambda: timedelta(hours=config().loop.lease_stale_hours)
+        layout.active_lock, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)
     )
     log = FileEventLog(repository.root, clock)
     return App(
@@ -89,14 +79,14 @@ def open_app(
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
         children=children,
-        forge=cache(lambda: _forge(config(), layout, repository, environment)),
-        agent=lambda spec: open_agent(spec, children.lending(repository.stores), environment),
-        checks=ShellCheckRunner(children.lending(repository.stores), environment),
+        forge=lambda: equipment().forge,
+        agent=lambda spec: equipment().agent(spec),
+        checks=lambda: equipment().checks,
         clock=clock,
         renderer=_LazyRenderer(environment),
-        policy=lambda approved: policy_of(_load(layout), repository, approved),
-        allow=lambda rules: _allow(layout, rules),
-        preferences=cache(lambda: _preferences(config(), repository)),
+        policy=lambda approved: equipment().policy(approved),
+        allow=lambda rules: equipment().allow(rules),
+        preferences=lambda: equipment().preferences,
         origin=origin,
         engine=_LazyEngine(environment),
         progress=progress or Silence(),
@@ -118,24 +108,6 @@ def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepos
 def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
     """The repository that *start* is in, whether it has a home here or not. Raises NotARepository."""
     return open_repository(start, Children(_ChildRegistry()), platformdirs.user_cache_path(), environment)
-
-
-def policy_of(config: Config, repository: GitRepository, approved: PublishPolicy | None = None) -> ExecutionPolicy:
-    """What the configuration says today about everything that a person approves (ruling R6).
-
-    A remote and a target branch that it does not name are the *approved* ones: to look at another branch in mid-work
-    is no change. Raises EnvironmentRefused on a detached HEAD where no branch was approved: none could be meant.
-    """
-    remote = approved.remote if approved else default_remote(repository.remotes())
-    branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
-    if branch is None:
-        raise EnvironmentRefused(
-            f"{repository.root} is on no branch, so there is none to publish to",
-            remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
-        )
-    policy = config.policy(remote, branch)
-    reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
-    return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
@@ -175,114 +147,36 @@ def require_log(repository: GitRepository, layout: Layout) -> None:
         )
 
 
-def _load(layout: Layout) -> Config:
-    """Read the configuration; commands that only read the log do without, and so without what it imports."""
-    from irontree.config import load_config  # noqa: PLC0415
+def _equip(repository: GitRepository, layout: Layout, children: Children, environment: Mapping[str, str]) -> Equipment:
+    from irontree.bootstrap.equipment import Equipment  # noqa: PLC0415  (who looks at the log does without)
 
-    return load_config(layout.config)
-
-
-def _allow(layout: Layout, rules: Sequence[PermissionRule]) -> None:
-    from irontree.config import add_permissions  # noqa: PLC0415  (as above)
-
-    add_permissions(layout.config, rules)
+    return Equipment(repository, layout, children, environment)
 
 
-def _forge(config: Config, layout: Layout, repository: GitRepository, environment: Mapping[str, str]) -> Forge:
-    settings = ForgeSettings(
-        folder=layout.state / "forge",
-        account=repository.user_name() or "irontree",
-        taken=lambda: stream_folders(layout.events),
-        clock=SystemClock(),
-        read_mapping=read_mapping,
-        write_mapping=write_mapping,
-        branches=_Branches(repository),
-        location=_location(config, repository),
-        environment=environment,
-        ask_program=lambda argv: ask_program(argv, repository.root, environment),
-    )
-    return connect(config.forge.adapter, settings)
-
-
-def _location(config: Config, repository: GitRepository) -> Location | None:
-    """Where the configuration and the remote say that the repository is on the web; files are nowhere."""
-    if config.forge.adapter == "local":
-        return None
-    remote = config.publish.remote or default_remote(repository.remotes())
-    address = repository.remote_url(remote) if remote else None
-    ca_file = config.forge.ca_file
-    return location_of(
-        address, config.forge.url, config.forge.repository, repository.root / ca_file if ca_file else None
-    )
-
-
-def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
-    """What a program that only reads prints; None if it is not there, fails or takes too long."""
-    try:
-        done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
-    except EnvironmentRefused:
-        return None
-    return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Branches:
-    """The branches of the repository, as the local forge asks for them."""
-
-    repository: GitRepository
-
-    def default(self) -> str:
-        """The branch to publish to by default."""
-        return self.repository.default_target(default_remote(self.repository.remotes())) or ""
-
-    def tip(self, branch: str) -> str | None:
-        """The commit it points at."""
-        return self.repository.tip(branch)
-
-    def merge_of(self, sha: str, base: str) -> Merge | None:
-        """How it came in."""
-        found = self.repository.merge_of(sha, base)
-        return Merge(*found) if found else None
-
-
-def _preferences(config: Config, repository: GitRepository) -> Preferences:
-    location = _location(config, repository)
-    return Preferences(
-        tracker=f"{location.url}/{location.repository}" if location else "",
-        close_on_done=config.issue.close_on_done,
-        composite_threshold=config.issue.composite_threshold,
-        reply=config.comment.reply,
-        loop_budget=config.loop.max_transitions,
-        api_url=config.prefect.api_url,
-        automations=config.automations,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class _LazyRenderer:
     """Imports the template engine with the first text: most commands render none."""
 
-    environment: Mapping[str, str] = field(repr=False)
-    """The caller's; no text shows its secrets."""
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
 
     def render(self, template: str, **values: object) -> str:
         """Render with the real one."""
         from irontree.domain.credentials import secret_values  # noqa: PLC0415  (as the engine)
 
-        return _renderer(secret_values(self.environment)).render(template, **values)
+        return _renderer(secret_values(self._environment)).render(template, **values)
 
 
-@dataclass(frozen=True, slots=True)
 class _LazyEngine:
     """Imports what asks container engines only where something runs in a container."""
 
-    environment: Mapping[str, str] = field(repr=False)
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
 
     def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
         """Ask the real one."""
         from irontree.processes.containers import Engine  # noqa: PLC0415  (see above)
 
-        return Engine(self.environment).blockers(container)
+        return Engine(self._environment).blockers(container)
 
 
 @cache
@@ -292,7 +186,6 @@ def _renderer(secrets: frozenset[str]) -> Renderer:
     return JinjaRenderer(secrets)
 
 
-@dataclass
 class _ChildRegistry:
     """Children are recorded in the run lock, whose place is known only once the repository is."""
 
