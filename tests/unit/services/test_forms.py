@@ -92,6 +92,12 @@ def test_a_program_of_the_repository_is_not_looked_for_on_path(scene):
     assert "is not on PATH" not in shown(scene, which=lambda _: None)
 
 
+def test_commits_that_are_not_pushed_are_pointed_out_because_work_starts_without_them(scene):
+    assert "not on origin" not in shown(scene)
+    scene.repository.commit_here({"mine.txt": b"mine"})
+    assert "1 commit is on your own main and not on origin: work starts without (git push)" in shown(scene)
+
+
 def test_an_agent_that_nobody_configured_is_pointed_out(scene):
     with_policy(scene, agent=AgentSpec())
     assert "no agent is configured" in shown(scene)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from irontree.app import App
 from irontree.domain.changes import changes_of
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.verdict import commands_for, coverage, is_trivial
 from irontree.services.execution.preflight import blockers_of, unreadable_budget
 from irontree.services.overview import named
@@ -235,7 +235,16 @@ def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = 
     found = blockers_of(app, policy, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))
-    return (*missing, *_unread(policy), *blockers)
+    return (*missing, *_unread(policy), *blockers, *unpushed(app, policy.publish))
+
+
+def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
+    """That work starts without what a person committed and did not push, and that their branch cannot follow then."""
+    count = app.repository.ahead(target)
+    if not count:
+        return ()
+    commits = "1 commit is" if count == 1 else f"{count} commits are"
+    return (f"{commits} on your own {target.target_branch} and not on {target.remote}: work starts without (git push)",)
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
     document = document_of(event)
     if document:
         words += ", with notes in {document}"
+    if meta.get("warnings"):
+        words += ", but {warnings}"
     return words.format(
         attempt=event.attempt_count,
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
@@ -35,6 +37,7 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
         check=getattr(event, "blocking_check", ""),
         allowed="; ".join(map(str, meta.get("allowed", ()))),
         document=document,
+        warnings="; ".join(map(str, meta.get("warnings", ()))),
         not_before=meta.get("not_before", ""),
     )
 
