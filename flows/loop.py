@@ -34,6 +34,7 @@ from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.takeover import clear_the_way
+from irontree.services.projections.narrate import say_goal
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_loop
@@ -201,10 +202,10 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
 
 
 def _reach_goal(app: App, loop_id: str) -> State[None]:
-    loops.complete(app, loop_id)
+    completed = loops.complete(app, loop_id)
     mirror(app)
     app.repository.back_up()
-    return Completed(name="Goal reached", message="every task in scope is done")
+    return Completed(name="Goal reached", message=say_goal(completed.cancelled))
 
 
 def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:

@@ -57,6 +57,8 @@ class LoopRow:
     total: int
     budget_used: int
     budget: int
+    skipped: int = 0
+    """How many of its tasks were left out: they are not among `total`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,4 +197,5 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
+        skipped=len(loop.cancelled),
     )
