@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
-from irontree.domain.halt import RULE, VALUES, Choice, Need, choices, halt_of
+from irontree.domain.halt import VALUES, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
