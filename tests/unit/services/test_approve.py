@@ -413,7 +413,7 @@ def test_an_answer_that_was_cut_short_is_finished_by_itself_or_by_the_same_answe
 def test_an_answer_that_would_replace_a_loop_at_work_is_refused_and_nothing_is_written(scene):
     loop, name = halted_over_a_part_that_changed(scene)
     revisions = scene.plans.revisions()
-    with scene.lease.hold(loop.id), pytest.raises(AnswerRefused, match="at work on SPEC"):
+    with scene.lease.hold(loop.id), pytest.raises(Busy, match="at work on SPEC"):
         answer_issue(scene.app, scene.number(ONE), Answer("approve", "ada", revision=name))
     assert scene.plans.revisions() == revisions
 
