@@ -39,11 +39,16 @@ TELLING_SECONDS: Final = 10.0
 def mirror(app: App) -> int:
     """Emit each event of the log that was not emitted yet; how many. Never fails the work."""
     try:
-        with telling(app):
-            return _mirror(app)
+        return tell_events(app)
     except (IrontreeError, OSError) as error:
         logger.warning("what happened is in the log, but Prefect was not told of all of it: %s", error)
         return 0
+
+
+def tell_events(app: App) -> int:
+    """The same as `mirror`, for who says itself what fails; raises what reading the log raises, and Busy."""
+    with telling(app):
+        return _mirror(app)
 
 
 def _mirror(app: App) -> int:

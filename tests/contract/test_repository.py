@@ -85,6 +85,14 @@ def test_a_branch_of_the_user_that_went_its_own_way_is_left_there_and_somebody_i
     assert project.tip() == mine
 
 
+def test_it_counts_the_users_commits_that_work_would_start_without(project, repository, policy):
+    assert repository.ahead(policy) == 0
+    project.commit_here("mine.txt", "mine\n")
+    project.commit_here("more.txt", "more\n")
+    assert repository.ahead(policy) == (2 if policy.remote else 0)
+    assert repository.ahead(policy.model_copy(update={"target_branch": "nowhere"})) == 0
+
+
 def test_unsaved_work_of_the_user_is_never_overwritten(project, repository, policy):
     sha, before = project.work(**{"app.py": "print('ours')\n"}), project.tip()
     write(project.root, **{"app.py": "print('mine')\n"})

@@ -129,21 +129,21 @@ def test_what_the_configuration_switches_off_is_removed(toy, client):
 
 
 def test_while_it_is_served_a_change_of_the_configuration_is_followed_at_night_too(toy, client):
-    said = Configured()
-    assert list(said(toy.app)) == list(said(toy.app)) == []
+    said, app = Configured(), toy.app  # one App for as long as it is served
+    assert list(said(app)) == list(said(app)) == []
     assert nights(toy, client) == []
     (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false, nightly: all open}\n")
-    assert list(said(toy.app)) == ["automations as .mino/config.yml says now; `all open` every night"]
+    assert list(said(app)) == ["automations as .mino/config.yml says now; `all open` every night"]
     [night] = nights(toy, client)
     assert (night.parameters, night.schedule.cron, night.slug) == ({"document": "all open"}, *NIGHTLY)
-    assert list(Configured()(toy.app)) == []
+    assert list(Configured()(app)) == []
     assert nights(toy, client) == [night], "served again, it is as a person left it"
     client.delete_deployment_schedule(intake(toy, client), night.id)
     said.forget(toy.id)
-    assert list(said(toy.app)) == []
+    assert list(said(app)) == []
     assert [again.parameters for again in nights(toy, client)] == [night.parameters], "the server had forgotten it"
     (toy.root / ".mino" / "config.yml").write_text("automations: {reconcile: false}\n")
-    assert list(Configured()(toy.app)) == []
+    assert list(Configured()(app)) == []
     assert nights(toy, client) == []
     assert not [found for found in client.read_automations() if toy.id in found.name]
 

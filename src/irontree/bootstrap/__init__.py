@@ -56,7 +56,7 @@ def open_app(
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
-    equipment = cache(lambda: _equip(repository, layout, children, environment))
+    equipment = _Equipping(repository, layout, children, environment)
     run_lock = registry.file = RunLockFile(
         layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
@@ -147,10 +147,26 @@ def require_log(repository: GitRepository, layout: Layout) -> None:
         )
 
 
-def _equip(repository: GitRepository, layout: Layout, children: Children, environment: Mapping[str, str]) -> Equipment:
-    from irontree.bootstrap.equipment import Equipment  # noqa: PLC0415  (who looks at the log does without)
+class _Equipping:
+    """What the configuration asks for, made anew when that has changed: who serves a repository does so for months."""
 
-    return Equipment(repository, layout, children, environment)
+    def __init__(
+        self, repository: GitRepository, layout: Layout, children: Children, environment: Mapping[str, str]
+    ) -> None:
+        self._given = repository, layout, children, environment
+        self._config = layout.config
+        self._made: Equipment | None = None
+
+    def __call__(self) -> Equipment:
+        """What goes with the configuration as it is now. Raises ConfigRefused."""
+        from irontree.bootstrap.equipment import Equipment  # noqa: PLC0415  (who looks at the log does without)
+        from irontree.config import load_config  # noqa: PLC0415  (as above)
+
+        config = load_config(self._config)
+        made = self._made
+        if made is None or made.config != config:
+            self._made = made = Equipment(config, *self._given)
+        return made
 
 
 class _LazyRenderer:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from irontree.agents import as_called, open_agent
 from irontree.checks.shell import ShellCheckRunner
 from irontree.clock import SystemClock
-from irontree.config import Config, add_permissions, load_config
+from irontree.config import Config, add_permissions
 from irontree.domain.plan import default_remote
 from irontree.errors import EnvironmentRefused
 from irontree.forges import ForgeSettings, Location, Merge, connect
@@ -33,18 +33,14 @@ _QUESTION_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Equipment:
-    """Everything that an App makes when it is first asked for."""
+    """Everything that an App makes by one configuration, when it is first asked for."""
 
+    config: Config
     repository: GitRepository
     layout: Layout
     children: Children
     environment: Mapping[str, str] = field(repr=False)
     """The caller's; no text shows its secrets."""
-
-    @cached_property
-    def config(self) -> Config:
-        """The configuration as it was when it was first asked for. Raises ConfigRefused."""
-        return load_config(self.layout.config)
 
     @cached_property
     def forge(self) -> Forge:
@@ -97,7 +93,7 @@ class Equipment:
         mid-work is no change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD where no branch was
         approved: none could be meant.
         """
-        config, repository = load_config(self.layout.config), self.repository
+        config, repository = self.config, self.repository
         remote = approved.remote if approved else default_remote(repository.remotes())
         branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
         if branch is None:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
     parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
     add_note(parser, "why, or what the next attempt should change")
-    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts")
+    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50")
     parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
     parser.add_argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again")
     parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")

@@ -28,6 +28,7 @@ from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.preflight import blockers_of
+from irontree.services.planning.approval import unpushed
 from irontree.services.world import read_world
 from irontree.store.locks import flock_works
 
@@ -197,6 +198,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
         # What is in no commit may be the document that is to be approved, and stops nothing then.
         verdict: Verdict = "note" if blocker.check == "dirty-working-tree" else "bad"
         yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
+    yield from (Examined("note", "checkout", words) for words in unpushed(app, policy.publish))
     if policy.container and not found:
         yield Examined("good", "container", f"{policy.container.image} ({policy.container.engine})")
     if not found:

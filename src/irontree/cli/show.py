@@ -35,6 +35,7 @@ from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.projections.report import criteria_of, newest_results, warnings_of
 from irontree.services.projections.views import DeniedView, FailureView
+from irontree.services.transcripts import attempts_folder
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
 
@@ -104,7 +105,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         records=stream.records,
         asked=asked_about(app, world, loops, state),
         next=next_command_about(app, world, every, state),
-        files=_files(app, state.issue_number, stream),
+        files=_files(app, state, stream),
         undelivered=app.deliveries.load(state.issue_number).failures,
         warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
@@ -252,11 +253,13 @@ def _name(world: World, key: str) -> str:
     return f"#{world.states[key].issue_number}" if key in world.states else key
 
 
-def _files(app: App, number: int, stream: Stream) -> dict[str, str]:
-    """What there is to read about the issue, relative to the repository."""
-    layout, events = Layout(app.repository.root), (record.event for record in stream.records)
+def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
+    """What there is to read about the issue, relative to the repository; no transcripts of archived streams."""
+    number, layout = state.issue_number, Layout(app.repository.root)
+    events = (record.event for record in stream.records)
     begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
-    transcripts = {path.name.removeprefix("attempt-"): path for path in layout.reports(number).glob("attempt-*")}
+    folders = attempts_folder(app, state).glob("attempt-*")
+    transcripts = {path.name.removeprefix("attempt-"): path for path in folders}
     candidates = {
         "brief": layout.brief(number),
         "report": layout.reports(number) / "report.md",
@@ -267,7 +270,7 @@ def _files(app: App, number: int, stream: Stream) -> dict[str, str]:
 
 
 def _attempt(begun: RunStarted | None) -> str:
-    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of another log."""
+    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of a lost log."""
     return f", attempt {begun.attempt_count}" if begun else ""
 
 

@@ -138,6 +138,13 @@ class Repository(Protocol):
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
         ...
 
+    def ahead(self, policy: PublishPolicy) -> int:
+        """How many commits of the user's own target branch the remote has not, as last fetched: work starts without.
+
+        0 without a remote, and where the remote or the user has no such branch.
+        """
+        ...
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""
         ...

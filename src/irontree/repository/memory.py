@@ -141,6 +141,13 @@ class MemoryRepository:
         self._talk(policy)
         return self._tip(policy)
 
+    def ahead(self, policy: PublishPolicy) -> int:
+        """How many commits of the user's branch the remote has not."""
+        own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
+        if policy.remote is None or own is None or there is None:
+            return 0
+        return len(set(self.history(own)) - set(self.history(there)))
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         """The workspace of that name; nothing is set up in it."""
         del policy

@@ -46,6 +46,13 @@ def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     raise remote_failure(f"cannot fetch {policy.target_branch} from {policy.remote}", said(done))
 
 
+def ahead(git: Git, policy: PublishPolicy) -> int:
+    """How many commits of the local target branch its remote has not, as last fetched; 0 where one of them is not."""
+    if policy.remote is None:
+        return 0
+    return int(git.find("rev-list", "--count", f"{tracking_branch(policy)}..{local_branch(policy)}") or 0)
+
+
 def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
     """Make *sha* reachable from the target branch, or say which tip has to be merged first.
 

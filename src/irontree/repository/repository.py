@@ -189,6 +189,12 @@ class GitRepository:
 
         return publication.tip(self.git, policy)
 
+    def ahead(self, policy: PublishPolicy) -> int:
+        """How many commits of the user's target branch the remote has not, as last fetched: work starts without."""
+        from irontree.repository import publication
+
+        return publication.ahead(self.git, policy)
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         from irontree.repository.clone import PrivateClone

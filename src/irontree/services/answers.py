@@ -9,7 +9,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
-from irontree.domain.halt import Choice, Need, choices, halt_of
+from irontree.domain.halt import VALUES, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
@@ -96,20 +96,20 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             )
         choice = validate(question, answer)
         if choice.name == "stop":
-            loop.cancel(app, loop_id, answer.by)
+            loop.cancel(app, loop_id, answer.by, note=answer.note)
         else:
             if choice.name == "extend":
                 _extend(app, loop_id, question, answer)
-            loop.resume(app, loop_id)
+            loop.resume(app, loop_id, answer.by, "" if choice.name == "extend" else answer.note)
     app.repository.back_up()
 
 
 def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
     amount = amount_of(answer.amount or "")
     if question.budget and amount:
-        loop.allow(app, loop_id, question.budget.extended(amount), answer.by)
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
     else:
-        loop.extend(app, loop_id, answer.count or 0, answer.by)
+        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -140,7 +140,7 @@ def _require_unit(unit: Unit, text: str) -> None:
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
-    count = answer.count if answer.count and answer.count > 0 else None
+    count = answer.count if VALUES["count"].fullmatch(str(answer.count)) else None
     given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
@@ -157,7 +157,7 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
 
 _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
-    "count": "a count",
+    "count": "a count from 1 to 50",
     "amount": "an amount",
     "revision": "a revision",
 }
@@ -193,9 +193,9 @@ def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None
     if question.loop_id is None or question.task_key is None:
         raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
     if choice.name == "skip":
-        loop.skip(app, question.loop_id, question.task_key, answer.by)
+        loop.skip(app, question.loop_id, question.task_key, answer.by, answer.note)
     else:
-        loop.cancel(app, question.loop_id, answer.by)
+        loop.cancel(app, question.loop_id, answer.by, note=answer.note)
 
 
 def _decider(answer: Answer) -> Decider:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.cli.loop_table import loop_table
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
@@ -20,9 +21,11 @@ from irontree.services.inbox import waiting
 from irontree.services.listed_questions import list_questions
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.overview import overview
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
+from irontree.services.projections.narrate import say_loop_event
 from irontree.services.questions import question_of_loop
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
@@ -279,6 +282,10 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     ]
     cancelled = [(event.cancellation_scope, event.task_key) for event in events[2:5]]
     assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
+    reached = say_loop_event(scene.loops.read(loop.id).records[-1])
+    assert reached == f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
+    [row] = loop_table(overview(scene.app).loops).rows
+    assert row[1] == "2 of 2, 3 skipped"
 
 
 def test_what_is_done_is_not_cancelled(scene):

@@ -14,6 +14,7 @@ from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
+from irontree.services.projections.narrate import say_issue_event
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Patience, Scene, does
 
@@ -249,6 +250,7 @@ def test_an_acceptance_that_ones_own_checkout_could_not_follow_says_so(pending):
     state = accept(pending.app, 1, Decider("ada"))
     assert state.last_event == "checkup_accept_recorded"
     assert pending.last().meta["warnings"] == ["your own main could not follow"]
+    assert say_issue_event(pending.last()).endswith(", but your own main could not follow")
 
 
 def test_an_outage_leaves_it_pending(pending):
