@@ -21,6 +21,7 @@ from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
+from irontree.services.hints import program_for, this_program
 from irontree.services.overview import SERVING
 from irontree.services.planning.approve import propose
 from irontree.services.planning.intake import authorise
@@ -59,7 +60,8 @@ def run(context: Context) -> int:
     context.console.write(_introduction(place, options.agent))
     with local_server(app) as server:
         proposal = propose(app, place.document)
-        command = f"run: {_this_program()} demo --approve {proposal.revision} {_ANSWERS}"
+        where = "" if options.place == FOLDER else f"{shlex.quote(options.place)} "
+        command = f"run: {this_program()} demo {where}--approve {proposal.revision} {_ANSWERS}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
         with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
             loop = authorise(app, proposal, proposal.revision, app.origin.actor)
@@ -67,13 +69,6 @@ def run(context: Context) -> int:
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
     return code
-
-
-def _this_program() -> str:
-    """As it was called where no `irontree` is on the PATH: what is shown can be pasted (`make demo` in a clone)."""
-    return (
-        shlex.quote(sys.argv[0]) if sys.argv[0].endswith("/irontree") and not shutil.which("irontree") else "irontree"
-    )
 
 
 def _words(command: str) -> list[str]:
@@ -118,7 +113,7 @@ def _introduction(place: DemoPlace, agent: str | None) -> str:
         if agent
         else "The demo's coding agent replays prepared patches; no model is called, and\n"
         "nothing leaves this machine. To put a real one in its place:\n"
-        "  irontree demo --agent 'claude -p --permission-mode acceptEdits'\n"
+        f"  {this_program()} demo --agent 'claude -p --permission-mode acceptEdits'\n"
     )
     moved = f"What an earlier demo made is in {place.earlier}\n" if place.earlier else ""
     return (
@@ -135,7 +130,7 @@ def _where_everything_is(place: DemoPlace) -> str:
         ("issues with their comments", str(state / "forge")),
         ("briefs", str(state / "briefs")),
         ("reports", str(state / "reports")),
-        ("look around", f"irontree -C {place.repository} status"),
+        ("look around", f"{program_for(place.repository)} status"),
     ]
     lines = "".join(f"  {what:28}{where}\n" for what, where in shown)
     first = "" if shutil.which("irontree") else f", with {Path(sys.executable).parent} on your PATH"

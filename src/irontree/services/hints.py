@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +40,14 @@ DAMAGED: Final = "irontree checkup reconcile"
 
 def program_for(root: Path) -> str:
     """How to call this program here for the repository at *root*: `irontree`, with `-C` from outside it."""
-    return "irontree" if Path.cwd().is_relative_to(root) else f"irontree -C {shlex.quote(str(root))}"
+    program = this_program()
+    return program if Path.cwd().is_relative_to(root) else f"{program} -C {shlex.quote(str(root))}"
+
+
+def this_program() -> str:
+    """As it was called where no `irontree` is on the PATH: what is shown can be pasted (`make demo` in a clone)."""
+    called = sys.argv[0]
+    return shlex.quote(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
 
 
 @dataclass(frozen=True, slots=True)
