@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Sequence
 
 from irontree.app import App
 from irontree.domain.changes import changes_of
@@ -271,10 +272,15 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
     """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
-    missing = {
-        criterion.check: node.title
-        for node, policy in pairs
-        for criterion in node.criteria
-        if criterion.check and criterion.check not in {check.name for check in policy.checks}
-    }
-    return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())
+    found: dict[str, str] = {}
+    for node, policy in pairs:
+        known = [check.name for check in policy.checks]
+        for name in (criterion.check for criterion in node.criteria):
+            if name and name not in known:
+                found[name] = f"“{node.title}” cites a check “{name}” that is not configured{_meant(name, known)}"
+    return tuple(found.values())
+
+
+def _meant(check: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(check, known, n=1)
+    return f": did you mean “{close[0]}”?" if close else ""
