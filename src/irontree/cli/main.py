@@ -21,6 +21,7 @@ from irontree import __version__
 from irontree.cli.console import Console, open_console
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import BUG, INTERRUPTED, OK, REFUSED, USAGE
+from irontree.cli.meant import meant
 from irontree.cli.parser import Parser, UsageError
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
@@ -195,11 +196,8 @@ def _load(verb: str) -> Verb:
 
 
 def _unknown(verb: str) -> UsageError:
-    import difflib
-
-    close = difflib.get_close_matches(verb, VERBS, n=1)
-    meant = f"; did you mean `irontree {close[0]}`?" if close else ""
-    return UsageError(f"there is no verb {verb!r}{meant}", top_parser().format_usage())
+    close = meant(verb, VERBS, "`irontree {}`")
+    return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:

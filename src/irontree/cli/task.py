@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.finding import find_issue
 from irontree.cli.foreseeing import show_loop_ahead, show_plan_ahead
 from irontree.cli.issues import adopt_one, take_in_issues
+from irontree.cli.meant import meant_document
 from irontree.cli.parser import UsageError
 from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
@@ -65,11 +67,19 @@ def run(context: Context) -> int:
         case Document() as intent:
             return _take_in(context, app, context.folder / intent.path, prepared)
         case Unclear() as intent:
-            raise NotEligible(intent.reason, remedy=intent.remedy)
+            raise _refusal(intent, context.folder, app.repository.root)
         case AdoptIssue() as intent:
             return adopt_one(context, app, intent.number)
         case Issues() | OpenIssues() as intent:
             return take_in_issues(context, app, intent, prepared)
+
+
+def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
+    """With the document that was probably meant, if it was one."""
+    close = meant_document(intent.document, folder, root) if intent.document else None
+    if close is None:
+        return NotEligible(intent.reason, remedy=intent.remedy)
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
 
 
 def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:
