@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irontree.cli.meant import meant
 from irontree.domain.ids import typed_issue
+from irontree.domain.meant import meant
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.world import World

@@ -21,8 +21,8 @@ from irontree import __version__
 from irontree.cli.console import Console, open_console
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import BUG, INTERRUPTED, OK, REFUSED, USAGE
-from irontree.cli.meant import meant
 from irontree.cli.parser import Parser, UsageError
+from irontree.domain.meant import meant
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(

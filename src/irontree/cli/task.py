@@ -12,12 +12,12 @@ from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, show_published
 from irontree.cli.context import Context
+from irontree.cli.documents import meant_document
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
 from irontree.cli.finding import find_issue
 from irontree.cli.foreseeing import show_loop_ahead, show_plan_ahead
 from irontree.cli.issues import adopt_one, take_in_issues
-from irontree.cli.meant import meant_document
 from irontree.cli.parser import UsageError
 from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent

@@ -96,7 +96,7 @@ def test_a_criterion_that_proves_nothing_is_pointed_out(scene):
 def test_a_check_that_is_not_configured_is_pointed_out_with_the_one_that_was_meant(scene):
     with_policy(scene, checks=(CheckCommand(name="tests", run="make test"),))
     text = shown(scene, "# Toy\n\n## Greeting\n\n- [ ] it says hello (check: test)\n- [ ] and more (check: lint)\n")
-    assert "cites a check “test” that is not configured: did you mean “tests”?" in text
+    assert "cites a check “test” that is not configured; did you mean “tests”?" in text
     assert "cites a check “lint” that is not configured\n" in text
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from irontree.app import App
 from irontree.domain.changes import changes_of
+from irontree.domain.meant import meant
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import commands_for, coverage, is_trivial
@@ -277,10 +277,6 @@ def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
         known = [check.name for check in policy.checks]
         for name in (criterion.check for criterion in node.criteria):
             if name and name not in known:
-                found[name] = f"“{node.title}” cites a check “{name}” that is not configured{_meant(name, known)}"
+                close = meant(name, known, "“{}”")
+                found[name] = f"“{node.title}” cites a check “{name}” that is not configured{close}"
     return tuple(found.values())
-
-
-def _meant(check: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(check, known, n=1)
-    return f": did you mean “{close[0]}”?" if close else ""
