@@ -15,7 +15,7 @@ from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
 from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
-from irontree.cli.stepwise import event_json, next_command
+from irontree.cli.stepwise import event_json
 from irontree.domain.events import IssueEvent, Record, RunStarted
 from irontree.domain.ledger import Budget
 from irontree.domain.plan import Plan, PlanNode
@@ -26,7 +26,8 @@ from irontree.domain.verdict import Coverage
 from irontree.ports import Stream
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.loops.loop import loop_of, read_loops, still_open
+from irontree.services.next_command import next_command_about
 from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
@@ -85,7 +86,8 @@ def run(context: Context) -> int:
 def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> Shown:
     """Collect what the log, the plan and the files say of the issue."""
     node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
-    stream, loops = app.log.read(state.issue_number), open_loops(app)
+    stream, every = app.log.read(state.issue_number), read_loops(app)[0]
+    loops = still_open(every)
     return Shown(
         state=state,
         title=title_of(world, state.task_key),
@@ -102,12 +104,12 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         denied=denied_of(stream),
         records=stream.records,
         asked=asked_about(app, world, loops, state),
-        next=next_command(app, world, state),
+        next=next_command_about(app, world, every, state),
         files=_files(app, state, stream),
         undelivered=app.deliveries.load(state.issue_number).failures,
         warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
-        budgets=read_funds(app, world).of_issue(state),
+        budgets=read_funds(app, world, every).of_issue(state),
     )
 
 

@@ -99,7 +99,7 @@ def _stale_lease(app: App) -> tuple[str, ...]:
 
 
 def _named(holder: Holder | None) -> str | None:
-    return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
+    return f"{holder.what} ({holder.about})" if holder else None
 
 
 def state_words(row: IssueRow, *, skipped: bool = False) -> str:

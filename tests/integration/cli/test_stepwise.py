@@ -226,7 +226,7 @@ def test_tc_7_2_a_second_run_is_refused_and_names_the_active_task(shell):
     with app.driver.hold("issue-1, run"):
         refused = shell("run", "3")
     assert refused.code == 1
-    assert "busy: issue-1, run, since 20" in refused.err
+    assert "busy: issue-1, run (process " in refused.err
 
 
 def test_tc_7_2_the_run_lock_of_another_tool_is_respected_and_named(shell):

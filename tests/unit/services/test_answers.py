@@ -7,7 +7,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
+from irontree.errors import AnswerRefused, Busy, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
@@ -239,8 +239,18 @@ def test_the_question_of_an_issue_is_what_it_needs_next(pending):
     assert next_step(pending.app, 1) == question(pending)
 
 
-@pytest.mark.parametrize("failure", [RemoteUnavailable("out"), GitFailed("no git"), SequenceConflict("late")])
-def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pending, failure):
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (GitFailed("no git"), AnswerRefused),
+        (SequenceConflict("late"), AnswerRefused),
+        (RemoteUnavailable("out"), RemoteUnavailable),
+        (Busy("somebody"), Busy),
+    ],
+)
+def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pending, failure, told):
+    """What time can cure refuses no answer: that can be taken later."""
+
     class Refusing(MemoryRepository):
         def read_ref(self, ref: str) -> str | None:
             raise failure
@@ -250,6 +260,6 @@ def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pendi
 
     pending.repository = Refusing(pending.root, pending.cache)
     pending.results._reports.clear()  # what the checks said is lost: they would have to run again
-    with pytest.raises(AnswerRefused, match=failure.message):
+    with pytest.raises(told, match=failure.message):
         answer_issue(pending.app, 1, sends_back("longer"))
     assert pending.events()[-1] == "verify_pending_acceptance"

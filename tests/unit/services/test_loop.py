@@ -14,7 +14,11 @@ from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.preferences import Preferences
 from irontree.services.answers import Answer
+from irontree.services.delivery.asked import asked_in_comments
+from irontree.services.delivery.halted import tell_halts
 from irontree.services.execution.steps import perform
+from irontree.services.inbox import waiting
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.overview import overview
@@ -366,6 +370,20 @@ def test_an_open_loop_with_a_damaged_file_is_the_one_that_goes_on(scene):
     assert scene.start(ONE_TASK).id == loop.id
     assert scene.drive(loop).reason == "goal_reached"
     assert scene.loops.ids() == (loop.id,)
+
+
+@pytest.mark.parametrize("lost", ["events", "first event"])
+def test_a_halted_loop_that_cannot_be_trusted_asks_nothing_and_keeps_nobody_from_looking(scene, lost):
+    """R13: its damage is said; nobody could record an answer."""
+    loop = scene.start(ONE_TASK)
+    loops.halt(scene.app, loop.id, Halt("protocol_gap", detail="stuck"))
+    assert [asked.loop_id for asked in list_questions(scene.app, scene.world, (read(scene, loop),))] == [loop.id]
+    files = scene.loops.files(loop.id).files
+    files.pop("0001-loop-started.yml") if lost == "first event" else files.clear()
+    assert (waiting(scene.app), asked_in_comments(scene.app)) == ((), ())
+    tell_halts(scene.app)
+    [damage] = loops.read_loops(scene.app)[1]
+    assert "cannot be trusted" in damage
 
 
 @pytest.mark.parametrize("lost", ["events", "first event", "all but a torn event"])
