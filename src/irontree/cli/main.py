@@ -22,7 +22,6 @@ from irontree.cli.console import Console, open_console
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import BUG, INTERRUPTED, OK, REFUSED, USAGE
 from irontree.cli.parser import Parser, UsageError
-from irontree.domain.meant import meant
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -201,6 +200,8 @@ def _load(verb: str) -> Verb:
 
 
 def _unknown(verb: str) -> UsageError:
+    from irontree.domain.meant import meant
+
     close = meant(verb, VERBS, "`irontree {}`")
     return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 
