@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-
 from irontree.domain.ids import typed_issue
+from irontree.domain.meant import meant
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.world import World
@@ -22,8 +21,7 @@ def find_number(world: World, text: str) -> int:
         return number
     if text in world.states:
         return world.states[text].issue_number
-    close = difflib.get_close_matches(text, world.states, n=1)
-    meant = f"; did you mean {close[0]}?" if close else ""
     raise NotEligible(
-        f"{text!r} is no issue (issue-12, #12, 12) and no task key here{meant}", remedy="`irontree status` lists them"
+        f"{text!r} is no issue (issue-12, #12, 12) and no task key here{meant(text, world.states)}",
+        remedy="`irontree status` lists them",
     )

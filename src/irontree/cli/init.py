@@ -233,7 +233,8 @@ def _next(outcome: Outcome) -> Iterator[str]:
     if not outcome.is_committed:
         push = " && git push" if outcome.has_remote else ""
         yield f"git add .mino/.gitignore .mino/config.yml && git commit -m 'Set up irontree'{push}"
-    yield "irontree example > SPEC.md   # then edit it"
+    if not Path("SPEC.md").exists():
+        yield "irontree example > SPEC.md   # then edit it"
     yield "irontree task SPEC.md"
 
 

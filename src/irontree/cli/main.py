@@ -200,11 +200,10 @@ def _load(verb: str) -> Verb:
 
 
 def _unknown(verb: str) -> UsageError:
-    import difflib
+    from irontree.domain.meant import meant
 
-    close = difflib.get_close_matches(verb, VERBS, n=1)
-    meant = f"; did you mean `irontree {close[0]}`?" if close else ""
-    return UsageError(f"there is no verb {verb!r}{meant}", top_parser().format_usage())
+    close = meant(verb, VERBS, "`irontree {}`")
+    return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 COMMAND = "command"
+_MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")
 LAST_PORT = 65535
 
 
@@ -27,7 +29,18 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of printing and leaving."""
-        raise UsageError(message, self.format_usage())
+        raise UsageError(f"{message}{self._meant(message)}", self.format_usage())
+
+    def _meant(self, message: str) -> str:
+        """The option or choice that is nearest to the one that argparse complains of."""
+        found = _MISTYPED.search(message)
+        if found is None:
+            return ""
+        from irontree.domain.meant import meant
+
+        word = (found["option"] or found["choice"]).partition("=")[0]
+        choices = (str(choice) for action in self._actions for choice in action.choices or ())
+        return meant(word, self._option_string_actions if found["option"] else choices)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""

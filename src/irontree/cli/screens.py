@@ -102,9 +102,16 @@ class RichScreen:
         choice = self._choose(legal, still_open)
         if choice is None:
             return None
-        given = {need: self._needed(need, still_open) for need in choice.needs if need != "note"}
+        given: dict[Need, str] = {}
+        for need in choice.needs:
+            if need == "note":
+                continue
+            value = self._needed(need, still_open)
+            if value is None:
+                return None
+            given[need] = value
         note = self._note(still_open, needed="note" in choice.needs)
-        if note is None or None in given.values() or not still_open():
+        if note is None or not still_open():
             return None
         count, revision = given.get("count"), given.get("revision")
         return Answer(

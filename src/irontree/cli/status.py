@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
@@ -160,7 +161,8 @@ def _nothing_yet(glance: Glance) -> Iterator[str]:
         yield "Nothing is approved yet."
         return
     yield "No issues yet."
-    yield "-> irontree example > SPEC.md, edit it, then: irontree task SPEC.md"
+    begin = "" if Path("SPEC.md").exists() else "irontree example > SPEC.md, edit it, then: "
+    yield f"-> {begin}irontree task SPEC.md"
 
 
 def _summary(glance: Glance) -> str:

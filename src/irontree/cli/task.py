@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from irontree.cli.agent_programs import require_agent
 from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, show_published
 from irontree.cli.context import Context
+from irontree.cli.documents import meant_document
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
 from irontree.cli.finding import find_issue
@@ -65,11 +67,19 @@ def run(context: Context) -> int:
         case Document() as intent:
             return _take_in(context, app, context.folder / intent.path, prepared)
         case Unclear() as intent:
-            raise NotEligible(intent.reason, remedy=intent.remedy)
+            raise _refusal(intent, context.folder, app.repository.root)
         case AdoptIssue() as intent:
             return adopt_one(context, app, intent.number)
         case Issues() | OpenIssues() as intent:
             return take_in_issues(context, app, intent, prepared)
+
+
+def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
+    """With the document that was probably meant, if it was one."""
+    close = meant_document(intent.document, folder, root) if intent.document else None
+    if close is None:
+        return NotEligible(intent.reason, remedy=intent.remedy)
+    return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
 
 
 def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from irontree.domain.ids import parse_issue, typed_issue
+from irontree.domain.meant import meant
 
 ADOPTED_LABEL: Final = "iron-tree:adopted"
 Action = Literal["continue", "skip", "cancel"]
@@ -19,6 +21,8 @@ class Unclear:
 
     reason: str
     remedy: str = "give a Markdown document (SPEC.md), issues (#12 #13), first 5, or all open"
+    document: str = ""
+    """The path that was given, where no such file is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ _FIRST_ZH: Final = re.compile(rf"前\s*([0-9]+|[一二两三四五六七八九�
 _ALL: Final = re.compile(r"all(?:\s+open)?(?:\s+adopted)?(?:\s+issues?)?", re.IGNORECASE)
 _ALL_ZH: Final = re.compile(rf"(?:所有|全部){_ISSUE_WORDS}", re.IGNORECASE)
 _DIGITS: Final = {digit: value for value, digit in enumerate("一二三四五六七八九", start=1)} | {"两": 2}
-_EXAMPLE: Final = "`irontree example > SPEC.md` writes one to start from"
+_VERBS: Final = ("resume", "adopt", "first", "all")
 _DOCUMENT_SUFFIXES: Final = (".md", ".markdown")
 
 
@@ -94,8 +98,20 @@ def resolve_intent(words: str, is_file: Callable[[str], bool]) -> Intent:
             return found
     if text.lower().endswith(_DOCUMENT_SUFFIXES):
         path = words.strip()
-        return Document(path) if is_file(path) else Unclear(f"there is no file {path}", _EXAMPLE)
-    return _issues(text) or _first(text) or _all(text) or Unclear(f"Cannot infer intent from “{text}”.")
+        return Document(path) if is_file(path) else _no_document(path)
+    return _issues(text) or _first(text) or _all(text) or _unclear(text)
+
+
+def _unclear(text: str) -> Unclear:
+    word = text.partition(" ")[0]
+    close = "" if word in _VERBS else meant(word, _VERBS)
+    return Unclear(f"Cannot infer intent from “{text}”{close or '.'}")
+
+
+def _no_document(path: str) -> Unclear:
+    """The remedy writes to that very path: no document that is there is overwritten."""
+    example = f"`irontree example > {shlex.quote(path)}` writes one to start from"
+    return Unclear(f"there is no file {path}", example, document=path)
 
 
 def _empty(text: str) -> Intent | None:
@@ -113,7 +129,8 @@ def _resume(text: str) -> Intent | None:
         case ["resume", loop_id, "cancel"]:
             return ResumeLoop(loop_id, "cancel")
         case ["resume", _, *action]:
-            return Unclear(f"“{' '.join(action)}” is no way to resume.", "continue, skip ISSUE, or cancel")
+            close = meant(action[0], get_args(Action)) or "."
+            return Unclear(f"“{' '.join(action)}” is no way to resume{close}", "continue, skip ISSUE, or cancel")
         case _:
             return None
 

@@ -61,7 +61,7 @@ class LoopBudgetExtended(LoopEvent):
 
 
 class LoopCompleted(LoopEvent):
-    """Every task in scope is done."""
+    """Every task in scope is done, but what was skipped."""
 
     event: Literal["loop_completed"] = "loop_completed"
     completed_at: str

@@ -43,6 +43,7 @@ def test_what_the_agent_says_is_shown_while_it_works_and_the_result_on_stdout(sh
     assert "agent at work on first-text" in step.err
     assert "#1 First text: attempt 1 of 2: committed" in step.out
     assert "irontree verify issue-1" in step.out
+    assert "`irontree verify issue-1`" in shell("run", "1").err, "what comes, not another attempt"
 
 
 def test_a_failed_check_is_exit_code_1_with_its_output_and_another_attempt(shell):

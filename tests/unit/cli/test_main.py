@@ -62,6 +62,8 @@ def test_no_option_is_understood_by_its_beginning(verb):
     [
         (["stauts"], "there is no verb 'stauts'; did you mean `irontree status`?"),
         (["fly"], "there is no verb 'fly'"),
+        (["task", "SPEC.md", "--pln"], "unrecognized arguments: --pln; did you mean --plan?"),
+        (["checkup", "rejct", "3", "no"], "; did you mean reject?"),
         (["show"], "the following arguments are required: ISSUE"),
         (["status", "--loud"], "unrecognized arguments: --loud"),
         (["run", "issue-1", "--wait", "soon"], "'soon' is not a number of seconds"),

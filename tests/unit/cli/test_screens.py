@@ -153,6 +153,12 @@ def test_the_end_of_the_input_answers_nothing(ask, keyboard, output):
     assert ask("pending_acceptance") is None
 
 
+def test_the_end_of_the_input_in_the_middle_of_an_answer_asks_no_more(ask, keyboard, output):
+    output.hands = [partial(keyboard.type, "retry"), keyboard.hang_up]
+    assert ask("fail_terminal") is None
+    assert "Note" not in output.getvalue()
+
+
 def test_words_of_others_reach_the_terminal_without_what_moves_it(ask, keyboard, output):
     ask("pending_acceptance", "1", "", description=HOSTILE)
     screen = RichScreen("Ada", Console(file=output, width=100), keyboard.keys)

@@ -100,6 +100,7 @@ REFUSED = [
 ]
 WARNED = [
     (f"# A\nDepend on: B\n{X}", 2, "'Depend on' is no field", "Did you mean 'Depends on'?"),
+    (f"# A\nDepend on: #1\nPrio: high\n{X}", 3, "'Prio' is no field", "Did you mean 'Priority'?"),
     (f"# A\nType: bug\nOwner: me\n{X}", 3, "'Owner' is no field", "It stays in the description"),
     (f"# A\n- Type: bug\n- Owner: me\n\n{X}", 3, "'Owner' is no field", "It stays in the description"),
     (f"# A\ntext\n\n- Type: bug\n\ntext\n\n{X}", 4, "'Type' stands in a list behind other text", "If it is meant as a"),

@@ -93,6 +93,13 @@ def test_a_criterion_that_proves_nothing_is_pointed_out(scene):
     assert "`true` proves nothing" in shown(scene, "# Toy\n\n## Greeting\n\n- [ ] it says hello `$ true`\n")
 
 
+def test_a_check_that_is_not_configured_is_pointed_out_with_the_one_that_was_meant(scene):
+    with_policy(scene, checks=(CheckCommand(name="tests", run="make test"),))
+    text = shown(scene, "# Toy\n\n## Greeting\n\n- [ ] it says hello (check: test)\n- [ ] and more (check: lint)\n")
+    assert "cites a check “test” that is not configured; did you mean “tests”?" in text
+    assert "cites a check “lint” that is not configured\n" in text
+
+
 def test_an_agent_that_is_not_there_is_pointed_out(scene):
     assert "the agent's program agent is not on PATH here" in shown(scene, which=lambda _: None)
     assert "is not on PATH" not in shown(scene)

@@ -58,7 +58,7 @@ def test_the_form_shows_what_each_attempt_changed_and_how_it_failed(ready):
     text = question_text(ready.app, next_step(ready.app, 1))
     assert "attempt 1 | attempt 2" in text
     assert "greet.txt +1 -0 | greet.txt +1 -0" in text, "the second one added a line to the first one's work"
-    assert "it greets | nothing" in text
+    assert "it greets | no structured claim was found" in text
     assert text.count("How attempt") == 2
     assert "**go-on**" in text
 

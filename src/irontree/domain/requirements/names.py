@@ -35,6 +35,8 @@ _NAMES: Final[dict[Kind, tuple[str, ...]]] = {
 }
 _KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
 _LABELS: Final = [name for name, kind in _KINDS.items() if kind != "prose"]
+_SHORTEST: Final = 3
+"""Letters of a label that is cut short."""
 
 
 def kind_of(name: str) -> Kind | None:
@@ -46,6 +48,12 @@ def nearest_label(name: str) -> str | None:
     """The label that *name* probably misspells, if one is close."""
     close = get_close_matches(_folded(name), _LABELS, n=1, cutoff=0.8)
     return close[0].capitalize() if close else None
+
+
+def label_for_short(name: str) -> str | None:
+    """The label that *name* cuts short: `Prio`."""
+    short = _folded(name)
+    return next((label.capitalize() for label in _LABELS if len(short) >= _SHORTEST and label.startswith(short)), None)
 
 
 def _folded(name: str) -> str:

@@ -19,7 +19,7 @@ from irontree.domain.requirements.criteria import (
 from irontree.domain.requirements.findings import Findings, quoted
 from irontree.domain.requirements.labels import Labelled, Text, grouped, item_label, split_label
 from irontree.domain.requirements.markdown import MAX_TEXT, Block, Item
-from irontree.domain.requirements.names import Kind, nearest_label
+from irontree.domain.requirements.names import Kind, label_for_short, nearest_label
 from irontree.domain.requirements.outline import Entry, Part, checkbox_items
 from irontree.domain.verdict import is_trivial
 
@@ -106,8 +106,9 @@ class _TaskReader:
         waiting = fields.pop() if fields and not others and not fields[-1].own_texts() else None
         for labelled in fields:
             self._labelled(labelled)
+        beside_fields = leading and (bool(fields) or any(map(_is_nearly_a_field, others)))
         for other in others:
-            self._unknown_label(other, beside_fields=leading and bool(fields))
+            self._unknown_label(other, beside_fields=beside_fields)
         return leading and not others, waiting
 
     def _list(self, block: Block, *, leading: bool) -> bool:
@@ -127,7 +128,7 @@ class _TaskReader:
 
     def _unknown_label(self, text: Text, *, beside_fields: bool) -> None:
         label, _ = split_label(text.text) or ("", "")
-        nearest = nearest_label(label) if label else None
+        nearest = nearest_label(label) or (label_for_short(label) if beside_fields else None)
         if nearest or (label and beside_fields):
             remedy = f"Did you mean '{nearest}'?" if nearest else "It stays in the description"
             self.findings.warn(text.index, f"{quoted(label)} is no field", remedy)
@@ -288,6 +289,11 @@ class _TaskReader:
 
     def _use_up(self, start: int, end: int) -> None:
         self.edits |= dict.fromkeys(range(start, end))
+
+
+def _is_nearly_a_field(text: Text) -> bool:
+    label, _ = split_label(text.text) or ("", "")
+    return nearest_label(label) is not None
 
 
 def _comment_lines(block: Block) -> range:

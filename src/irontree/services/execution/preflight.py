@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.budgets import unreadable
-from irontree.domain.decide import may_start
+from irontree.domain.decide import may_start, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.state import Phase, TaskState
@@ -23,6 +23,7 @@ from irontree.errors import (
 )
 from irontree.ports import Blocker
 from irontree.services.execution.record import record
+from irontree.services.hints import step_command
 from irontree.services.overview import waits_for
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.world import World
@@ -60,7 +61,9 @@ def require_runnable(world: World, state: TaskState) -> None:
     if node.executability != "executable":
         raise NotEligible(f"{where} is a container and is never run", remedy="run its children")
     if state.phase is not Phase.READY:
-        raise NotEligible(f"{where} is {state.phase}", remedy=f"`irontree show issue-{state.issue_number}`")
+        step = step_for(world.scope((state.task_key,)), state)
+        command = step_command(step, state.issue_number) if step else f"irontree show issue-{state.issue_number}"
+        raise NotEligible(f"{where} is {state.phase}", remedy=f"`{command}`")
     if not state.started and not may_start(world.scope(()), state):
         waiting = waits_for(world, state.task_key)
         raise NotEligible(f"{where} depends on {', '.join(waiting)}, not done yet", remedy=_first(world, waiting))

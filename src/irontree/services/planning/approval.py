@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from irontree.app import App
 from irontree.domain.changes import changes_of
+from irontree.domain.meant import meant
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import commands_for, coverage, is_trivial
@@ -271,10 +272,11 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
     """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
-    missing = {
-        criterion.check: node.title
-        for node, policy in pairs
-        for criterion in node.criteria
-        if criterion.check and criterion.check not in {check.name for check in policy.checks}
-    }
-    return tuple(f"“{title}” cites a check “{name}” that is not configured" for name, title in missing.items())
+    found: dict[str, str] = {}
+    for node, policy in pairs:
+        known = [check.name for check in policy.checks]
+        for name in (criterion.check for criterion in node.criteria):
+            if name and name not in known:
+                close = meant(name, known, "“{}”")
+                found[name] = f"“{node.title}” cites a check “{name}” that is not configured{close}"
+    return tuple(found.values())
