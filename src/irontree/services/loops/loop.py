@@ -272,7 +272,10 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
         raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`irontree loops {loop_id}`")
-    cancelled = cascade(loop, read_world(app), task_key)
+    world = read_world(app)
+    if world.is_done(task_key):
+        raise NotEligible(f"{task_key} is done; there is nothing to skip", remedy=f"`irontree loops {loop_id}`")
+    cancelled = cascade(loop, world, task_key)
     for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
         loop = _record(app, loop, event, {"by": by})
@@ -282,12 +285,15 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
 
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
-    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
+    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17).
+
+    What is done stays, and so does what needs nothing but that.
+    """
     from irontree.domain.graph import Graph  # noqa: PLC0415  (who reads loops cuts nothing out of them)
 
-    graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
-    affected = graph.cascade(task_key)
-    return tuple(key for key in loop.keys if key in affected and not world.is_done(key))
+    graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes and not world.is_done(key))
+    affected = graph.cascade(task_key) if task_key in graph.nodes else (task_key,)
+    return tuple(key for key in loop.keys if key in affected)
 
 
 def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
