@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 from uuid import UUID
 
 from prefect import flow, get_run_logger
@@ -18,6 +19,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import Busy, in_words
 from irontree.flows.gate.asking import ask_until_taken, refuse_late_answers
 from irontree.flows.lifecycle import runs
+from irontree.flows.lifecycle.display import Display
 from irontree.flows.lifecycle.ending import waits_if_refused
 from irontree.flows.lifecycle.living import living
 from irontree.flows.lifecycle.pages import pages_of_issues, row_title, what_happened
@@ -32,6 +34,7 @@ from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
 from irontree.services.loops.takeover import clear_the_way
+from irontree.services.projections.narrate import say_goal
 from irontree.services.questions import Question, question_about, question_of_loop
 from irontree.services.world import read_world, state_of
 from irontree.tasks.artifacts import show_loop
@@ -89,7 +92,8 @@ async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
     with app.lease.hold(loop_id):
         await asyncio.to_thread(put_in_order, app, f"loop {loop_id}")
         try:
-            return await _drive(app, loop_id)
+            async with Display(partial(_show, app, loop_id)) as display:
+                return await _drive(app, loop_id, display)
         except asyncio.CancelledError:
             await asyncio.to_thread(_stop_if_cancelled, app, loop_id)
             raise
@@ -106,20 +110,17 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
                 runs.cancel(client, run.id)
 
 
-async def _drive(app: App, loop_id: str) -> State[None] | None:
+async def _drive(app: App, loop_id: str, display: Display) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
     idle_ends: Counter[str] = Counter()
-    showing = None
     while True:
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
         if not now.is_open:
             return Completed(name=now.entity.status.title())
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
-            ending, _ = await asyncio.gather(
-                asyncio.to_thread(_halt, app, loop_id, decision), _show(app, loop_id, showing)
-            )
-            return ending
+            display.again()
+            return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
             return Completed(name="Stopped", message="stopped after a finished step")
@@ -127,7 +128,7 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
         await asyncio.to_thread(mirror, app)
         before = (await asyncio.to_thread(read_world, app)).states[decision.task_key]
         run = await asyncio.to_thread(_set_going, app, loop_id, before)
-        showing = asyncio.create_task(_show(app, loop_id, showing))  # beside the work, which it must not hold up
+        display.again()
         stopped_short = await _follow(app, before, run)
         if stopped_short is None:
             idle_ends.clear()
@@ -139,9 +140,8 @@ async def _drive(app: App, loop_id: str) -> State[None] | None:
             return await asyncio.to_thread(_halt, app, loop_id, stuck)
 
 
-async def _show(app: App, loop_id: str, earlier: asyncio.Task[UUID | None] | None) -> UUID | None:
-    """Show how far the loop is, behind what is being shown *earlier*."""
-    shown = await earlier if earlier else None
+async def _show(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
+    """Show how far the loop is, in the bar that is *shown*."""
     return await show_loop(app, loop_id, shown, await asyncio.to_thread(pages_of_issues, app, loop_id))
 
 
@@ -202,10 +202,10 @@ def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
 
 
 def _reach_goal(app: App, loop_id: str) -> State[None]:
-    loops.complete(app, loop_id)
+    completed = loops.complete(app, loop_id)
     mirror(app)
     app.repository.back_up()
-    return Completed(name="Goal reached", message="every task in scope is done")
+    return Completed(name="Goal reached", message=say_goal(completed.cancelled))
 
 
 def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:

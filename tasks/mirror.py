@@ -39,11 +39,16 @@ TELLING_SECONDS: Final = 10.0
 def mirror(app: App) -> int:
     """Emit each event of the log that was not emitted yet; how many. Never fails the work."""
     try:
-        with telling(app):
-            return _mirror(app)
+        return tell_events(app)
     except (IrontreeError, OSError) as error:
         logger.warning("what happened is in the log, but Prefect was not told of all of it: %s", error)
         return 0
+
+
+def tell_events(app: App) -> int:
+    """The same as `mirror`, for who says itself what fails; raises what reading the log raises, and Busy."""
+    with telling(app):
+        return _mirror(app)
 
 
 def _mirror(app: App) -> int:
@@ -53,7 +58,7 @@ def _mirror(app: App) -> int:
     for happening in news:
         _emit_happening(app, happening)
     if found:
-        write_told(app, shown | {happening.stream: happening.sequence for happening in found})
+        write_told(app, shown | {happening.place: happening.sequence for happening in found})
     return len(news)
 
 
@@ -133,7 +138,7 @@ def _is_news(happening: Happening, now: datetime) -> bool:
 
 
 def read_told(app: App) -> dict[str, int]:
-    """The newest sequence that was emitted, by stream; empty if that is not known."""
+    """The newest sequence that was emitted, by place; empty if that is not known."""
     try:
         found = json.loads(Layout(app.repository.root).mirrored.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -14,9 +14,9 @@ from prefect.states import Completed
 
 from irontree.app import App, Origin
 from irontree.domain.decide import Step
-from irontree.errors import AnswerRefused, Busy, Cancelled, IrontreeError, in_words
+from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers import NOT_TAKEN, Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.services.world import read_world
 from irontree.tasks.artifacts import publish_report
@@ -72,7 +72,7 @@ async def answer_stage(
         try:
             with app.driver.hold(f"issue-{number}, answer", wait_seconds=WAIT_FOR_DRIVER):
                 answer_issue(app, number, answer, loop_id)
-        except (AnswerRefused, Busy) as error:
+        except NOT_TAKEN as error:
             return _refused(error)
         mirror(app)
         return Completed(name="Recorded", message=f"by {answer.by}")

@@ -12,11 +12,11 @@ from prefect.input import RunInput
 
 from irontree.app import App
 from irontree.domain.halt import Choice, Need
-from irontree.errors import AnswerRefused, in_words
+from irontree.errors import in_words
 from irontree.flows.gate.forms import AskedFor, make_form
 from irontree.flows.gate.suspension import ask, forget_answer, forget_answers_but_to, given
 from irontree.flows.lifecycle.pages import pages_of_issues
-from irontree.services.answers import Answer
+from irontree.services.answers import NOT_TAKEN, Answer
 from irontree.services.projections.forms import offered, question_text
 from irontree.services.questions import Question
 from irontree.services.world import read_world
@@ -29,15 +29,15 @@ Record = Callable[[Answer], Awaitable[None]]
 async def ask_until_taken(app: App, question: Question, record: Record) -> None:
     """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
 
-    With one that *record* refuses (AnswerRefused) the question is asked again with the reason. Taken or not, an answer
-    is forgotten: a later replay, in another state of the log, must not take it, nor call a taken one late.
+    With one that *record* does not take (NOT_TAKEN) the question is asked again with the reason. Taken or not, an
+    answer is forgotten: a later replay, in another state of the log, must not take it, nor call a taken one late.
     """
     refusal = ""
     while True:
         answer, key = await _answer(app, question, refusal)
         try:
             await record(answer)
-        except AnswerRefused as error:
+        except NOT_TAKEN as error:
             refusal = in_words(error)
             get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
         else:
@@ -80,7 +80,7 @@ async def take_late_answer(question: Question, record: Record) -> Late | None:
     answer, key = answer_from(found[0]), found[1]
     try:
         await record(answer)
-    except AnswerRefused as error:
+    except NOT_TAKEN as error:
         late = Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
     else:
         late = Late(True)

@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
-from prefect.exceptions import PrefectHTTPStatusError
-
 from irontree.app import App, Origin
 from irontree.domain.waiting import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable, in_words
@@ -32,10 +30,27 @@ def take_comments(app: App) -> tuple[Looked, ...]:
     """
     found = look(app)
     if any(comment.outcome == "taken" for comment in found):
-        with suppress(ServerUnavailable, PrefectHTTPStatusError):
+        with suppress(ServerUnavailable):
             start_what_waits(app)
             wake_overtaken(app)
     return found
+
+
+class Kept:
+    """Looks with ports that are opened once, and again after a failure: a forge's client knows what it saw (ETag)."""
+
+    def __init__(self, open_it: Callable[[], App], look: Callable[[App], tuple[Looked, ...]] = take_comments) -> None:
+        self._open = open_it
+        self._look = look
+        self._app: App | None = None
+
+    def __call__(self) -> tuple[Looked, ...]:
+        """Look once."""
+        app, self._app = self._app or self._open(), None
+        found = self._look(app)
+        if not any(looked.failed for looked in found):
+            self._app = app
+        return found
 
 
 class CommentWatch:
@@ -57,10 +72,7 @@ class CommentWatch:
     def of(cls, app: App, *, every: timedelta = COMMENTS_EVERY) -> Self:
         """That of a repository, with ports of its own: the thread shares none with who made it."""
         stopped, root = threading.Event(), str(app.repository.root)
-
-        def look() -> tuple[Looked, ...]:
-            return take_comments(app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
-
+        look = Kept(lambda: app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
         return cls(look, every=every, stopped=stopped)
 
     def __enter__(self) -> Self:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -43,6 +44,8 @@ from irontree.tasks.pages import page_of_run
 
 PATIENCE = 5.0
 """Seconds."""
+PAGE = 200
+"""How many runs Prefect's server names at a time."""
 TAKEN_UP = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 """A process has the run, or died with it."""
 
@@ -78,9 +81,9 @@ class Run:
 
 @contextmanager
 def connect() -> Iterator[SyncPrefectClient]:
-    """Open a client of the server that the settings name; maps what it says when it cannot serve us.
+    """Open a client of the server that the settings name; raises ServerUnavailable for whatever it cannot do for us.
 
-    Raises ServerUnavailable. Other refusals of requests are ours to avoid and pass as they are.
+    What a caller means to happen (that something is not there) it catches inside.
     """
     try:
         _wait_for_loopback()
@@ -97,14 +100,22 @@ def connect() -> Iterator[SyncPrefectClient]:
             remedy="Try again: a run that was deleted there is made anew.",
         ) from error
     except PrefectHTTPStatusError as error:
-        if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            raise ServerUnavailable(
-                f"The Prefect server at {_api_url()} does not let us in: {error}.",
-                remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
-            ) from error
-        if error.response.is_server_error:
-            raise ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.") from error
-        raise
+        raise _refusal(error) from error
+
+
+def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
+    """What the answer of the server says to who must act."""
+    if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return ServerUnavailable(
+            f"The Prefect server at {_api_url()} does not let us in: {error}.",
+            remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
+        )
+    if error.response.is_server_error:
+        return ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.")
+    return ServerUnavailable(
+        f"The Prefect server at {_api_url()} refused what it was asked: {error}.",
+        remedy=f"See whether it is of the version that is installed here (Prefect {version('prefect')}).",
+    )
 
 
 def _httpx_settings() -> dict[str, Any] | None:
@@ -219,9 +230,13 @@ def find_run(client: SyncPrefectClient, key: str) -> Run | None:
 
 
 def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, Run]:
-    """Those that there are of the runs with these idempotency keys, at most 200, by their keys."""
-    chosen = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=list(keys)))
-    return {run.idempotency_key or "": _run(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
+    """Those that there are of the runs with these idempotency keys, by their keys."""
+    found: dict[str, Run] = {}
+    for start in range(0, len(keys), PAGE):
+        asked = list(keys[start : start + PAGE])
+        chosen = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=asked))
+        found |= {run.idempotency_key or "": _run(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
+    return found
 
 
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
@@ -229,9 +244,9 @@ def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
     return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
 
 
-def crashed(client: SyncPrefectClient, workspace_id: str) -> tuple[Run, ...]:
-    """Runs of the deployments named *workspace_id* whose process died."""
-    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)))
+def crashed(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[Run, ...]:
+    """Runs of that flow for the deployments named *workspace_id* whose process died."""
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)), _named(flow))
 
 
 def suspended(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple[Run, ...]:
@@ -243,7 +258,7 @@ def suspended(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple
 def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[Run, ...]:
     """The newest 200 runs of that flow for the deployments named *workspace_id*, in whatever state."""
     found = client.read_flow_runs(
-        flow_filter=FlowFilter(name=FlowFilterName(any_=[flow])),
+        flow_filter=_named(flow),
         deployment_filter=_mine(workspace_id),
         sort=FlowRunSort.EXPECTED_START_TIME_DESC,
     )
@@ -254,9 +269,27 @@ def _types(*types: StateType) -> FlowRunFilterState:
     return FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types)))
 
 
-def _in_state(client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter) -> tuple[Run, ...]:
-    found = client.read_flow_runs(deployment_filter=_mine(workspace_id), flow_run_filter=chosen)
+def _in_state(
+    client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter, of: FlowFilter | None = None
+) -> tuple[Run, ...]:
+    """All of them, page by page, in an order that no change of state disturbs."""
+    found: list[FlowRun] = []
+    while len(found) % PAGE == 0:
+        page = client.read_flow_runs(
+            flow_filter=of,
+            deployment_filter=_mine(workspace_id),
+            flow_run_filter=chosen,
+            sort=FlowRunSort.ID_DESC,
+            offset=len(found),
+        )
+        found += page
+        if not page:
+            break
     return tuple(map(_run, found))
+
+
+def _named(flow: str) -> FlowFilter:
+    return FlowFilter(name=FlowFilterName(any_=[flow]))
 
 
 def _mine(workspace_id: str) -> DeploymentFilter:

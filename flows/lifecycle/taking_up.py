@@ -90,7 +90,7 @@ def go_on_approving(app: App) -> tuple[str, ...]:
     No log tells of them before they are approved: only the run knows its document, and the answer to its form.
     """
     with runs.connect() as client:
-        died = [run for run in runs.crashed(client, app.repository.id) if "document" in run.parameters]
+        died = runs.crashed(client, app.repository.id, "intake")
         for run in died:
             runs.reschedule(client, run.id)
     return tuple(f"{run.name}: starts again" for run in died)
@@ -126,9 +126,9 @@ def take_up(app: App, loop_id: str) -> Run | None:
         wake(app, state.issue_number)
     elif (asks := question_of_loop(app, loop_id)) and (run := newest_run(app, loop_id)):
         return _have_asked(app, run, asks)
-    if app.lease.holder() is not None:
-        return newest_run(app, loop_id)
-    return start_loop(app, loop_id)
+    if (active := app.lease.holder()) is None:
+        return start_loop(app, loop_id)
+    return newest_run(app, loop_id) if active.what == loop_id else None
 
 
 def wake(app: App, issue_number: int) -> tuple[Run, ...]:
@@ -184,10 +184,10 @@ def _is_asked(app: App, run: Run, key: str) -> bool:
 
 def newest_run(app: App, loop_id: str) -> Run | None:
     """The newest run of this loop; None after Prefect's database was deleted."""
-    newest = read_loop(app, loop_id).sequence
+    keys = [loop_key(app, loop_id, n) for n in range(read_loop(app, loop_id).sequence, 0, -1)]
     with runs.connect() as client:
-        found = (runs.find_run(client, loop_key(app, loop_id, n)) for n in range(newest, 0, -1))
-        return next((run for run in found if run), None)
+        found = runs.find_runs(client, keys)
+    return next((found[key] for key in keys if key in found), None)
 
 
 def have_asking(app: App, state: TaskState, question: Question) -> Run:

@@ -9,9 +9,11 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from irontree.flows.local.background import keep_short
 from irontree.flows.local.lifeline import RUNNER, end_with
 
 Serve = Callable[[list[dict[str, Any]], int], Coroutine[Any, Any, None]]
@@ -26,6 +28,7 @@ def run_child(serve: Serve) -> None:
     os.environ[RUNNER] = str(os.getpid())
     order = json.load(sys.stdin)
     tempfile.tempdir = order["folder"]  # the scratch folder; the parent removes it
+    keep_short(Path(order["log"]))
     asyncio.run(serve(order["deployments"], order["limit"]))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.errors import ServerUnavailable
+from irontree.errors import IrontreeError
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.living import tidy
 from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs
@@ -34,7 +34,7 @@ def held(app: App, who: str, *, private: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(ServerUnavailable):
+            with suppress(IrontreeError):  # the server is away, or the folder gone: the lock is free all the same
                 _tell_what_became(app, private=private)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 RUNNER = "IRONTREE__RUNNER"
-"""The pid of the process that serves the deployment; unset under a worker, whose runs are meant to outlive it."""
+"""The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
 FINISH = "IRONTREE__FINISH"
 """A path that exists once the person asked to stop after the present step."""
 LOOK_EVERY = 0.2

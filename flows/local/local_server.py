@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import requires, version
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,8 @@ from irontree.flows.local.settings import password, strip
 LINGER = 60.0
 LOOK_EVERY = 0.05
 KEEP_EVERY = 0.2
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until one that could not start is started again; twice as long each time."""
 LEAVING = 5.0
 ANYWHERE = Place()
 
@@ -35,17 +37,27 @@ class LocalServer:
     It is at any free port, or at *place*: one that is elsewhere and that nobody uses is ended for that.
 
     Everything in *home* is disposable. A server that is killed is started again, on the same port: processes that
-    know its address go on, because Prefect's client tries again for a minute. Raises ServerUnavailable if *home*
-    cannot be made.
+    know its address go on, because Prefect's client tries again for a minute. One that cannot start is started again
+    after a while, first *pause* seconds. Raises ServerUnavailable if *home* cannot be made.
     """
 
     def __init__(
-        self, home: Path, environ: Mapping[str, str], *, linger: float = LINGER, place: Place = ANYWHERE
+        self,
+        home: Path,
+        environ: Mapping[str, str],
+        *,
+        linger: float = LINGER,
+        place: Place = ANYWHERE,
+        pause: float = FIRST_PAUSE,
+        start: Callable[..., subprocess.Popen[bytes]] = background.start,
     ) -> None:
         self._state = _state_in(home)
         self._environment = strip(environ) | password(environ)
         self._place = place
         self._linger = linger
+        self._first_pause = self._pause = pause
+        self._again_at = 0.0
+        self._start_program = start
         self._log_start = background.size(self._state.log)
         self._program: subprocess.Popen[bytes] | None = None
         self._failure: str | None = None
@@ -68,8 +80,8 @@ class LocalServer:
         self.start()
         deadline = time.monotonic() + timeout
         while not (address := self._answering()):
-            if self._failure:
-                raise self._unavailable(f"The private Prefect server {self._failure}")
+            if trouble := self.trouble():
+                raise trouble
             if time.monotonic() > deadline:
                 raise self._unavailable(f"The private Prefect server did not answer within {timeout:.0f} s")
             time.sleep(LOOK_EVERY)
@@ -79,6 +91,10 @@ class LocalServer:
                 remedy=f"End them, or use it where it is: --host {address.host} --port {address.port}.",
             )
         return address.api_url
+
+    def trouble(self) -> ServerUnavailable | None:
+        """Why there is no server, with its last words, from the moment that one could not start until one answers."""
+        return self._unavailable(f"The private Prefect server {self._failure}") if self._failure else None
 
     def close(self) -> None:
         """Leave the server to its other clients; the last one's leaving ends it after a while."""
@@ -98,9 +114,9 @@ class LocalServer:
             self._has_room.set()
             membership = self._state.join()
             try:
-                self._have_a_server()
+                self._see_to_it()
                 while not self._left.wait(KEEP_EVERY):
-                    self._have_a_server()
+                    self._see_to_it()
             finally:
                 os.close(membership)
         except OSError as error:
@@ -121,15 +137,33 @@ class LocalServer:
         while self._state.lives() and not self._left.wait(KEEP_EVERY):
             pass
 
+    def _see_to_it(self) -> None:
+        """Have a server, or try again later: what fills the disk or hides a file may pass."""
+        try:
+            self._have_a_server()
+        except OSError as error:
+            self._fail(f"cannot be started: {error}")
+
     def _have_a_server(self) -> None:
         """Exit code 0 says that another process was the server, a negative one that ours was killed."""
+        if self._state.lives():
+            if self._state.address():
+                self._failure, self._pause = None, self._first_pause
+            return
         code = self._program.poll() if self._program else 0
-        self._failure = "died" if code is not None and code > 0 else None
-        if code is not None and not self._failure and not self._state.lives():
+        if code is not None and code > 0:
+            self._program = None
+            self._fail("died")
+        elif code is not None and time.monotonic() >= self._again_at:
             self._launch()
 
+    def _fail(self, why: str) -> None:
+        self._failure = why
+        self._again_at = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
     def _launch(self) -> None:
-        self._program = background.start(
+        self._program = self._start_program(
             "irontree.flows.local.server",
             ["--serve", "--home", str(self._state.home), "--linger", str(self._linger), *self._where()],
             environment=self._environment,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.flows.local import server_database
+from irontree.flows.local.background import turn_over_if_long
 from irontree.flows.local.listening import listen
 from irontree.flows.local.server_state import LOOPBACK, Address, Place, ServerState
 from irontree.flows.local.settings import local_environment, state_folder
@@ -100,6 +101,7 @@ class _Attendant:
 
     async def look(self) -> None:
         """Called by uvicorn: as soon as it answers, and then every second."""
+        turn_over_if_long(self._state.log)
         if self._address:
             self._state.publish(self._address)
             self._address = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -52,6 +53,7 @@ class ServerState:
         self.home = home
         self.log = home / "server.log"
         self._address = home / ADDRESS
+        self._before = home / "server.before.json"
 
     # --- the server's side ---
 
@@ -60,10 +62,14 @@ class ServerState:
         return _lock(self.home / "start.lock", fcntl.LOCK_EX | fcntl.LOCK_NB) is not None
 
     def come_alive(self) -> int | None:
-        """Let clients see that there is a server; returns the port of the one before: clients may still know it."""
-        last = self._read()
-        self._address.unlink(missing_ok=True)  # before the lock: who finds it held may trust the address
+        """Let clients see that there is a server; returns the port of the one before: clients may still know it.
+
+        The one before is the last that answered, however many could not start since.
+        """
+        with suppress(FileNotFoundError):  # before the lock: who finds it held may trust the address
+            self._address.replace(self._before)
         _lock(self.home / "alive.lock", fcntl.LOCK_EX)
+        last = _read(self._before)
         return last.port if last else None
 
     def publish(self, address: Address) -> None:
@@ -71,6 +77,7 @@ class ServerState:
         draft = self._address.with_suffix(".tmp")
         draft.write_text(json.dumps(asdict(address)))
         draft.replace(self._address)
+        self._before.unlink(missing_ok=True)
 
     def in_use(self) -> bool:
         """Whether there is any client."""
@@ -103,15 +110,16 @@ class ServerState:
 
     def address(self) -> Address | None:
         """Where the living server answers; None if there is none, or if it does not answer yet."""
-        return self._read() if self.lives() else None
+        return _read(self._address) if self.lives() else None
 
-    def _read(self) -> Address | None:
-        """None, too, for a file that a power cut left half: the next server writes it anew."""
-        try:
-            found = json.loads(self._address.read_text())
-            return Address(int(found["port"]), int(found["pid"]), str(found["host"]))
-        except (FileNotFoundError, ValueError, TypeError, KeyError):
-            return None
+
+def _read(file: Path) -> Address | None:
+    """None, too, for a file that a power cut left half: the next server writes it anew."""
+    try:
+        found = json.loads(file.read_text())
+        return Address(int(found["port"]), int(found["pid"]), str(found["host"]))
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None
 
 
 def _lock(path: Path, operation: int) -> int | None:

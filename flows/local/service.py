@@ -19,10 +19,10 @@ from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
 from irontree.flows.lifecycle import runs
 from irontree.flows.local.configured import Configured
 from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.duties import DUTIES, Duties, Duty, Say, go_on
+from irontree.flows.local.duties import DUTIES, Duties, Duty, Failures, Say, go_on
 from irontree.flows.local.holding import at_rest, held, is_private, mark_dead, settle
 from irontree.flows.local.registration import close_queue, drop_schedules, open_queue
-from irontree.flows.local.serving import LIMIT, WORKER, Serving
+from irontree.flows.local.serving import LIMIT, WORKER, Served, Serving
 from irontree.flows.local.watches import Watches
 
 JOIN_EVERY: Final = 5.0
@@ -41,7 +41,8 @@ class Crew:
 class Service:
     """Serves each of *apps* that no terminal serves, and takes over the others when their terminal ends.
 
-    A worker that dies is replaced, and its runs are taken up again. Use it in a `with`: its end kills the flows.
+    A worker that dies is replaced, and its runs are taken up again. What keeps one repository from being served, its
+    folder that is gone, keeps no other. Use it in a `with`: its end kills the flows.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Service:
         say: Say,
         duties: Sequence[Duty] = DUTIES,
         start_worker: Callable[..., Serving] = Serving,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
@@ -62,6 +64,8 @@ class Service:
         self._private = is_private(environment, home)
         self._say = say
         self._start_worker = start_worker
+        self._now = now
+        self._failures = Failures(say)
         configured = Configured()
         follow = Duty("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
         self._duties = Duties(say, (follow, *duties))
@@ -74,7 +78,8 @@ class Service:
 
     def start(self) -> None:
         """Serve those that nobody serves; raises ServerUnavailable."""
-        self._join()
+        for app in tuple(self._elsewhere):
+            self._join(app, passing=(ServerUnavailable,))
         self._staff()
 
     def add(self, app: App) -> None:
@@ -90,15 +95,17 @@ class Service:
 
     def look(self) -> tuple[str, ...]:
         """Look after everything once; to be called often. The ids of the repositories that were let go."""
-        now = time.monotonic()
+        now = self._now()
         self._bury()
         gone = tuple(self._let_go())
         if now >= self._join_at:
-            self._take_over()
+            for app in tuple(self._elsewhere):
+                self._join(app)
             self._watches.look()
             self._join_at = now + JOIN_EVERY
         if self._without and now >= self._revive_at:
             self._revive()
+            self._revive_at = now + REVIVE_EVERY
         self._duties.look(self.served, now)
         return gone
 
@@ -143,49 +150,49 @@ class Service:
         with self._held, self._watches:
             pass  # who looks at comments ends first, then workers, then the locks are free
 
-    def _take_over(self) -> None:
-        """The same as `_join`, later where the server is away."""
-        try:
-            self._join()
-        except ServerUnavailable as error:
-            for app in self._elsewhere:
-                self._say(app, in_words(error))
-
-    def _join(self) -> None:
-        """Take on those of the others whose terminal has ended; raises ServerUnavailable."""
-        for app in tuple(self._elsewhere):
-            hold = ExitStack()
-            try:
-                hold.enter_context(held(app, "irontree serve", private=self._private))
-            except Busy:
-                continue
+    def _join(self, app: App, *, passing: tuple[type[IrontreeError], ...] = ()) -> None:
+        """Take it on, if its terminal has ended; raises what is *passing*."""
+        hold = ExitStack()
+        with self._failures.said(app, "join", passing=passing), suppress(Busy):
+            hold.enter_context(held(app, "irontree serve", private=self._private))
             self._holds[app.repository.id] = self._held.enter_context(hold)
             self._watches.add(app)
             self._elsewhere.remove(app)
             self._without.append(app)
 
     def _staff(self) -> None:
-        """Have a worker for those that are ours and have none; raises ServerUnavailable."""
-        if not self._without:
+        """Have a worker for those that are ours, have none, and can be served; raises ServerUnavailable."""
+        found = [(app, self._deployments(app)) for app in self._without]
+        apps = tuple(app for app, deployments in found if deployments)
+        if not apps:
             return
-        deployments = [served for app in self._without for served in deployments_of(app)]
+        deployments = [served for _, those in found for served in those]
         worker = self._start_worker(deployments, environment=self._environment, home=self._home, by=WORKER)
         self._held.callback(worker.stop)
         worker.wait_ready()
-        self._crews.append(Crew(tuple(self._without), worker))
-        self._closed -= {app.repository.id for app in self._without}  # the worker opened them
-        self._without.clear()
-        for app in self._crews[-1].apps:
+        self._crews.append(Crew(apps, worker))
+        self._closed -= {app.repository.id for app in apps}  # the worker opened them
+        self._without = [app for app in self._without if app not in apps]
+        for app in apps:
             self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
             self._welcome(app)
 
+    def _deployments(self, app: App) -> tuple[Served, ...]:
+        """Those of *app*; none where it is to be let go, or cannot be served: it is said why."""
+        if app.repository.id not in self._leaving:
+            with self._failures.said(app, "deployments"):
+                return deployments_of(app)
+        return ()
+
     def _let_go(self) -> Iterator[str]:
-        """Let go of those that are to be, as soon as they are at rest."""
-        for app in [app for app in self.served if app.repository.id in self._leaving | self._closed]:
-            with suppress(ServerUnavailable):  # looked at again with the next look
+        """Let go of those that are to be, as soon as they are at rest; what fails is tried again with the next look."""
+        ours = (*self.served, *self._without)
+        for app in [app for app in ours if app.repository.id in self._leaving | self._closed]:
+            with self._failures.said(app, "let go"):
                 if self._may_leave(app):
                     self._leave(app)
-                    yield app.repository.id
+            if app.repository.id not in self._holds:
+                yield app.repository.id
 
     def _may_leave(self, app: App) -> bool:
         """Whether it was at rest at two looks, with its queue closed at the first; raises ServerUnavailable.
@@ -209,17 +216,22 @@ class Service:
         """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
         with runs.connect() as client:
             drop_schedules(client, app.repository.id)
-        [crew] = [crew for crew in self._crews if app in crew.apps]
-        self._crews.remove(crew)
-        if others := tuple(other for other in crew.apps if other is not app):
-            self._crews.append(Crew(others, crew.worker))
-        else:
-            crew.worker.stop()
+        self._dismiss(app)
         self._watches.remove(app)
         self._leaving.remove(app.repository.id)
         self._closed.remove(app.repository.id)
         self._holds.pop(app.repository.id).close()
         self._say(app, f"not served any more: {app.repository.root}")
+
+    def _dismiss(self, app: App) -> None:
+        """Have no worker for it: its own ends, where it has others as well they keep theirs."""
+        self._without = [other for other in self._without if other is not app]
+        for crew in [crew for crew in self._crews if app in crew.apps]:
+            self._crews.remove(crew)
+            if others := tuple(other for other in crew.apps if other is not app):
+                self._crews.append(Crew(others, crew.worker))
+            else:
+                crew.worker.stop()
 
     def _bury(self) -> None:
         """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
@@ -231,14 +243,15 @@ class Service:
                 self._say(app, "the worker died; starting another")
 
     def _revive(self) -> None:
-        try:
-            for app in self._without:
+        """Have a worker again for those that have none; what cannot be done now is tried again in a while."""
+        for app in self._without:
+            with self._failures.said(app, "dead runs"):
                 mark_dead(app, private=self._private)
+        try:
             self._staff()
         except ServerUnavailable as error:
             for app in self._without:
-                self._say(app, in_words(error))
-            self._revive_at = time.monotonic() + REVIVE_EVERY
+                self._failures.say_once(app, "worker", error)
 
     def _welcome(self, app: App) -> None:
         """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""

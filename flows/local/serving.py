@@ -70,7 +70,8 @@ class Serving:
             log=self._log,
             talk=True,
         )
-        self._order({"folder": self._folder.name, "limit": LIMIT, "deployments": [asdict(d) for d in deployments]})
+        order = {"folder": self._folder.name, "log": str(self._log), "limit": LIMIT}
+        self._order({**order, "deployments": [asdict(served) for served in deployments]})
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
         """Wait until the deployments are registered; returns their ids by full name (`flow/deployment`). Once only.

@@ -31,7 +31,7 @@ Protocol outcomes (blocked, retryable, pending) are values and events, never exc
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 
 class IrontreeError(Exception):
@@ -162,3 +162,8 @@ class IllegalTransition(LogDamaged):
 
 class Cancelled(IrontreeError):
     """The person or the server asked for the work to stop."""
+
+
+FORGE_FAILED: Final = (RemoteFailed, ConfigRefused, EnvironmentRefused)
+"""What an effect on the forge survives (ruling R9): the configuration names the forge, and a person may be editing it,
+or the token may be gone. It is made the next time; the work goes on."""

@@ -341,6 +341,8 @@ def test_while_another_loop_is_at_work_a_run_ends_at_once_and_says_so(project):
     with toy.app.lease.hold("2026-04-22-1432-a3f8b2"):
         ended = toy.drive(run.id, loop)
         assert (ended.name, "2026-04-22-1432-a3f8b2" in ended.message) == ("Busy", True)
+        assert take_up(toy.app, loop_id) is None, "nothing goes on here"
+    with toy.app.lease.hold(loop_id):
         assert take_up(toy.app, loop_id).id == newest_run(toy.app, loop_id).id == run.id
     assert toy.loop_events(loop_id) == ["loop_started"]
 

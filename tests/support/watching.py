@@ -80,7 +80,6 @@ EFFECTS = {
     "projections": ("write_brief", "write_report"),
     "deliveries": ("save",),
     "run_lock": ("write", "remove"),
-    "checks": ("run",),
     "repository": ("keep", "publish", "back_up", "mark_history"),
 }
 FORGE = ("create_issue", "edit_issue", "post_comment", "ensure_labels", "set_labels")
@@ -108,6 +107,7 @@ def watched_app(app: App, watch: Watch) -> App:
     return replace(
         app,
         **ports | {"repository": WatchedRepository(ports["repository"], watch)},
+        checks=lambda: watch("checks", app.checks(), ("run",)),
         forge=lambda: watch("forge", app.forge(), FORGE),
         agent=lambda spec: watch("agent", app.agent(spec), ("attempt",)),
     )

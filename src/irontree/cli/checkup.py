@@ -13,14 +13,15 @@ from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.context import Context
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
-from irontree.cli.stepwise import goes_on, take_step
+from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Aggregate, Finalize
 from irontree.domain.state import TaskState
-from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.loop import open_loops
+from irontree.services.next_command import goes_on
 from irontree.services.open_questions import asked_about
 from irontree.services.world import read_world
 
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
     parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
     add_note(parser, "why, or what the next attempt should change")
-    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts")
+    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50")
     parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
     parser.add_argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again")
     parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")
@@ -135,9 +136,12 @@ def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Col
 
 
 def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
-    """Hand the answer in; a refusal names the commands that would fit."""
+    """Hand the answer in; a refusal names the commands that would fit, an outage that the question stays open."""
     try:
         answer_issue(app, number, answer)
+    except RemoteUnavailable as error:
+        later = error.remedy or "the question stays open: answer again later"
+        raise RemoteUnavailable(f"not answered: {error.message}", remedy=later) from error
     except AnswerRefused as error:
         if asked is None or not asked.answers:
             raise

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from irontree.app import App
 from irontree.cli.context import Context
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, in_words
 from irontree.store.registry import Registered, Registry, user_registry
+
+AGAIN_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,26 @@ class Newcomers:
     context: Context
     known: set[str]
     registry: Registry = field(default_factory=user_registry)
+    now: Callable[[], float] = time.monotonic
+    _problems: dict[str, str] = field(default_factory=dict)
+    _again_at: dict[str, float] = field(default_factory=dict)
 
     def __call__(self) -> Iterator[App]:
-        """Those that are new now; of one that cannot be opened it is said why."""
+        """Those that are new now; of one that cannot be opened it is said why, and it is tried again in a while."""
         for known in self._registered() or ():
-            if known.id not in self.known:
-                self.known.add(known.id)
+            if known.id not in self.known and self.now() >= self._again_at.get(known.id, 0):
                 found = _open(self.context, known)
+                self._tell(found)
                 if found.app:
+                    self.known.add(known.id)
                     yield found.app
-                else:
-                    self.context.console.note(f"left out: {known.root}: {found.problem}")
+
+    def _tell(self, found: Found) -> None:
+        """Say what keeps it from being opened, once as long as it stays the same."""
+        mine = found.known.id
+        if found.problem and found.problem != self._problems.get(mine):
+            self.context.console.note(f"left out: {found.known.root}: {found.problem}")
+        self._problems[mine], self._again_at[mine] = found.problem, self.now() + AGAIN_SECONDS
 
     def removed(self) -> frozenset[str]:
         """The ids of those that were known and are not registered any more; registered again, they are new."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -88,6 +89,16 @@ def _stream(state: TaskState) -> Seen:
     return state.issue_number, state.approved_revision
 
 
+def activity(world: World, keys: Iterable[str]) -> str:
+    """What goes on with a loop's tasks *keys*; other issues may be between two steps for as long as they like."""
+    states = [world.states[key] for key in keys if key in world.states]
+    for phase, doing in ((Phase.RUNNING, "the agent works"), (Phase.COMMITTED, "checks run")):
+        for state in states:
+            if state.phase is phase:
+                return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
+    return "starting the next step"
+
+
 @dataclass
 class Follower:
     """Follows one loop; `prepared` are answers given beforehand, used up in order. Times are in seconds."""
@@ -150,7 +161,7 @@ class Follower:
             self.screen.say(text)
         if lines:
             self._warn_of_budgets(world)
-        self.screen.busy(self._activity(world))
+        self.screen.busy(activity(world, read_loop(self.app, self.loop_id).keys))
 
     def _warn_of_budgets(self, world: World) -> None:
         """Say once of each budget that four fifths of it are spent; a review that is at work has no figures yet."""
@@ -190,14 +201,6 @@ class Follower:
         if fresh:
             self.shown.loop = fresh[-1].event.sequence
         return [(str(record.meta.get("time", "")), say_loop_event(record)) for record in fresh]
-
-    def _activity(self, world: World) -> str:
-        busy = [state for state in world.states.values() if state.phase in (Phase.RUNNING, Phase.COMMITTED)]
-        if not busy:
-            return "starting the next step"
-        state = busy[0]
-        doing = "the agent works" if state.phase is Phase.RUNNING else "checks run"
-        return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
 
     def _answer_what_is_asked(self) -> bool:
         """Answer the open question, if there is one; False if there is and nobody can."""

@@ -19,4 +19,5 @@ def loop_table(rows: Iterable[LoopRow]) -> Table:
 def _cells(row: LoopRow) -> tuple[Cell | str, ...]:
     at = f" at {row.halt_at}" if row.halt_at else ""
     why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
-    return (row.loop_id, f"{row.done} of {row.total}", f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
+    done = f"{row.done} of {row.total}{f', {row.skipped} skipped' if row.skipped else ''}"
+    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")

@@ -73,8 +73,12 @@ VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {verb: text for group in GROUPS.values() for verb, text in group.items()}
 )
 
-# The machine's trouble, not a bug: disk full or over quota, read-only, not allowed.
-_ENVIRONMENT_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+_ENVIRONMENT_ERRORS: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room on the disk, then type the same again"),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "name a file that can be there"),
+}
+"""What is the machine's trouble and no bug of ours, and what to do about it."""
 
 
 class Verb(Protocol):
@@ -96,6 +100,7 @@ def entry() -> None:
     # A command makes tens of thousands of objects that live until it ends; looking for garbage among them is waste,
     # in its course and once more at its end.
     gc.set_threshold(100_000)
+    _have_streams()
     code = main()
     gc.freeze()
     sys.exit(code)
@@ -169,7 +174,7 @@ def guard(work: Callable[[], int], words: Sequence[str], console: Console) -> in
 def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT_ERRORS:
         where = f"{error.filename}: " if error.filename else ""
-        console.refused(EnvironmentRefused(f"{where}{error.strerror}", remedy="see to it, then type the same again"))
+        console.refused(EnvironmentRefused(f"{where}{error.strerror}", remedy=_ENVIRONMENT_ERRORS[error.errno]))
         return REFUSED
     from irontree.cli.bugreport import write_report
 
@@ -211,6 +216,13 @@ def _verb_list() -> Iterator[str]:
         yield f"{group}:"
         yield from (f"  {verb:<12}{text}" for verb, text in verbs.items())
     yield "\n`irontree VERB --help` says what each one takes."
+
+
+def _have_streams() -> None:
+    """Where the caller closed one (`>&-`), have it lead nowhere: else the next file that is opened takes its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  (for as long as we live)
 
 
 def _be_quiet() -> None:

@@ -21,7 +21,7 @@ from irontree.cli.driving import Server
 from irontree.cli.everywhere import Newcomers, each, here, registered
 from irontree.cli.exit_codes import INTERRUPTED, OK
 from irontree.cli.parser import positive, tcp_port
-from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable
+from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.local.finding import ui_url
 from irontree.flows.local.listening import require_free
 from irontree.flows.local.local_server import LocalServer
@@ -260,7 +260,7 @@ def _serve(
     from irontree.flows.local.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
-        _print(context.console, f"{time.strftime(CLOCK, time.gmtime())}  {app.repository.root.name}: {text}")
+        _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
 
     changes, news = ForgeChanges(), News(_page_of(apps[0]))
     duties = (
@@ -272,7 +272,7 @@ def _serve(
         service.start()
         _introduce(context.console, service, environment)
         with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
-            _look_until(service, stop, listed, news)
+            _look_until(service, stop, listed, news, ServerNews(context.console, server.private))
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
     return OK if ended else INTERRUPTED
@@ -308,14 +308,31 @@ def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str
 def _introduce(console: Console, service: Service, environment: Mapping[str, str]) -> None:
     for app in service.elsewhere:
         holder = app.alive(SERVING).holder()
-        who = f"`{holder.what}` (process {holder.pid})" if holder else "another process"
+        who = f"`{holder.what}` ({holder.about})" if holder else "another process"
         _print(console, f"{app.repository.root.name}: {who} serves it; taken over when that ends")
     _print(console, f"Dashboard: {ui_url(environment)}/dashboard")
     _print(console, f"What waits for a person: irontree inbox, or {ui_url(environment)}/artifacts. Ctrl-C stops.")
 
 
-def _look_until(service: Service, stop: threading.Event, listed: Listed, news: News) -> None:
+@dataclass
+class ServerNews:
+    """Tells once of a private server that cannot be started again, and why; it is tried on."""
+
+    console: Console
+    private: LocalServer | None
+    told: bool = False
+
+    def __call__(self) -> None:
+        """Look at it now."""
+        trouble = self.private.trouble() if self.private else None
+        if trouble and not self.told:
+            _print(self.console, f"{_now()}  {in_words(trouble)}")
+        self.told = trouble is not None
+
+
+def _look_until(service: Service, stop: threading.Event, listed: Listed, news: News, of_server: ServerNews) -> None:
     while not stop.wait(LOOK_EVERY):
+        of_server()
         for repository_id in listed.removed():
             service.let_go(repository_id)
         for app in listed.joining():
@@ -350,6 +367,10 @@ def _again(context: Context) -> str:
     if options.host != LOOPBACK:
         words += ["--host", options.host, *([OPEN] if options.open_to_everyone else [])]
     return shlex.join(words)
+
+
+def _now() -> str:
+    return time.strftime(CLOCK, time.gmtime())
 
 
 def _print(console: Console, text: str) -> None:

@@ -15,7 +15,7 @@ from irontree.cli.context import Context
 from irontree.cli.finding import find_issue
 from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
-from irontree.cli.stepwise import event_json, next_command
+from irontree.cli.stepwise import event_json
 from irontree.domain.events import IssueEvent, Record, RunStarted
 from irontree.domain.ledger import Budget
 from irontree.domain.plan import Plan, PlanNode
@@ -26,7 +26,8 @@ from irontree.domain.verdict import Coverage
 from irontree.ports import Stream
 from irontree.services.hints import OpenQuestion
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.loops.loop import loop_of, read_loops, still_open
+from irontree.services.next_command import next_command_about
 from irontree.services.open_questions import asked_about
 from irontree.services.overview import title_of, waits_for
 from irontree.services.projections.denied import denied_of
@@ -34,6 +35,7 @@ from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.projections.report import criteria_of, newest_results, warnings_of
 from irontree.services.projections.views import DeniedView, FailureView
+from irontree.services.transcripts import attempts_folder
 from irontree.services.world import World, read_world
 from irontree.store.layout import Layout
 
@@ -84,7 +86,8 @@ def run(context: Context) -> int:
 def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> Shown:
     """Collect what the log, the plan and the files say of the issue."""
     node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
-    stream, loops = app.log.read(state.issue_number), open_loops(app)
+    stream, every = app.log.read(state.issue_number), read_loops(app)[0]
+    loops = still_open(every)
     return Shown(
         state=state,
         title=title_of(world, state.task_key),
@@ -101,12 +104,12 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
         denied=denied_of(stream),
         records=stream.records,
         asked=asked_about(app, world, loops, state),
-        next=next_command(app, world, state),
-        files=_files(app, state.issue_number, stream),
+        next=next_command_about(app, world, every, state),
+        files=_files(app, state, stream),
         undelivered=app.deliveries.load(state.issue_number).failures,
         warnings=warnings_of(app, stream),
         diff=_diff(app, state) if with_diff else None,
-        budgets=read_funds(app, world).of_issue(state),
+        budgets=read_funds(app, world, every).of_issue(state),
     )
 
 
@@ -250,11 +253,13 @@ def _name(world: World, key: str) -> str:
     return f"#{world.states[key].issue_number}" if key in world.states else key
 
 
-def _files(app: App, number: int, stream: Stream) -> dict[str, str]:
-    """What there is to read about the issue, relative to the repository."""
-    layout, events = Layout(app.repository.root), (record.event for record in stream.records)
+def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
+    """What there is to read about the issue, relative to the repository; no transcripts of archived streams."""
+    number, layout = state.issue_number, Layout(app.repository.root)
+    events = (record.event for record in stream.records)
     begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
-    transcripts = {path.name.removeprefix("attempt-"): path for path in layout.reports(number).glob("attempt-*")}
+    folders = attempts_folder(app, state).glob("attempt-*")
+    transcripts = {path.name.removeprefix("attempt-"): path for path in folders}
     candidates = {
         "brief": layout.brief(number),
         "report": layout.reports(number) / "report.md",
@@ -265,7 +270,7 @@ def _files(app: App, number: int, stream: Stream) -> dict[str, str]:
 
 
 def _attempt(begun: RunStarted | None) -> str:
-    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of another log."""
+    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of a lost log."""
     return f", attempt {begun.attempt_count}" if begun else ""
 
 

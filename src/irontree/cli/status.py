@@ -18,13 +18,12 @@ from irontree.cli.exit_codes import OK
 from irontree.cli.loop_table import loop_table
 from irontree.cli.parser import add_json
 from irontree.cli.text import short_sha
-from irontree.domain.decide import Halt, decide
 from irontree.domain.state import Phase
-from irontree.services.listed_questions import given_up, list_questions
-from irontree.services.loops.limited import overspent
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
+from irontree.services.next_command import next_command
 from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
-from irontree.services.world import World, read_world
+from irontree.services.world import read_world
 
 if TYPE_CHECKING:
     from irontree.services.hints import OpenQuestion
@@ -104,21 +103,6 @@ def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
     from irontree.cli.everywhere import is_listed
 
     return is_listed(app)
-
-
-def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
-    """What lets the work go on where nobody is at it: the newest open loop, else a single step; empty for none."""
-    alive = still_open(loops)
-    if alive:
-        return f"irontree task resume {alive[-1].id}"
-    nobodys = given_up(loops)
-    keys = [key for key in world.states if key not in nobodys]
-    decision = decide(world.scope(keys, overspent=overspent(app, world, loops, keys)))
-    if isinstance(decision, Halt):
-        return ""
-    from irontree.services.hints import step_command
-
-    return step_command(decision, world.states[decision.task_key].issue_number)
 
 
 def as_json(glance: Glance) -> dict[str, Any]:

@@ -12,17 +12,17 @@ from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
 from irontree.cli.context import Context
 from irontree.cli.exit_codes import INTERRUPTED, OK, REFUSED
 from irontree.cli.finding import find_issue
-from irontree.domain.decide import Halt, decide, step_for
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
-from irontree.services.hints import OpenQuestion, step_command
+from irontree.services.hints import OpenQuestion
 from irontree.services.loops.lease import refuse_beside_loop
-from irontree.services.loops.loop import loop_of, open_loops
+from irontree.services.loops.loop import read_loops, still_open
+from irontree.services.next_command import next_command_about
 from irontree.services.open_questions import asked_about
-from irontree.services.overview import SERVING, title_of
+from irontree.services.overview import title_of
 from irontree.services.projections.failures import failure_of
 from irontree.services.projections.narrate import say_issue_event
-from irontree.services.world import World, read_world
+from irontree.services.world import read_world
 
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
 
@@ -69,7 +69,7 @@ def tell(context: Context, app: App, before: TaskState, wanted: Collection[str])
 
 def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
     """What became of the issue since *before*."""
-    world = read_world(app)
+    world, loops = read_world(app), read_loops(app)[0]
     state, stream = world.state(before.issue_number), app.log.read(before.issue_number)
     after = before.sequence if state.approved_revision == before.approved_revision else 0
     records = tuple(record for record in stream.records if record.event.sequence > after)
@@ -80,33 +80,11 @@ def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
         title=title_of(world, state.task_key),
         records=records,
         wanted=any(record.event.event in wanted for record in records),
-        next=next_command(app, world, state),
-        question=asked_about(app, world, open_loops(app), state),
+        next=next_command_about(app, world, loops, state),
+        question=asked_about(app, world, still_open(loops), state),
         output=failure.output if failure else "",
         undelivered=app.deliveries.load(state.issue_number).failures,
     )
-
-
-def next_command(app: App, world: World, state: TaskState) -> str:
-    """What to type next: for this issue, else for the one whose turn it is; empty if that is nobody's command.
-
-    An issue of an open loop goes on with its loop: by itself while that is at work, else when it is resumed.
-    """
-    loop_id = loop_of(open_loops(app), state.task_key)
-    if loop_id:
-        return "" if goes_on(app) or world.halt_of(state) else f"irontree task resume {loop_id}"
-    step = step_for(world.scope((state.task_key,)), state)
-    if step:
-        return step_command(step, state.issue_number)
-    decision = decide(world.scope(world.states))
-    if isinstance(decision, Halt):
-        return ""
-    return step_command(decision, world.states[decision.task_key].issue_number)
-
-
-def goes_on(app: App) -> bool:
-    """Whether a loop goes on here by itself: it is at work, or its flows are served from a terminal."""
-    return bool(app.lease.holder() or app.alive(SERVING).holder())
 
 
 def as_json(told: Told) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, sh
 from irontree.cli.context import Context
 from irontree.cli.driving import Drive, local_server
 from irontree.cli.exit_codes import OK
+from irontree.cli.finding import find_issue
 from irontree.cli.foreseeing import show_loop_ahead, show_plan_ahead
 from irontree.cli.issues import adopt_one, take_in_issues
 from irontree.cli.parser import UsageError
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "intent",
         nargs="+",
         metavar="INTENT",
-        help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip KEY|cancel]",
+        help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip ISSUE|cancel]",
     )
     parser.add_argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing")
     parser.add_argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing")
@@ -119,11 +120,16 @@ def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[P
         return _cancel(context, app, loop.id)
     refuse_unknown(prepared, _numbers(app, loop.keys))
     with local_server(app, detach=context.options.detach) as server:
-        if intent.task_key:
-            skipped = loops.skip(app, loop.id, intent.task_key, app.origin.actor)
+        if intent.skipped:
+            skipped = loops.skip(app, loop.id, _key(app, loop, intent.skipped), app.origin.actor)
             app.repository.back_up()
             context.console.write(f"Skipped: {', '.join(skipped)}\n")
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
+
+
+def _key(app: App, loop: loops.Loop, text: str) -> str:
+    """The task that *text* names; one of the loop may have no issue yet."""
+    return text if text in loop.keys else find_issue(read_world(app), text).task_key
 
 
 def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: ResumeLoop) -> int:

@@ -27,7 +27,8 @@ class ResumeLoop:
 
     loop_id: str
     action: Action = "continue"
-    task_key: str | None = None
+    skipped: str | None = None
+    """An issue, as people type it, or a task key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +108,12 @@ def _resume(text: str) -> Intent | None:
             return Unclear("Which loop is to be resumed?", "`irontree loops` lists them: irontree task resume LOOP_ID")
         case ["resume", loop_id] | ["resume", loop_id, "continue"]:
             return ResumeLoop(loop_id)
-        case ["resume", loop_id, "skip", task_key]:
-            return ResumeLoop(loop_id, "skip", task_key)
+        case ["resume", loop_id, "skip", issue]:
+            return ResumeLoop(loop_id, "skip", issue)
         case ["resume", loop_id, "cancel"]:
             return ResumeLoop(loop_id, "cancel")
         case ["resume", _, *action]:
-            return Unclear(f"“{' '.join(action)}” is no way to resume.", "continue, skip TASK_KEY, or cancel")
+            return Unclear(f"“{' '.join(action)}” is no way to resume.", "continue, skip ISSUE, or cancel")
         case _:
             return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from irontree.domain.values import CodeRef, Value
 
@@ -49,17 +49,22 @@ class CheckResult(Value):
 
 
 class CheckReport(Value):
-    """Everything that ran at *anchor*; complete when every command of `commands_digest` has its result."""
+    """What the commands of `commands_digest` came to at *anchor*, in order, up to the first that failed."""
 
     issue_number: int
     anchor: CodeRef
     commands_digest: str
-    complete: bool
     results: tuple[CheckResult, ...]
     versions: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     cited: dict[str, str] = Field(default_factory=dict)
     """Where reviewers found evidence, by the text of the criterion that it covers (ruling R18)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, found: object) -> object:
+        """Without `complete`, which an earlier version wrote into every report."""
+        return {key: value for key, value in found.items() if key != "complete"} if isinstance(found, dict) else found
 
     @property
     def failed(self) -> CheckResult | None:

@@ -15,7 +15,15 @@ class Holder:
     """For example `issue-12, run` or a loop id."""
     since: str
     pid: int
+    """0 for one that wrote nothing of itself."""
     host: str
+
+    @property
+    def about(self) -> str:
+        """Which process, where, since when; what is to be said of one that left no name."""
+        if not self.pid:
+            return "it left no name; `fuser` tells who has the file open"
+        return f"process {self.pid} on {self.host}, since {self.since}"
 
 
 class Lock(Protocol):

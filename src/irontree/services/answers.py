@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
-from irontree.domain.halt import RULE, Choice, Need, choices, halt_of
+from irontree.domain.halt import VALUES, Choice, Need, choices, halt_of
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import AnswerRefused, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
+from irontree.errors import (
+    AnswerRefused,
+    Busy,
+    EnvironmentRefused,
+    LogDamaged,
+    Refused,
+    RemoteFailed,
+    RemoteUnavailable,
+)
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
@@ -31,6 +39,9 @@ from irontree.services.world import read_world
 
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
+
+NOT_TAKEN: Final = (AnswerRefused, Busy, RemoteUnavailable)
+"""Why an answer is not recorded: it does not fit, or time has to pass first. The question stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     """Record the answer to the question this issue asks, and back the log up. The caller holds the driver lock.
 
     Raises AnswerRefused when no question is open (early, second), another one is (stale), or the choice or
-    what it needs does not fit (wrong); nothing is written then.
+    what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
     """
     with _as_answer():
         state = read_world(app).state(issue_number)
@@ -64,7 +75,8 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
             _leave(app, question, choice, answer)
         else:
             settle_leftovers(app)
-            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, answer)
+            named = replace(answer, choice=choice.name)  # a form gives the label
+            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, named)
     if not choice.loop_only:
         follow_up(app, state)
     app.repository.back_up()
@@ -84,20 +96,20 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             )
         choice = validate(question, answer)
         if choice.name == "stop":
-            loop.cancel(app, loop_id, answer.by)
+            loop.cancel(app, loop_id, answer.by, note=answer.note)
         else:
             if choice.name == "extend":
                 _extend(app, loop_id, question, answer)
-            loop.resume(app, loop_id)
+            loop.resume(app, loop_id, answer.by, "" if choice.name == "extend" else answer.note)
     app.repository.back_up()
 
 
 def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
     amount = amount_of(answer.amount or "")
     if question.budget and amount:
-        loop.allow(app, loop_id, question.budget.extended(amount), answer.by)
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
     else:
-        loop.extend(app, loop_id, answer.count or 0, answer.by)
+        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -128,7 +140,7 @@ def _require_unit(unit: Unit, text: str) -> None:
 
 
 def _require_needs(choice: Choice, answer: Answer) -> None:
-    count = answer.count if answer.count and answer.count > 0 else None
+    count = answer.count if VALUES["count"].fullmatch(str(answer.count)) else None
     given = {"note": answer.note.strip(), "count": count, "amount": answer.amount, "revision": answer.revision}
     missing = [_NEEDED[need] for need in choice.needs if not given[need]]
     if missing:
@@ -145,7 +157,7 @@ def _require_needs(choice: Choice, answer: Answer) -> None:
 
 _NEEDED: Final[dict[Need, str]] = {
     "note": "a note",
-    "count": "a count",
+    "count": "a count from 1 to 50",
     "amount": "an amount",
     "revision": "a revision",
 }
@@ -157,10 +169,10 @@ def _example(needed: str) -> str:
 
 @contextmanager
 def _as_answer() -> Iterator[None]:
-    """Whatever refuses to do what was answered refuses the answer: the question stays open."""
+    """Whatever refuses to do what was answered refuses the answer, but for what time alone can cure."""
     try:
         yield
-    except AnswerRefused:
+    except NOT_TAKEN:
         raise
     except (Refused, EnvironmentRefused, RemoteFailed, LogDamaged) as error:
         raise AnswerRefused(error.message, remedy=error.remedy) from error
@@ -181,9 +193,9 @@ def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None
     if question.loop_id is None or question.task_key is None:
         raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
     if choice.name == "skip":
-        loop.skip(app, question.loop_id, question.task_key, answer.by)
+        loop.skip(app, question.loop_id, question.task_key, answer.by, answer.note)
     else:
-        loop.cancel(app, question.loop_id, answer.by)
+        loop.cancel(app, question.loop_id, answer.by, note=answer.note)
 
 
 def _decider(answer: Answer) -> Decider:
@@ -258,8 +270,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
-    ways = {choice.label: WAYS[choice.name] for choice in RULE["reapproval_required"].choices if choice.special}
-    chosen = WAYS.get(answer.choice) or ways.get(answer.choice) or Choices()
+    chosen = WAYS.get(answer.choice, Choices())
     return approve_again(app, number, answer.revision or "", answer.by.strip(), chosen)
 
 

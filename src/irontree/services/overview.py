@@ -57,6 +57,8 @@ class LoopRow:
     total: int
     budget_used: int
     budget: int
+    skipped: int = 0
+    """How many of its tasks were left out: they are not among `total`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def _stale_lease(app: App) -> tuple[str, ...]:
 
 
 def _named(holder: Holder | None) -> str | None:
-    return f"{holder.what} (process {holder.pid} on {holder.host}, since {holder.since})" if holder else None
+    return f"{holder.what} ({holder.about})" if holder else None
 
 
 def state_words(row: IssueRow, *, skipped: bool = False) -> str:
@@ -195,4 +197,5 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
+        skipped=len(loop.cancelled),
     )

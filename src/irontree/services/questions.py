@@ -52,9 +52,9 @@ def question_of_loop(app: App, loop_id: str) -> Question | None:
 
 
 def question_of(app: App, found: loop.Loop) -> Question | None:
-    """The same of a loop that was read already."""
+    """The same of a loop that was read already; one that cannot be trusted asks nothing: no answer can be recorded."""
     entity = found.entity
-    if entity.status != "halted" or entity.halt_reason is None or entity.halt_reason not in RULE:
+    if found.damage or entity.status != "halted" or entity.halt_reason not in RULE:
         return None
     rule = RULE[entity.halt_reason]
     if rule.asked_of != "loop":

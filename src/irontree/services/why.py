@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.external import BY_CHECK
-from irontree.domain.halt import choices
 from irontree.domain.state import TaskState
 from irontree.errors import NotEligible
 from irontree.services.execution.preflight import SAME_FAILURE
+from irontree.services.hints import step_command
+from irontree.services.listed_questions import given_up
 from irontree.services.loops.deciding import scope_of
 from irontree.services.loops.funds import Funds, read_funds
-from irontree.services.loops.loop import Loop, read_loops
+from irontree.services.loops.loop import Loop, newest_over_each, read_loops
 from irontree.services.overview import waits_for
-from irontree.services.planning.leave import leave_choice
 from irontree.services.projections.narrate import say_issue_event
+from irontree.services.questions import Question, question_about
 from irontree.services.world import World, read_world
 
 Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]
@@ -37,7 +37,27 @@ _ORDER: Final = (
 )
 
 
+_STOPPED: Final = "a stopped loop has ended, and its issues keep their state; an approval starts another (R17)"
+_BY_HAND: Final = "a loop works on what was approved for it; all else goes on by commands"
 _BUDGET: Final = "at the limit a person says how much more, or stops the loop (protocol, Budgets)"
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """The newest loop over a task, which may have ended, and which other tasks a person gave up."""
+
+    newest: Loop | None
+    others_given_up: frozenset[str]
+
+    @property
+    def open(self) -> Loop | None:
+        """The loop, if it may still go on."""
+        return self.newest if self.newest and self.newest.is_open else None
+
+    @property
+    def stopped(self) -> Loop | None:
+        """The loop, if a person ended it."""
+        return self.newest if self.newest and self.newest.entity.status == "cancelled" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +78,9 @@ def explain(app: App, task_key: str) -> Explanation:
     state = world.states.get(task_key)
     if state is None:
         return _unpublished(world, task_key)
-    loop = _loop_over(app, task_key)
-    special = leave_choice(app, world, state)
-    standing, because, rule = _standing(world, state, loop, read_funds(app, world), special)
+    loops = read_loops(app)[0]
+    over = Over(newest_over_each(loops).get(task_key), given_up(loops) - {task_key})
+    standing, because, rule = _standing(app, world, state, over)
     because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
     told = tuple(f"{record.event.sequence}. {say_issue_event(record)}" for record in records)
@@ -74,28 +94,35 @@ def _unpublished(world: World, task_key: str) -> Explanation:
     return Explanation(task_key, None, "waiting", "it is approved, but its issue is not published yet", rule)
 
 
-def _loop_over(app: App, task_key: str) -> Loop | None:
-    """The newest loop that has the task in its frozen set."""
-    return next((loop for loop in reversed(read_loops(app)[0]) if task_key in loop.entity.task_keys), None)
-
-
-def _standing(
-    world: World, state: TaskState, loop: Loop | None, funds: Funds, special: Sequence[str]
-) -> tuple[Standing, str, str]:
+def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Standing, str, str]:
     if state.done:
         return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
-    if (skipped := _skipped(world, state, loop)) is not None:
+    if (skipped := _skipped(world, state, over.newest)) is not None:
         return "skipped", *skipped
-    loop = loop if loop and loop.is_open else None
     if rule := world.halt_of(state):
         detail = state.problem or _in_words(state)
-        words = ", ".join(choice.name for choice in choices(rule, in_loop=loop is not None, special=special))
-        who = f"it is tried again after {state.not_before}, or a person decides" if state.not_before else _A_PERSON
         because = rule.title[0].lower() + rule.title[1:] + (f" ({detail})" if detail else "")
-        return "blocked", because, f"{who}; the choices are: {words}"
+        question = question_about(state, rule, over.open.id if over.open else None)
+        return "blocked", because, _who_decides(state, over, _offered(app, world, question))
+    funds = read_funds(app, world)
     if state.task_key in funds.overspent([state.task_key]):
         return "blocked", f"no agent may work on it: {funds.overspent([state.task_key])[state.task_key]}", _BUDGET
-    return _among_others(world, state, loop, funds)
+    return _among_others(world, state, over, funds)
+
+
+def _offered(app: App, world: World, question: Question) -> str:
+    """The choices of the question's form."""
+    from irontree.services.projections.forms import offered  # noqa: PLC0415  (what few explanations need)
+
+    return ", ".join(choice.name for choice in offered(app, world, question))
+
+
+def _who_decides(state: TaskState, over: Over, words: str) -> str:
+    """Who lifts what blocks it, by which choices; by commands alone once its loop was stopped."""
+    if over.stopped:
+        return f"loop {over.stopped.id} was stopped, and asks nobody; the choices of `irontree checkup` are: {words}"
+    who = f"it is tried again after {state.not_before}, or {_A_PERSON}" if state.not_before else _A_PERSON
+    return f"{who}; the choices are: {words}"
 
 
 def _in_words(state: TaskState) -> str | None:
@@ -119,15 +146,21 @@ def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, st
     return None
 
 
-def _among_others(world: World, state: TaskState, loop: Loop | None, funds: Funds) -> tuple[Standing, str, str]:
-    scope = scope_of(loop, world, funds) if loop else world.scope(world.states)
+def _among_others(world: World, state: TaskState, over: Over, funds: Funds) -> tuple[Standing, str, str]:
+    waiting = [key for key in world.states if key not in over.others_given_up]
+    scope = scope_of(over.open, world, funds) if over.open else world.scope(waiting)
     step = step_for(scope, state)
     if step is None:
         needed = ", ".join(waits_for(world, state.task_key)) or "its parts: it has none, break it down"
         return "waiting", f"it needs {needed}", "a task starts when all it depends on is done"
     decision = decide(scope)
+    command = step_command(step, state.issue_number)
+    if over.stopped:
+        return "ready", f"loop {over.stopped.id} was stopped: it waits for `{command}`", _STOPPED
     if decision == step:
         return "next", f"what comes: {_DOING[type(step)]}", _ORDER
+    if isinstance(decision, Halt) and over.open is None:
+        return "ready", f"no loop has it: it waits for `{command}`", _BY_HAND
     if isinstance(decision, Halt):
         at = f" at {decision.task_key}" if decision.task_key else ""
         return "ready", f"the loop has halted{at}: {decision.reason.replace('_', ' ')}", "halts come before new work"

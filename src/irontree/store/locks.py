@@ -173,7 +173,7 @@ def _read_holder(descriptor: int) -> Holder:
         found = json.loads(os.pread(descriptor, HOLDER_BYTES, 0))
         return Holder(str(found["what"]), str(found["since"]), int(found["pid"]), str(found["host"]))
     except (ValueError, KeyError, TypeError):
-        return Holder("another process", "just now", 0, "")
+        return Holder("another process", "", 0, "")
 
 
 _LETS_GO: Final = {
@@ -184,6 +184,6 @@ _LETS_GO: Final = {
 
 def _busy(path: Path, holder: Holder) -> Busy:
     return Busy(
-        f"busy: {holder.what}, since {holder.since} (process {holder.pid} on {holder.host}, lock {path})",
+        f"busy: {holder.what} ({holder.about}; lock {path})",
         remedy=_LETS_GO.get(holder.what, "wait for it to end (`--wait`), or stop that process"),
     )

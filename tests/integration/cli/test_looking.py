@@ -96,30 +96,6 @@ def test_show_tells_everything_about_one_issue(shell):
         assert part in text
 
 
-def test_the_report_of_an_issue_is_printed_as_it_is_on_disk(shell):
-    shell("run", "1")
-    shell("verify", "1")
-    path = shell.root / ".mino/reports/issue-1/report.md"
-    assert shell("report", "1").out.rstrip() == path.read_text().rstrip()
-    assert shell("report", "first-text", "--json").data == {
-        "issue": 1,
-        "path": ".mino/reports/issue-1/report.md",
-        "text": path.read_text(),
-    }
-    path.unlink()
-    lost = shell("report", "1")
-    assert (lost.code, "the report of issue-1 is gone" in lost.err) == (1, True)
-    shell("checkup", "reconcile")
-    assert shell("report", "1").out.rstrip() == path.read_text().rstrip()
-
-
-def test_an_issue_without_a_report_says_when_there_will_be_one(shell):
-    refused = shell("report", "2")
-    assert refused.code == 1
-    assert "issue-2 has no report: one is written when its checks pass" in refused.err
-    assert "irontree show issue-2" in refused.err
-
-
 def test_show_of_a_composite_names_its_parts_and_of_a_part_what_it_waits_for(shell):
     assert "Parts: #3" in shell("show", "2").out
     part = shell("show", "3").out
@@ -395,47 +371,6 @@ def test_looking_imports_nothing_heavy(shell, words):
     shell("verify", "1")
     done = python("-c", PROBE.format(heavy=HEAVY), *words, cwd=shell.root)
     assert done.stderr.splitlines()[-1] == "0"
-
-
-ROOMS = """
-import sys
-from irontree.cli.main import main
-code = main(sys.argv[1:])
-rooms = {".".join(name.split(".")[:3]) for name in sys.modules if name.startswith("irontree.")}
-print(code, *sorted(rooms), file=sys.stderr)
-"""
-WORKSHOPS = {
-    *("irontree.agents", "irontree.checks", "irontree.config", "irontree.forges", "irontree.rendering"),
-    *("irontree.bootstrap.equipment", "irontree.domain.requirements", "irontree.domain.settings"),
-    *("irontree.ports.forge", "irontree.ports.pull_requests", "irontree.ports.repository", "irontree.ports.work"),
-    *("irontree.repository.publication", "irontree.repository.workspace"),
-    *("irontree.services.consistency", "irontree.services.delivery", "irontree.services.execution"),
-    *("irontree.services.planning", "irontree.services.projections"),
-}
-"""Where work is done; who looks whether there is any enters none of them."""
-
-
-def rooms_of(*words: str, cwd: Path) -> set[str]:
-    """The rooms of ours that a command enters which is started anew, where nothing speaks of a Prefect server."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-c", ROOMS, *words]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True, env=environment)
-    code, *rooms = done.stderr.splitlines()[-1].split()
-    assert code == "0"
-    return set(rooms)
-
-
-def test_a_look_at_the_log_enters_no_room_where_work_is_done(shell):
-    """What `status` does not show, it does not load (bar d of the benchmarks)."""
-    shell("run", "1")
-    entered = rooms_of("status", cwd=shell.root)
-    assert "irontree.services.world" in entered
-    assert entered & WORKSHOPS == set()
-
-
-def test_help_enters_no_room_but_that_of_the_command_line(shell):
-    entered = rooms_of("--help", cwd=shell.root)
-    assert {room.split(".")[1] for room in entered} == {"cli", "errors"}
 
 
 @pytest.mark.parametrize("words", [["run", "1"], ["checkup", "pre-flight", "1"], ["checkup", "reconcile"]])

@@ -131,15 +131,20 @@ def test_pre_flight_lists_everything_in_the_way_and_records_the_block(shell):
 
 
 def test_a_changed_document_is_approved_again_by_its_revision(shell):
+    assert shell("run", "1").code == 0
     spec = (shell.root / "SPEC.md").read_text().replace("It is there", "It is there and long")
     (shell.root / "SPEC.md").write_text(spec)
-    assert shell("run", "1").code == 1
+    assert shell("verify", "1").code == 1
     [question] = shell("status", "--json").data["questions"]
     assert question["reason"] == "reapproval_required"
     command = question["answers"][0]["command"].split()[1:]
     assert shell("checkup", "unblock", "1", "--approve", "00000000").code == 1
     assert shell(*command).code == 0
     assert shell("run", "1").code == 0
+    named = shell("show", "1", "--json").data["files"]
+    [transcript] = [path for what, path in named.items() if what.startswith("transcript")]
+    archived = next((shell.root / ".mino/archive").iterdir()).name
+    assert transcript == f".mino/reports/issue-1/{archived}/attempt-0002", "that of the stream in force alone"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +225,7 @@ def test_tc_7_2_a_second_run_is_refused_and_names_the_active_task(shell):
     with app.driver.hold("issue-1, run"):
         refused = shell("run", "3")
     assert refused.code == 1
-    assert "busy: issue-1, run, since 20" in refused.err
+    assert "busy: issue-1, run (process " in refused.err
 
 
 def test_tc_7_2_the_run_lock_of_another_tool_is_respected_and_named(shell):

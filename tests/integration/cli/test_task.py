@@ -12,6 +12,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answering import expected_numbers
 from irontree.flows.local.settings import state_folder
+from irontree.services.loops import loop as loops
 from irontree.services.planning.approve import propose
 from irontree.services.planning.intake import authorise
 from irontree.services.world import read_world
@@ -240,7 +241,8 @@ def test_what_a_command_said_of_a_loop_is_in_the_backup(shell, loop_id):
     [
         (("later",), "“later” is no way to resume"),
         (("skip",), "“skip” is no way to resume"),
-        (("skip", "third-text"), "third-text is not in the scope"),
+        (("skip", "third-text"), "'third-text' is no issue (issue-12, #12, 12) and no task key here"),
+        (("skip", "frist-text"), "did you mean first-text?"),
         (("continue", "--answer", "issue-9=accept"), "there is no such issue here"),
         (("skip", "first-text", "--answer", "issue-9=accept"), "there is no such issue here"),
         (("continue", "--detach"), "no Prefect server is configured"),
@@ -253,6 +255,13 @@ def test_another_way_to_resume_is_refused_and_the_loop_stays_as_it_is(shell, loo
     assert refused.code == 1
     assert said in refused.err
     assert everything(shell.root) == before
+
+
+@pytest.mark.parametrize("named", ["3", "#3", "issue-3", "parts-second-text"])
+def test_what_is_to_be_skipped_is_named_as_issues_are_everywhere(shell, loop_id, named):
+    loops.skip(open_app(shell.root, origin=Origin("Ada")), loop_id, "parts-second-text", "Ada")
+    again = shell("task", "resume", loop_id, "skip", named)
+    assert f"parts-second-text is not in the scope of loop {loop_id}" in again.err
 
 
 # --- --what-if ----------------------------------------------------------------------------------------------

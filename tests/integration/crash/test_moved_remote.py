@@ -94,7 +94,7 @@ def test_the_change_is_merged_checked_and_published(place):
     assert head(place.remote, "main") == state.code_ref == state.anchor != state.commit
     assert {"greet.txt", "elsewhere.txt"} <= place.published()
     assert (place.root / "elsewhere.txt").exists(), "the user's own branch follows"
-    assert place.app.results.load(1, state.anchor).complete
+    assert place.app.results.load(1, state.anchor).failed is None
     assert faults(place.app) == []
 
 

@@ -10,18 +10,20 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.answering import prepare
-from irontree.cli.following import CRASHES, Follower, Shown
+from irontree.cli.following import CRASHES, Follower, Shown, activity
 from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.plan import AgentSpec
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.gate.questions import Question as Form
 from irontree.flows.lifecycle.runs import Run
 from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.execution.run import run as attempt
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
 from irontree.services.questions import Question
 from tests.support.world import (
     MANUAL_TASK,
+    ONE_TASK,
     SPEC,
     Scene,
     accepts,
@@ -153,6 +155,15 @@ def follow(scene):
 
 
 # --- showing ------------------------------------------------------------------------------------------------------
+
+
+def test_what_goes_on_is_said_of_the_tasks_of_the_loop_alone(scene):
+    scene.publish(ONE_TASK)
+    attempt(scene.app, 1)
+    world = scene.world
+    [key] = world.states
+    assert activity(world, [key]).endswith(": checks run")
+    assert activity(world, ["another"]) == "starting the next step"
 
 
 def test_events_are_told_once_in_their_order_with_the_titles_of_their_issues(follow):

@@ -8,6 +8,8 @@ import inspect
 import io
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,11 @@ def test_a_bug_report_has_a_place_even_without_a_state_folder(tmp_path, monkeypa
     [report] = re.findall(r"\S+/bug-\S+\.txt", said)
     assert "Traceback" in Path(report).read_text()
     Path(report).unlink()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail_and_nothing_else_takes_their_place(closed):
+    """A shell closes them so; what was to be said there is lost, as asked."""
+    command = f'"{sys.executable}" -m irontree --version {closed}'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from argparse import Namespace
 
 import pytest
 
+from irontree.cli.console import Console
 from irontree.cli.parser import Parser, UsageError
-from irontree.cli.serve import SECRET, News, add_arguments, line, place_of, secret_for
-from irontree.errors import ConfigRefused
+from irontree.cli.serve import SECRET, News, ServerNews, add_arguments, line, place_of, secret_for
+from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.local.server_state import Place
 from irontree.flows.local.settings import PASSWORD
 from irontree.services.answers import Answer, answer_issue
@@ -123,3 +125,21 @@ def test_the_end_of_a_loop_is_told_once(scene):
 
 def test_without_a_form_the_line_says_which_command_shows_the_question(scene):
     assert line(waiting(scene.app)[0]).endswith(f"irontree -C {scene.root} status")
+
+
+class OneServer:
+    """The private server, as far as who serves asks it."""
+
+    def __init__(self) -> None:
+        self.why: str | None = None
+
+    def trouble(self) -> ServerUnavailable | None:
+        return ServerUnavailable(self.why, remedy="see its log") if self.why else None
+
+
+def test_a_server_that_cannot_be_started_again_is_told_of_once_until_it_answered():
+    server, out = OneServer(), io.StringIO()
+    look = ServerNews(Console(out, io.StringIO()), server)
+    for server.why in (None, "it died: 1", "it died: 2", None, "it died: 3"):
+        look()
+    assert [line[10:] for line in out.getvalue().splitlines()] == ["it died: 1. see its log", "it died: 3. see its log"]

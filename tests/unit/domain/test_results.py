@@ -18,7 +18,13 @@ def result(name="test", *, ended="exited", exit_code=0):
 
 
 def report(*results):
-    return CheckReport(issue_number=7, anchor="c" * 40, commands_digest="d", complete=True, results=results)
+    return CheckReport(issue_number=7, anchor="c" * 40, commands_digest="d", results=results)
+
+
+def test_a_report_that_an_earlier_version_wrote_is_read():
+    """It said of each that it was complete."""
+    known = report(result())
+    assert CheckReport.model_validate(known.model_dump() | {"complete": True}) == known
 
 
 def lines(count):

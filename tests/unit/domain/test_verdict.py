@@ -49,7 +49,7 @@ def result(*, ended="exited", exit_code=0):
 
 
 def report(*results):
-    return CheckReport(issue_number=7, anchor="c" * 40, commands_digest="d", complete=True, results=results)
+    return CheckReport(issue_number=7, anchor="c" * 40, commands_digest="d", results=results)
 
 
 # --- commands -----------------------------------------------------------------------------------------------

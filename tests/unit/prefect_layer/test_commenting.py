@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from irontree.app import App
 from irontree.errors import RemoteUnavailable
-from irontree.flows.lifecycle.commenting import CommentWatch
+from irontree.flows.lifecycle.commenting import CommentWatch, Kept
 from irontree.flows.local.watches import Watches
 from irontree.services.delivery.comment_answers import Looked
 from tests.support.world import make_scene
@@ -171,3 +172,25 @@ def test_who_is_removed_has_ended_then(tmp_path):
         assert at_work.wait(30)
         watches.remove(app)
         assert ended == ["recorded"]
+
+
+def test_who_looks_again_and_again_opens_the_repository_anew_only_after_a_failure(tmp_path):
+    """A forge's client knows what it saw, and is not sent it again; another configuration may cure what fails."""
+    app, opened = make_scene(tmp_path).app, []
+    outcomes = iter([(), (Looked(1, "later"),), (Looked(1, "later", failed=True),), (), RemoteUnavailable("503"), ()])
+
+    def open_it() -> App:
+        opened.append(app)
+        return app
+
+    def look(_: App) -> tuple[Looked, ...]:
+        if isinstance(found := next(outcomes), Exception):
+            raise found
+        return found
+
+    kept, counts = Kept(open_it, look), []
+    for _ in range(6):
+        with suppress(RemoteUnavailable):
+            kept()
+        counts.append(len(opened))
+    assert counts == [1, 1, 1, 2, 2, 3]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from irontree.errors import RemoteUnavailable
-from irontree.flows.local.duties import Duties, Duty
+from irontree.errors import EnvironmentRefused, RemoteUnavailable
+from irontree.flows.local.duties import Duties, Duty, tell_what_happened
 from tests.support.world import make_scene
 
 
@@ -77,3 +78,29 @@ def test_a_failure_that_comes_back_after_a_success_is_said_again(apps, said):
     for now in (0, 30, 60, 90):
         kept.look(apps[:1], now)
     assert said == ["away", "away"]
+
+
+def test_what_keeps_several_things_from_being_done_is_said_once(apps, said):
+    def fail(_):
+        raise RemoteUnavailable("the folder is gone")
+
+    kept = Duties(lambda _, text: said.append(text), (Duty("look", 30.0, fail), Duty("tell", 30.0, fail)))
+    for now in (0, 30, 60):
+        kept.look(apps[:1], now)
+    assert said == ["the folder is gone"]
+
+
+class Unwritable:
+    """A lock on a disk that refuses."""
+
+    def hold(self, what: str, *, wait_seconds: float = 0) -> None:
+        raise EnvironmentRefused(f"{what}: read-only file system after {wait_seconds:.0f} s")
+
+
+def test_events_that_cannot_be_told_to_prefect_are_said_once_by_who_serves(apps, said, caplog):
+    """...and not by a warning each minute beside it."""
+    kept = duties(said, tell_what_happened)
+    for now in (0, 30, 60, 90):
+        kept.look([replace(apps[0], alive=lambda _: Unwritable())], now)
+    assert said == ["tell Prefect: read-only file system after 10 s"]
+    assert caplog.records == []

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -44,6 +46,22 @@ def test_a_new_server_learns_the_port_of_the_one_before_and_takes_its_address_aw
     state.publish(HERE)
     assert other.come_alive() == HERE.port
     assert state.address() is None
+
+
+def test_the_port_is_not_forgotten_over_a_server_that_could_not_start(state):
+    """...but is when one answered and ended: nobody waits for it there."""
+    start = "import sys, pathlib; from irontree.flows.local.server_state import *"
+    dies = f"{start}; print(ServerState(pathlib.Path(sys.argv[1])).come_alive())"
+    answers = (
+        f"{start}; s = ServerState(pathlib.Path(sys.argv[1])); s.come_alive(); s.publish(Address(1, 1)); s.shut_out()"
+    )
+    state.publish(HERE)
+
+    def said(program: str) -> str:
+        command = [sys.executable, "-c", program, str(state.home)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert [said(dies), said(dies), said(answers), said(dies)] == [str(HERE.port), str(HERE.port), "", "None"]
 
 
 @pytest.mark.parametrize(

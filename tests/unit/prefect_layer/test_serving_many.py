@@ -1,15 +1,24 @@
-"""Who serves many repositories while the server is away: it says so, and goes on when the server does."""
+"""Who serves many repositories while the server is away, or one of them cannot be served: it says so, and goes on."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED, temporary_settings
 
+from irontree.app import App
+from irontree.errors import EnvironmentRefused, NotARepository
 from irontree.flows.local.service import Service
 from irontree.store.memory import MemoryLock
-from tests.support.world import make_scene
+from tests.support.world import TickingClock, make_scene
 
 NOBODY = "http://127.0.0.2:9/api"
 """An address where nothing listens; not one of those that are waited for."""
@@ -30,3 +39,154 @@ def test_a_terminal_that_ends_while_the_server_is_away_does_not_end_who_serves(t
         assert service.elsewhere == (app,)
     assert terminal.holder() is None
     assert "cannot be reached" in said[0]
+
+
+class HasNoRuns(BaseHTTPRequestHandler):
+    """A Prefect server that has any queue, and no run."""
+
+    def do_GET(self) -> None:
+        queue = {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
+        self._say(200 if "/queues/" in self.path else 501, queue)
+
+    def do_POST(self) -> None:
+        self._say(200, [])
+
+    def do_PATCH(self) -> None:
+        self._say(204)
+
+    def _say(self, status: int, answer: object = None) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body = b"" if answer is None else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def without_runs() -> Iterator[None]:
+    """Prefect's client in this process talks to it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), HasNoRuns) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/api"
+        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False}):
+            yield
+        server.shutdown()
+
+
+class StandIn:
+    """A worker that takes up nothing, and dies when the test says so."""
+
+    made: list[StandIn]
+
+    def __init__(self, deployments, **_: object) -> None:
+        self.names = {served.name for served in deployments}
+        self.lives = True
+        self.made.append(self)
+
+    def wait_ready(self) -> None:
+        """It is at once."""
+
+    def alive(self) -> bool:
+        return self.lives
+
+    def finish(self) -> None:
+        """There is no flow."""
+
+    def stop(self) -> None:
+        """There is no process."""
+
+
+class Deleted:
+    """A repository, of which the test says that its folder is gone."""
+
+    def __init__(self, app: App) -> None:
+        self.gone = False
+        self.lock = MemoryLock(TickingClock())
+        self.app = replace(app, alive=lambda _: self, preferences=self._preferences)
+        self._settings = app.preferences()
+
+    def holder(self) -> None:
+        """Nobody has it."""
+
+    @contextmanager
+    def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
+        if self.gone:
+            raise EnvironmentRefused("no .mino folder there")
+        with self.lock.hold(what, wait_seconds=wait_seconds):
+            yield
+
+    def _preferences(self):
+        if self.gone:
+            raise NotARepository("no git repository there")
+        return self._settings
+
+
+@pytest.fixture
+def apps(tmp_path):
+    """Two repositories; the first can be deleted."""
+    scenes = {name: make_scene(tmp_path / name) for name in ("one", "two")}
+    for name, scene in scenes.items():
+        scene.repository.id = name
+    locks = {name: MemoryLock(scene.clock) for name, scene in scenes.items()}
+    return Deleted(scenes["one"].app), replace(scenes["two"].app, alive=lambda _: locks["two"])
+
+
+@pytest.fixture
+def workers() -> list[StandIn]:
+    return []
+
+
+@pytest.fixture
+def said() -> list[tuple[str, str]]:
+    return []
+
+
+@pytest.fixture
+def service(apps, workers, said, tmp_path, without_runs):
+    worker = type("Worker", (StandIn,), {"made": workers})
+    with Service(
+        [apps[0].app, apps[1]],
+        environment={},
+        home=tmp_path,
+        say=lambda app, text: said.append((app.repository.id, text)),
+        duties=(),
+        start_worker=worker,
+        now=itertools.count(step=60).__next__,
+    ) as service:
+        yield service
+
+
+def test_one_that_is_deleted_while_a_terminal_serves_it_keeps_no_other_from_being_served(service, apps, said, workers):
+    """...it is said once, and the others of the list are taken over as ever."""
+    first, second = apps
+    with first.hold("irontree task"), second.alive("serving").hold("irontree task"):
+        service.start()
+        first.gone = True
+    for _ in range(3):
+        service.look()
+    assert [text for name, text in said if name == "one"] == ["no .mino folder there"]
+    assert (service.elsewhere, service.served) == ((first.app,), (second,))
+    assert [worker.names for worker in workers] == [{"two"}]
+
+
+def test_one_that_is_deleted_while_we_serve_it_keeps_no_other_from_a_new_worker_and_is_let_go(
+    service, apps, said, workers
+):
+    first, second = apps
+    service.start()
+    assert [worker.names for worker in workers] == [{"one", "two"}]
+    first.gone, workers[0].lives = True, False
+    for _ in range(3):
+        service.look()
+    assert workers[1].names == {"two"}
+    assert service.served == (second,)
+    assert [text for name, text in said if name == "one"].count("no git repository there") == 1
+    service.let_go("one")
+    assert [gone for _ in range(3) for gone in service.look()] == ["one"]
+    assert service.served == (second,)
+    with first.lock.hold("somebody else"):
+        pass

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED, temporary_settings
 
+from irontree.errors import ServerUnavailable
+from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.commenting import take_comments
 from tests.support.world import MANUAL_TASK, make_scene
 
@@ -18,9 +20,11 @@ class Refuses(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        said = b'{"exception_message": "no such filter"}'
         self.send_response(422)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(said)))
         self.end_headers()
+        self.wfile.write(said)
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -45,3 +49,13 @@ def test_what_the_server_refuses_keeps_no_comment_from_being_taken(tmp_path):
     scene.drive(scene.start(MANUAL_TASK))
     scene.forge("alice").post_comment(1, "/accept")
     assert [found.outcome for found in take_comments(scene.app)] == ["taken"]
+
+
+@pytest.mark.usefixtures("refused")
+def test_what_the_server_refuses_is_told_in_its_own_words():
+    """...as what can be survived: who serves many repositories asks again later."""
+    with (
+        pytest.raises(ServerUnavailable, match=r"refused what it was asked: .*no such filter"),
+        runs.connect() as client,
+    ):
+        runs.find_runs(client, ["any"])

@@ -7,7 +7,7 @@ import pytest
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, GitFailed, RemoteUnavailable, SequenceConflict
+from irontree.errors import AnswerRefused, Busy, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
@@ -16,6 +16,7 @@ from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
 from irontree.services.planning.approve import propose
+from irontree.services.projections.narrate import say_loop_event
 from irontree.services.questions import question_about
 from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
@@ -123,8 +124,8 @@ def test_a_refused_choice_is_told_the_legal_ones(pending):
     assert refused.value.remedy == "one of: accept, send-back"
 
 
-@pytest.mark.parametrize("count", [None, 0, -1])
-def test_more_attempts_must_be_some(scene, count):
+@pytest.mark.parametrize("count", [None, 0, -1, 51])
+def test_more_attempts_must_be_some_and_not_too_many(scene, count):
     scene.policy = scene.policy.model_copy(update={"max_retry_count": 0})
     scene.agent = ScriptedAgent(does(greet_txt="bye"))
     scene.publish(ONE_TASK)
@@ -182,16 +183,23 @@ def halted(scene: Scene, **preferences: int) -> loops.Loop:
     return loops.read_loop(scene.app, loop.id)
 
 
+def said(scene: Scene, loop: loops.Loop) -> list[str]:
+    """What is told of the loop's events that carry a note."""
+    return [say_loop_event(record) for record in scene.loops.read(loop.id).records if "note" in record.meta]
+
+
 def test_skipping_takes_the_task_and_what_depends_on_it_out_of_the_loop(scene):
     loop = halted(scene)
-    state = answer_issue(scene.app, scene.number(TWO), Answer("skip", "ada"), loop.id)
+    state = answer_issue(scene.app, scene.number(TWO), Answer("skip", "ada", note="not now"), loop.id)
     assert state.last_event == "verify_pending_acceptance", "its own log is left alone"
     assert loops.read_loop(scene.app, loop.id).cancelled == {TWO, "parts", "close"}
+    assert said(scene, loop) == [f"skipped: {TWO} (ada: “not now”)"], "once, not with all that goes with it"
 
 
 def test_stopping_ends_the_loop_and_leaves_its_issues_alone(scene):
     loop = halted(scene)
-    answer_issue(scene.app, scene.number(TWO), Answer("stop", "ada"), loop.id)
+    answer_issue(scene.app, scene.number(TWO), Answer("stop", "ada", note="too dear"), loop.id)
+    assert said(scene, loop) == ["loop cancelled (ada: “too dear”)"]
     assert loops.read_loop(scene.app, loop.id).entity.status == "cancelled"
     assert scene.events(TWO)[-1] == "verify_pending_acceptance"
     with pytest.raises(AnswerRefused, match="cancelled"):
@@ -203,7 +211,8 @@ def test_a_loop_out_of_budget_asks_for_more(scene):
     assert loop.entity.halt_reason == "loop_budget_exhausted"
     with pytest.raises(AnswerRefused, match="needs a count"):
         answer_loop(scene.app, loop.id, Answer("extend", "ada", count=-5))
-    answer_loop(scene.app, loop.id, Answer("extend", "ada", count=5))
+    answer_loop(scene.app, loop.id, Answer("extend", "ada", count=5, note="go on"))
+    assert said(scene, loop) == ["loop budget extended (ada: “go on”)"]
     after = loops.read_loop(scene.app, loop.id).entity
     assert (after.status, after.budget_max_transitions, after.budget_used) == ("running", 7, 2)
 
@@ -216,7 +225,8 @@ def test_a_loop_that_asks_nothing_takes_no_answer(scene):
 
 def test_a_loop_can_be_stopped_where_it_asks(scene):
     loop = halted(scene, loop_budget=2)
-    answer_loop(scene.app, loop.id, Answer("stop", "ada"))
+    answer_loop(scene.app, loop.id, Answer("stop", "ada", note="enough"))
+    assert said(scene, loop) == ["loop cancelled (ada: “enough”)"]
     assert loops.read_loop(scene.app, loop.id).entity.status == "cancelled"
 
 
@@ -229,8 +239,18 @@ def test_the_question_of_an_issue_is_what_it_needs_next(pending):
     assert next_step(pending.app, 1) == question(pending)
 
 
-@pytest.mark.parametrize("failure", [RemoteUnavailable("out"), GitFailed("no git"), SequenceConflict("late")])
-def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pending, failure):
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (GitFailed("no git"), AnswerRefused),
+        (SequenceConflict("late"), AnswerRefused),
+        (RemoteUnavailable("out"), RemoteUnavailable),
+        (Busy("somebody"), Busy),
+    ],
+)
+def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pending, failure, told):
+    """What time can cure refuses no answer: that can be taken later."""
+
     class Refusing(MemoryRepository):
         def read_ref(self, ref: str) -> str | None:
             raise failure
@@ -240,6 +260,6 @@ def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pendi
 
     pending.repository = Refusing(pending.root, pending.cache)
     pending.results._reports.clear()  # what the checks said is lost: they would have to run again
-    with pytest.raises(AnswerRefused, match=failure.message):
+    with pytest.raises(told, match=failure.message):
         answer_issue(pending.app, 1, sends_back("longer"))
     assert pending.events()[-1] == "verify_pending_acceptance"

@@ -114,6 +114,16 @@ def test_an_event_missing_from_a_loop_is_named(scene):
     assert (f"loop {loop.id}", "sequence 1 is missing") in found(scene)
 
 
+def test_a_loop_whose_events_are_all_gone_is_named_though_its_file_is_there(scene):
+    """No backup knew them; no other loop starts over it, so it cannot be called sound (ruling R13)."""
+    loop = scene.start(ONE_TASK)
+    scene.loops.files(loop.id).files.clear()
+    [finding] = audit(scene.app)
+    assert finding.where == f"loop {loop.id}"
+    assert "some of its events are gone" in finding.what
+    assert "irontree init --from-backup" in finding.remedy
+
+
 def test_a_parent_whose_child_is_not_done_is_named(scene):
     scene.drive(scene.start(SPEC), prepared(accepts("fine")))
     assert found(scene) == []

@@ -15,7 +15,7 @@ from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.decide import Halt, Run, Verify
 from irontree.domain.plan import AgentSpec, ReviewerSpec
 from irontree.errors import AnswerRefused, Cancelled, NotEligible
-from irontree.ports import AgentResult, AgentTask
+from irontree.ports import AgentResult, AgentTask, CodingAgent
 from irontree.services.answers import Answer, answer_loop
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step, perform
@@ -428,6 +428,39 @@ def test_a_review_that_is_asked_again_adds_to_what_the_one_before_took(scene):
     assert scene.last().event.blocking_check == "no-review"
     (budget,) = read_funds(scene.app, scene.world).of_issue(scene.state())
     assert budget.spent == 8_000_000, "three of the attempt, two before the stop, three rounds after it"
+
+
+def test_a_reviewer_is_held_to_what_is_left(scene):
+    """Of time by the limit of its program, of the rest by its allowance; each round anew."""
+    limited(reviewed(scene, keeps(1.0)), issue="60s").agent = ScriptedAgent(costs(1.0, seconds=20))
+    granted = []
+
+    def agent(spec: AgentSpec) -> CodingAgent:
+        granted.append(spec.wall_seconds)
+        return scene.app.agent(spec)
+
+    scene.publish(ONE_TASK)
+    app = replace(scene.app, agent=agent)
+    for step in (Run(GREETING), Verify(GREETING)):
+        perform(app, step)
+    assert granted[-4:] == [60, 40, 31, 22], "the attempt, and three rounds"
+    assert [task.allowance.time for task in scene.reviewers["eve"].tasks] == [40_000, 31_000, 22_000]
+
+
+def test_a_reviewer_is_not_asked_again_once_nothing_is_left_and_the_loop_asks_for_more(scene):
+    limited(reviewed(scene, keeps(1.0)), issue="5 USD").agent = ScriptedAgent(costs(3.0))
+    loop = scene.start(ONE_TASK)
+    with pytest.raises(NotEligible, match="no agent may work on issue-1"):
+        scene.drive(loop)
+    assert len(scene.reviewers["eve"].tasks) == 2
+    assert next_decision(scene.app, loop.id).reason == "loop_budget_exhausted"
+
+
+def test_a_planner_is_held_to_what_is_left_of_the_day(scene):
+    limited(scene, day="15s").agent = ScriptedAgent(keeps(1.0))
+    with pytest.raises(NotEligible, match="no agent may plan"):
+        plan_document(scene.app, "make it", "NOTES.md", "")
+    assert [task.allowance.time for task in scene.agent.tasks] == [15_000, 6_000]
 
 
 def test_what_the_log_says_of_a_review_counts_where_nothing_of_it_is_kept(scene):

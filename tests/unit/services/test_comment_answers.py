@@ -10,7 +10,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, RemoteUnavailable
+from irontree.errors import AnswerRefused, Busy, RemoteUnavailable
 from irontree.ports import DeliveryCursor
 from irontree.preferences import Preferences
 from irontree.services.answers import answer_issue
@@ -283,6 +283,23 @@ def test_an_outage_is_later_and_says_when(asking):
     assert (found.outcome, found.said, found.ended_pass) == ("later", "503", True)
     asking.tracker.outage = None
     assert outcomes(asking) == [("alice", "taken")]
+
+
+@pytest.mark.parametrize("passing", [RemoteUnavailable("503"), Busy("somebody is at it")])
+def test_what_keeps_an_answer_from_being_done_for_a_while_refuses_it_not(asking, passing):
+    """It is neither settled nor replied to, and taken by the next look."""
+    says(asking, "/accept")
+    working, failing = asking.repository, [passing]
+
+    def fail_once(_: str, side: str) -> None:
+        if side == "before" and failing:
+            raise failing.pop()
+
+    asking.repository = Watched(working, ["workspace", "read_ref", "publish", "lacking", "find_token"], fail_once)
+    assert [found.outcome for found in look(asking.app)] == ["later"]
+    assert (replies(asking), asking.deliveries.load(1).settled) == ([], ())
+    assert outcomes(asking) == [("alice", "taken")]
+    assert asking.events()[-1] == "checkup_accept_recorded"
 
 
 def test_what_was_taken_before_the_forge_failed_is_said(asking):

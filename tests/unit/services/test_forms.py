@@ -71,6 +71,17 @@ def test_the_approval_has_an_estimate(scene):
     assert "called 4 times if every first attempt passes, and at most 16 times (16 h)" in shown(scene, SPEC)
 
 
+def test_an_approval_of_what_is_half_done_counts_what_is_left_and_says_what_waits(scene):
+    scene.publish(SPEC)
+    run(scene.app, 1)
+    text = shown(scene, SPEC)
+    assert "called 3 times if every first attempt passes, and at most 15 times (15 h)" in text, "its checks may fail"
+    assert "[waits for others] → depends on parts-part-one, parts-part-two" in text
+    verify(scene.app, 1)
+    assert "called 3 times if every first attempt passes, and at most 12 times (12 h)" in shown(scene, SPEC)
+    assert "called 4 times" in shown(scene, SPEC.replace("says hello", "greets")), "what changed begins again"
+
+
 def test_every_check_of_a_task_is_shown_once_the_ones_of_its_criteria_too(scene):
     with_policy(scene, checks=(CheckCommand(name="all", run="make test"),))
     text = shown(scene)

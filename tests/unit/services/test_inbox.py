@@ -40,6 +40,7 @@ def test_where_the_loops_run_recorded_the_block_the_form_is_still_that_of_the_is
     with scene.driver.hold("answer"):
         answer_issue(scene.app, 1, Answer("send-back", by="ada", note="longer"), None)
     [loop] = read_loops(scene.app)[0]
+    loops.resume(by_run(scene, "10"), loop.id)
     perform(by_run(scene, "3f"), next_decision(scene.app, loop.id), loop.id)
     stop_at(by_run(scene, "10"), 1, "its run was cancelled")
     [one] = waiting(scene.app, lambda run: f"http://ui/{run}")

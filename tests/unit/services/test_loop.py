@@ -8,17 +8,24 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.cli.loop_table import loop_table
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
 from irontree.preferences import Preferences
 from irontree.services.answers import Answer
+from irontree.services.delivery.asked import asked_in_comments
+from irontree.services.delivery.halted import tell_halts
 from irontree.services.execution.steps import perform
+from irontree.services.inbox import waiting
+from irontree.services.listed_questions import list_questions
 from irontree.services.loops import loop as loops
 from irontree.services.loops.deciding import next_decision
+from irontree.services.overview import overview
 from irontree.services.planning.approve import Choices, propose
 from irontree.services.planning.intake import authorise
 from irontree.services.projections.forms import question_text
+from irontree.services.projections.narrate import say_loop_event
 from irontree.services.questions import question_of_loop
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
@@ -275,6 +282,10 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     ]
     cancelled = [(event.cancellation_scope, event.task_key) for event in events[2:5]]
     assert sorted(cancelled) == [("task", CLOSE), ("task", PARTS), ("task", TWO)]
+    reached = say_loop_event(scene.loops.read(loop.id).records[-1])
+    assert reached == f"goal reached: everything in scope is done but what was skipped: {CLOSE}, {PARTS}, {TWO}"
+    [row] = loop_table(overview(scene.app).loops).rows
+    assert row[1] == "2 of 2, 3 skipped"
 
 
 def test_what_is_done_cannot_be_skipped_and_nothing_that_depends_on_it_is(scene):
@@ -369,6 +380,20 @@ def test_an_open_loop_with_a_damaged_file_is_the_one_that_goes_on(scene):
     assert scene.start(ONE_TASK).id == loop.id
     assert scene.drive(loop).reason == "goal_reached"
     assert scene.loops.ids() == (loop.id,)
+
+
+@pytest.mark.parametrize("lost", ["events", "first event"])
+def test_a_halted_loop_that_cannot_be_trusted_asks_nothing_and_keeps_nobody_from_looking(scene, lost):
+    """R13: its damage is said; nobody could record an answer."""
+    loop = scene.start(ONE_TASK)
+    loops.halt(scene.app, loop.id, Halt("protocol_gap", detail="stuck"))
+    assert [asked.loop_id for asked in list_questions(scene.app, scene.world, (read(scene, loop),))] == [loop.id]
+    files = scene.loops.files(loop.id).files
+    files.pop("0001-loop-started.yml") if lost == "first event" else files.clear()
+    assert (waiting(scene.app), asked_in_comments(scene.app)) == ((), ())
+    tell_halts(scene.app)
+    [damage] = loops.read_loops(scene.app)[1]
+    assert "cannot be trusted" in damage
 
 
 @pytest.mark.parametrize("lost", ["events", "first event", "all but a torn event"])

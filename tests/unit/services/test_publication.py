@@ -55,7 +55,7 @@ def test_a_moved_target_is_merged_checked_again_and_published(committed):
     assert committed.repository.commits[tip].parents[0] == state.commit, "run_completed keeps the task's own commit"
     assert committed.repository.commits[tip].files["other.txt"] == b"theirs"
     assert len(committed.checks.commands) == 2
-    assert committed.results.load(1, tip).complete
+    assert committed.results.load(1, tip).failed is None
 
 
 def test_a_target_that_was_rewritten_is_not_merged_back_and_the_work_is_done_again_on_top_of_it(committed):

@@ -11,6 +11,7 @@ from irontree.app import App
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import (
+    AccessRefused,
     ConfigRefused,
     EnvironmentRefused,
     GitFailed,
@@ -180,6 +181,14 @@ def test_a_remote_that_does_not_answer_is_asked_again_and_then_blocks(ready):
     assert (state.last_event, state.blocking_check) == ("checkup_preflight_blocked", "remote-unavailable")
     assert ready.events() == ["task_published", "checkup_preflight_blocked"]
     assert ready.run_lock.held is None
+
+
+def test_who_is_kept_out_is_asked_and_no_timer_answers(ready):
+    """Repeating cannot cure it (ruling R12)."""
+    ready.repository.failures += [AccessRefused("the token has expired", reason="authentication", remedy="renew it")]
+    state = take(ready)
+    assert (state.blocking_check, state.not_before) == ("remote-refused", None)
+    assert ready.cancel.pauses == []
 
 
 def test_a_remote_that_answers_the_second_time_is_no_obstacle(ready):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.decide import Finalize, Recover, Run, Verify
+from irontree.domain.decide import Finalize, Halt, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
 from irontree.preferences import Preferences
@@ -225,6 +225,34 @@ def test_a_step_that_the_log_has_overtaken_is_refused(scene):
     perform(scene.app, Run(GREETING))
     with pytest.raises(NotEligible):
         perform(scene.app, Run(GREETING))
+
+
+@pytest.mark.parametrize("meanwhile", ["the loop is cancelled", "the task is skipped", "the loop halts"])
+def test_a_step_decided_before_the_lock_was_free_is_not_taken_in_a_loop_that_wants_it_no_more(scene, meanwhile):
+    """R3, R17: it is looked at again under the lock; no agent is called, and no transition is counted."""
+    loop = scene.start(SPEC)
+    step = next_step(scene.app, 1, loop.id)
+    if meanwhile == "the loop is cancelled":
+        loops.cancel(scene.app, loop.id, "ada")
+    elif meanwhile == "the task is skipped":
+        loops.skip(scene.app, loop.id, GREETING, "ada")
+    else:
+        loops.halt(scene.app, loop.id, Halt("protocol_gap"))
+    with pytest.raises(NotEligible, match="was to run, and the log has moved on"):
+        perform(scene.app, step, loop.id)
+    assert (step, scene.events()) == (Run(GREETING), ["task_published"])
+    assert scene.loops.read_entity(loop.id).budget_used == 0
+
+
+def test_a_step_that_another_driver_has_taken_delivers_what_that_one_did_not_get_to(scene):
+    loop = scene.start(MANUAL_TASK)
+    for step in (Run(GREETING), Verify(GREETING)):
+        perform(scene.app, step)
+    scene.deliveries.save(1, DeliveryCursor())
+    scene.tracker.comments.clear()
+    with pytest.raises(NotEligible, match="accept"):
+        perform(scene.app, Verify(GREETING), loop.id)
+    assert len(scene.comments()) == 1
 
 
 def test_a_task_without_an_issue_cannot_be_stepped(scene):

@@ -162,7 +162,7 @@ def test_results_are_stored_before_anything_is_published(scene):
     seen = []
     scene.repository.before_push = lambda sha: seen.append(scene.results.load(1, sha))
     verify(scene.app, 1)
-    assert [report.complete for report in seen] == [True]
+    assert [report.failed for report in seen] == [None]
 
 
 def test_complete_results_of_the_same_commands_are_used_again(scene):
@@ -181,17 +181,6 @@ def test_a_failure_that_was_stored_before_a_crash_is_recorded_without_running_ag
         verify(scene.app, 1)
     assert verify(scene.app, 1).last_event == "verify_failed_retryable"
     assert scene.checks.commands == ["has greet.txt hello"]
-
-
-def test_incomplete_results_count_for_nothing(scene):
-    committed(scene)
-    sha = scene.state().commit
-    verify(scene.app, 1)
-    stored = scene.results.load(1, sha)
-    scene.results.save(stored.model_copy(update={"complete": False, "results": ()}))
-    scene.log.files(1).files.popitem()
-    assert verify(scene.app, 1).last_event == "verify_passed"
-    assert len(scene.checks.commands) == 2
 
 
 def test_stopping_a_check_records_nothing(scene):

@@ -13,6 +13,7 @@ from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import Choices, propose, ways_to_approve
 from irontree.services.planning.intake import special_choices
 from irontree.services.projections.forms import question_text
+from irontree.services.why import explain
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
@@ -32,6 +33,7 @@ def test_the_form_of_an_issue_offers_to_keep_what_was_removed_and_does_so(scene)
     shown = question_text(scene.app, next_step(scene.app, 2))
     assert "**approve-keep**: approve; keep what was removed" in shown
     assert "approve-reopen" not in shown
+    assert explain(scene.app, CLOSE).rule == "a person decides; the choices are: approve, approve-keep"
     answer_issue(scene.app, 2, Answer("approve-keep", "ada", revision=approval))
     assert scene.world.plans[CLOSE].kept == (CLOSE,)
     assert scene.state(CLOSE).phase is Phase.READY

@@ -7,6 +7,7 @@ import pytest
 from irontree.errors import NotEligible
 from irontree.services.answers import Answer
 from irontree.services.execution.run import run
+from irontree.services.execution.verify import verify
 from irontree.services.why import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, prepared
 
@@ -47,6 +48,23 @@ def test_a_task_that_waits_for_a_person_says_for_what_and_what_may_be_said(scene
 def test_others_that_could_start_say_at_what_the_loop_halted(scene):
     scene.drive(scene.start(MANUAL_TASK + "\n## Second\n\n- [ ] too `$ has two.txt`\n"))
     assert standing(scene, "second") == ("ready", "the loop has halted at greeting: pending acceptance")
+
+
+def test_once_its_loop_was_stopped_a_task_waits_for_commands_alone(scene):
+    loop = scene.start(MANUAL_TASK + "\n## Second\n\n- [ ] too `$ has two.txt`\n")
+    scene.drive(loop, prepared(Answer("stop", "ada")))
+    assert standing(scene, "second") == ("ready", f"loop {loop.id} was stopped: it waits for `irontree run issue-2`")
+    asked = explain(scene.app, GREETING)
+    assert (asked.standing, asked.because) == ("blocked", "your acceptance is needed")
+    said = f"loop {loop.id} was stopped, and asks nobody; the choices of `irontree checkup` are: accept, send-back"
+    assert asked.rule == said
+
+
+def test_without_a_loop_nothing_halts_what_may_start(scene):
+    scene.publish(MANUAL_TASK + "\n## Second\n\n- [ ] too `$ has two.txt`\n")
+    run(scene.app, 1)
+    verify(scene.app, 1)
+    assert standing(scene, "second") == ("ready", "no loop has it: it waits for `irontree run issue-2`")
 
 
 def test_done_names_its_evidence(scene):

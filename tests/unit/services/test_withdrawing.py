@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from irontree.domain.decide import Run
+from irontree.errors import ConfigRefused
+from irontree.ports import Forge
 from irontree.services.answers import Answer
+from irontree.services.execution.merging import lift_draft
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import perform
 from irontree.services.loops.loop import Loop, cancel, skip
+from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.requests import look, merge, request, requesting_scene, work
 from tests.support.world import GREETING, ONE_TASK, Scene, prepared
 
@@ -106,3 +115,33 @@ def test_what_was_skipped_and_is_asked_for_again_is_proposed_again_at_a_persons_
     assert scene.events()[-1] == "verify_pending_acceptance"
     assert request(scene).state == "open"
     assert request(scene).number != closed.number
+
+
+def there_is_no_token() -> Forge:
+    raise ConfigRefused("GITHUB_TOKEN is not set", remedy="set it")
+
+
+@pytest.mark.parametrize("there", ["an open request", "one to withdraw", "one to make ready"])
+def test_a_forge_that_cannot_be_had_keeps_no_work_from_going_on(scene: Scene, there: str):
+    """R9: what is due there is done the next time."""
+    work(scene, BOTH)
+    if there == "one to withdraw":
+        scene.publish(WITHOUT)
+    app = replace(scene.app, forge=there_is_no_token)
+    if there == "one to make ready":
+        lift_draft(app, scene.state())
+    with app.driver.hold("look"):
+        catch_up(app)
+    assert any("GITHUB_TOKEN is not set" in note for note in scene.notes.lines)
+    assert perform(app, Run("close")).last_event == "run_completed"
+
+
+def test_an_adopted_issue_that_cannot_be_compared_keeps_no_work_from_going_on(scene: Scene):
+    write(scene)
+    authorise(scene, 1)
+    edit(scene, 1, body=f"{CLEAR}- [ ] it is kind `$ has greet.txt hello`\n")
+    perform(scene.app, Run(GREETING))
+    assert scene.events()[-1] == "task_reapproval_required"
+    with scene.driver.hold("look"):
+        catch_up(replace(scene.app, forge=there_is_no_token))
+    assert scene.events()[-1] == "task_reapproval_required"

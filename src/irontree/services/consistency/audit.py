@@ -14,8 +14,9 @@ from irontree.domain.loop import illegal_loop_events
 from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import LogDamaged
+from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
+from irontree.services.loops.loop import read_loop
 from irontree.services.world import read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
@@ -84,16 +85,26 @@ def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[Finding]:
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[Finding]:
-    """The same of a loop's events, and a file of it that cannot be read."""
-    stream = app.loops.read(loop_id)
-    yield from (unreadable(problem) for problem in stream.problems)
-    where = f"loop {loop_id}"
-    yield from (Finding(where, what, RESTORE) for what in illegal_loop_events(r.event for r in stream.records))
+    """The same of a loop's events, also where none is left, and a file of it that cannot be read."""
+    stream, where = app.loops.read(loop_id), f"loop {loop_id}"
+    illegal = illegal_loop_events(record.event for record in stream.records)
+    found = (*map(unreadable, stream.problems), *(Finding(where, what, RESTORE) for what in illegal))
+    yield from found or _untrusted(app, loop_id)
     yield from _changed(where, digest_chain(stream.records))
     try:
         app.loops.read_entity(loop_id)
     except LogDamaged as error:
         yield Finding(where, error.message, error.remedy or "")
+
+
+def _untrusted(app: App, loop_id: str) -> Iterator[Finding]:
+    """What keeps the loop from going on though nothing is wrong with the events that are left."""
+    try:
+        damage = read_loop(app, loop_id).damage
+    except NotEligible:  # neither event nor file: the file is named as what cannot be read
+        return
+    if damage:
+        yield Finding(f"loop {loop_id}", damage.message, damage.remedy or "")
 
 
 def unreadable(problem: Problem) -> Finding:

@@ -17,11 +17,10 @@ from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.halt import choices
 from irontree.domain.lint import is_marked
 from irontree.errors import (
+    FORGE_FAILED,
     AccessRefused,
     AnswerRefused,
     Busy,
-    ConfigRefused,
-    EnvironmentRefused,
     IrontreeError,
     RemoteFailed,
     RemoteUnavailable,
@@ -83,7 +82,7 @@ def _looks(app: App) -> Iterator[Looked]:
             yield from _look_at(app, asked)
         except Busy as error:
             yield Looked(asked.issue_number, "later", said=error.message)
-        except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
+        except FORGE_FAILED as error:
             failed = _failed(asked, error)
             yield failed
             if failed.ended_pass:

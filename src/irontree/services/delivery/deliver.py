@@ -16,7 +16,7 @@ from irontree.domain.evolve import evolve
 from irontree.domain.external import MERGE_CHECKS, is_given_up
 from irontree.domain.labels import COLORS, MANAGED, labels_for
 from irontree.domain.state import TaskState
-from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, RemoteFailed
+from irontree.errors import FORGE_FAILED, IllegalTransition
 from irontree.ports import DeliveryCursor, Label, Stream
 from irontree.services.delivery.closing import close_where_due, is_closed_by_us
 from irontree.services.delivery.comment import comment_for, comment_marker, post_once
@@ -57,7 +57,7 @@ def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
     """Whether there is nobody to tell: the issue is not there, and a person said that its work goes on without it."""
     if not is_given_up(stream.records):
         return False
-    with suppress(RemoteFailed, ConfigRefused, EnvironmentRefused):  # it cannot be said now
+    with suppress(*FORGE_FAILED):  # it cannot be said now
         return app.forge().read_issue(issue_number) is None
     return False
 
@@ -129,12 +129,9 @@ def _reopen(app: App, state: TaskState) -> None:
 
 
 def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
-    """Do it; what stood in the way, behind the contract's word for this *failure*.
-
-    The configuration names the forge, and a person may be editing it (R9).
-    """
+    """Do it; what stood in the way, behind the contract's word for this *failure*."""
     try:
         effect()
-    except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
+    except FORGE_FAILED as error:
         return f"{failure}: {error.message}" if failure else error.message
     return None

@@ -13,7 +13,7 @@ from irontree.app import App
 from irontree.domain.halt import RULE
 from irontree.domain.loop import LoopEntity
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, ConfigRefused, EnvironmentRefused, RemoteFailed
+from irontree.errors import FORGE_FAILED, Busy
 from irontree.ports import Stream
 from irontree.services.delivery.asked import place_of
 from irontree.services.delivery.comment import answers_to, comment_marker, comment_text, loop_marker, post_once
@@ -71,7 +71,7 @@ def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
     others = tuple(failure for failure in cursor.failures if not failure.startswith(_FAILED))
     try:
         post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)
-    except (RemoteFailed, ConfigRefused, EnvironmentRefused) as error:
+    except FORGE_FAILED as error:
         now = replace(cursor, failures=(*others, f"{_FAILED}{error.message}"))
     else:
         now = replace(cursor, failures=others, halt_told=marker)

@@ -22,7 +22,7 @@ from irontree.domain.reply import (
     replied_in_window,
 )
 from irontree.domain.state import TaskState
-from irontree.errors import ConfigRefused, EnvironmentRefused, NotEligible, RemoteFailed
+from irontree.errors import FORGE_FAILED, NotEligible
 from irontree.ports import DeliveryCursor
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.delivery.comment import comment_marker, post_once
@@ -50,7 +50,7 @@ def _reply(app: App, state: TaskState, record: Record[IssueEvent]) -> str | None
         decision = reply_decision(app, state, record)
         if decision.yes:
             _post(app, state, record)
-    except (RemoteFailed, ConfigRefused, EnvironmentRefused, NotEligible) as error:
+    except (*FORGE_FAILED, NotEligible) as error:
         return f"reply_post_failed: {error.message}"
     return None
 

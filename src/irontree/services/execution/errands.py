@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.app import App
+from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Outcome, Seen, how_it_ended, stopped_by
 from irontree.domain.plan import AgentSpec, WorkspacePolicy
 from irontree.errors import Cancelled
@@ -35,6 +36,8 @@ class Errand:
     task_key: str = ""
     issue_number: int = 0
     attempt: int = 1
+    allowance: Allowance = field(default_factory=Allowance)
+    """What is left for it of the budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ def send(app: App, errand: Errand) -> Answer:
     workspace.prepare(errand.sha, cancel=app.cancel)
     path = workspace.path / errand.answer_file
     _remove(path)  # git may ignore it, and then it is still that of somebody before
-    result = app.agent(errand.agent).attempt(
+    spec, allowance = errand.agent, errand.allowance
+    spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
+    result = app.agent(spec).attempt(
         AgentTask(
             issue_number=errand.issue_number,
             task_key=errand.task_key,
@@ -75,6 +80,7 @@ def send(app: App, errand: Errand) -> Answer:
             workspace=workspace.path,
             transcript=errand.transcript,
             variables={errand.variable: str(path)},
+            allowance=allowance,
         ),
         cancel=app.cancel,
         progress=app.progress,

@@ -17,7 +17,7 @@ from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEAN
 from irontree.domain.fingerprint import fingerprint_of
 from irontree.domain.legal import held
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import EnvironmentRefused, RemoteFailed
+from irontree.errors import FORGE_FAILED
 from irontree.ports import CommitCheck, PullRequest, Remark, Review
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.preflight import block
@@ -61,7 +61,7 @@ def settle_requests(app: App) -> tuple[TaskState, ...]:
                 settled.append(settle_request(app, world, state))
             elif _may_be_merged(app, state):
                 settled.append(_ask_about_merge(app, state))
-        except (RemoteFailed, EnvironmentRefused) as error:
+        except FORGE_FAILED as error:
             app.progress.note(f"the request of #{state.issue_number} could not be looked at: {error.message}")
     withdraw_requests(app, world, skips)
     return tuple(filter(None, settled))
@@ -84,7 +84,7 @@ def lift_draft(app: App, state: TaskState) -> None:
         request = app.forge().read_pull_request(state.request or 0)
         if request and request.state == "open" and not _of_ci(app.forge().commit_checks(state.base_sha)):
             _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
-    except RemoteFailed as error:
+    except FORGE_FAILED as error:
         app.progress.note(f"the request of #{state.issue_number} is a draft still: {error.message}")
 
 
@@ -197,7 +197,7 @@ def _line(remark: Remark) -> str:
 
 def _sent_back(app: App, world: World, state: TaskState, request: PullRequest, objection: Objection) -> TaskState:
     """The request is a draft again until the next attempt is verified."""
-    with suppress(RemoteFailed):
+    with suppress(*FORGE_FAILED):
         app.forge().edit_pull_request(request.number, draft=True)
     if objection.check is None:
         return send_back(app, state.issue_number, Decider(objection.by, objection.note, objection.reviews))

@@ -179,8 +179,10 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
             return "configuration"
         case PublicationRefused():
             return error.reason
-        case RemoteFailed():
+        case RemoteUnavailable():
             return "remote-unavailable"
+        case RemoteFailed():
+            return "remote-refused"
         case _:
             return "workspace-not-ready"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.app import App
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import ConfigRefused, EnvironmentRefused, RemoteFailed
+from irontree.errors import FORGE_FAILED
 from irontree.services.delivery.deliver import deliver
 from irontree.services.delivery.halted import tell_halts
 from irontree.services.execution.merging import settle_requests
@@ -61,7 +61,7 @@ def _finish_publications(app: App) -> None:
         replace_open(app, plan)
         try:
             publish(app, plan)
-        except (RemoteFailed, EnvironmentRefused, ConfigRefused) as error:
+        except FORGE_FAILED as error:
             app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
 
 

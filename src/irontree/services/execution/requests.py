@@ -15,7 +15,7 @@ from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy
 from irontree.domain.results import CheckReport
 from irontree.domain.state import TaskState
 from irontree.domain.verdict import coverage
-from irontree.errors import NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
+from irontree.errors import FORGE_FAILED, NoSuchBranch, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Moved, PullRequest
 from irontree.services.delivery.closing import close_on_done
 from irontree.services.execution.publication import BRANCH_MOVED, Never, NotNow, patiently
@@ -149,7 +149,7 @@ def _quiet(criterion: Criterion) -> Criterion:
 
 def _say_verified(app: App, report: CheckReport) -> None:
     """A status beside those of CI, for whoever looks at the request; without one nothing is missing."""
-    with suppress(RemoteFailed):
+    with suppress(*FORGE_FAILED):
         said = f"{len(report.results)} checks passed at this commit"
         app.forge().set_commit_status(report.anchor, name=STATUS_NAME, state="success", description=said)
 

@@ -23,7 +23,9 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.execution.errands import Answer, Errand, send
 from irontree.services.execution.prompt import review_prompt
+from irontree.services.loops.funds import require_funds
 from irontree.services.transcripts import review_folder
+from irontree.services.world import read_world
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"
@@ -47,7 +49,8 @@ class NoVerdict:
 def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> CheckReport | NoVerdict:
     """Ask the reviewers that have not spoken yet about `report.anchor`, up to the first that asks for changes.
 
-    Nobody is asked about what fails its checks, nor where no code was changed. Raises Cancelled.
+    Nobody is asked about what fails its checks, nor where no code was changed. Raises Cancelled, and NotEligible once
+    no budget is left for a reviewer.
     """
     spoken = {result.name for result in report.results}
     for reviewer in plan.policy.reviewers:
@@ -86,12 +89,13 @@ class _Reviewing:
     folder: Path
 
     def ask(self) -> tuple[CheckResult, dict[str, str]] | NoVerdict:
-        """Ask up to three times for an answer that can be used."""
+        """Ask up to three times for an answer that can be used. Raises NotEligible once no budget is left for it."""
         problems: tuple[str, ...] = ()
         seconds, usage = 0.0, Usage(0, 0, 0.0)
         for number in range(1, ROUNDS + 1):
+            allowance = require_funds(self.app, read_world(self.app), self.state).allowance(self.state)
             self.app.progress.note(f"review by {self.reviewer.name}")
-            answer = send(self.app, self._errand(number, problems))
+            answer = send(self.app, replace(self._errand(number, problems), allowance=allowance))
             seconds, usage = seconds + answer.result.seconds, usage.plus(answer.result.usage)
             if answer.stopped:
                 return replace(self._stopped(answer.stopped, answer.result), took=self._took(seconds, usage))

@@ -70,15 +70,17 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 
     *note* is what a person wants to say in the report of a verification.
     What stands in the step's way is recorded as a question to a person, wherever the log allows to (R12). Raises Busy
-    when another driver lives, NotEligible when the log has moved on, Cancelled when asked to stop.
+    when another driver lives, NotEligible when the log has moved on or the loop calls for something else by now,
+    Cancelled when asked to stop.
     """
     skill = SKILL[type(step)]
     with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
         number = _number(app, step.task_key)
         settle_leftovers(app, spare=number if isinstance(step, Recover) else None)
-        if loop_id:
-            loop.spend(app, loop_id, step.task_key, skill)
         try:
+            if loop_id:
+                _require_turn(app, step, number, loop_id)
+                loop.spend(app, loop_id, step.task_key, skill)
             state = _take(app, step, number, note)
         except NotEligible:  # nothing is left to do but what a driver did not get to that died behind its event
             deliver(app, number)
@@ -110,6 +112,22 @@ def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
     state = block(app, state, "cancelled", reason)
     follow_up(app, state)
     return state
+
+
+def _require_turn(app: App, step: Step, issue_number: int, loop_id: str) -> None:
+    """Raise NotEligible if the issue's next step is not *step* any more: who had the lock may have changed that."""
+    found = next_step(app, issue_number, loop_id)
+    if found != step:
+        raise NotEligible(
+            f"issue-{issue_number} was to {SKILL[type(step)]}, and the log has moved on: {_in_words(found)}",
+            remedy=f"`irontree show issue-{issue_number}` tells what happened",
+        )
+
+
+def _in_words(found: Step | Question | Idle) -> str:
+    if isinstance(found, Idle):
+        return found.reason
+    return found.rule.title if isinstance(found, Question) else f"{SKILL[type(found)]} comes next"
 
 
 def _take(app: App, step: Step, issue_number: int, note: str) -> TaskState:

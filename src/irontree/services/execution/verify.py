@@ -109,7 +109,6 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
         issue_number=subject.state.issue_number,
         anchor=sha,
         commands_digest=_digest(subject),
-        complete=True,
         results=results,
         versions=dict(checks.versions([command.run for command in commands], workspace=workspace.path)),
         warnings=checks.foreign_sources(workspace.path, app.repository.root),
@@ -119,9 +118,9 @@ def check(app: App, subject: Subject, sha: str) -> CheckReport:
 
 
 def _counts(stored: CheckReport, subject: Subject) -> bool:
-    """Complete, of the same commands, and not what a person has just asked to look at again."""
+    """Of the same commands, and not what a person has just asked to look at again."""
     asked_again = subject.state.last_event == "checkup_unblocked" and stored.failed is not None
-    return stored.complete and stored.commands_digest == _digest(subject) and not asked_again
+    return stored.commands_digest == _digest(subject) and not asked_again
 
 
 def _run_all(

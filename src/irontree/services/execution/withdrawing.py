@@ -13,7 +13,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import TaskState
-from irontree.errors import EnvironmentRefused, LogDamaged, RemoteFailed
+from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import Stream
 from irontree.services.delivery.comment import comment_marker, post_once
 from irontree.services.world import World
@@ -37,7 +37,7 @@ def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
         try:
             for number, why, marker in _requests(app, state, dropped):
                 _withdraw(app, state, number, why, marker)
-        except (RemoteFailed, EnvironmentRefused, LogDamaged) as error:
+        except (*FORGE_FAILED, LogDamaged) as error:
             app.progress.note(f"an old request of #{state.issue_number} could not be closed: {error.message}")
         else:
             app.deliveries.save(state.issue_number, replace(cursor, withdrawn=given_up))

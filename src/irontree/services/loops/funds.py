@@ -74,12 +74,8 @@ class Funds:
         return self._first_over(state, {})
 
     def allowance(self, state: TaskState) -> Allowance:
-        """What the next attempt at that issue may take: the least that any limit leaves."""
-        budgets = self.of_issue(state)
-        least = {
-            unit: min((_leaves(budget) for budget in budgets if budget.unit == unit), default=None) for unit in UNITS
-        }
-        return Allowance(least["money"], least["tokens"], least["time"])
+        """What the next call of an agent for that issue may take: the least that any limit leaves."""
+        return _least(self.of_issue(state))
 
     def stopping(self, keys: Iterable[str], words: str) -> Budget:
         """The limit that these *words* of a decision about those tasks are about."""
@@ -156,16 +152,18 @@ def require_funds(app: App, world: World, state: TaskState) -> Funds:
     return funds
 
 
-def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -> None:
-    """Raise NotEligible where nothing is left of today's budget for a planner; *policy* is today's configuration."""
+def require_funds_to_plan(app: App, world: World, policy: BudgetPolicy | None) -> Allowance:
+    """What a planner may take of today's budget; *policy* is today's configuration. Raises NotEligible for nothing."""
     if policy is None:
-        return
+        return Allowance()
     loops = read_loops(app)[0]
     extensions = (extension for loop in loops for extension in loop.extensions)
     funds = Funds(world, app.clock.now(), ledger_of(_spendings(app, world), extensions), limited=True)
-    over = next((budget for budget in funds.of_day(policy) if budget.over), None)
+    today = funds.of_day(policy)
+    over = next((budget for budget in today if budget.over), None)
     if over:
         raise NotEligible(f"no agent may plan: {over.words}", remedy=_way_on(over, ""))
+    return _least(today)
 
 
 def tell_warnings(app: App, before: Funds, state: TaskState) -> None:
@@ -195,6 +193,11 @@ def calls_agent(world: World, state: TaskState) -> bool:
     plan = world.plans.get(state.task_key)
     asks = plan is not None and bool(plan.policy.reviewers) and state.has_code
     return state.phase is Phase.READY or (state.phase is Phase.COMMITTED and asks)
+
+
+def _least(budgets: Sequence[Budget]) -> Allowance:
+    least = {unit: min((_leaves(budget) for budget in budgets if budget.unit == unit), default=None) for unit in UNITS}
+    return Allowance(least["money"], least["tokens"], least["time"])
 
 
 def _leaves(budget: Budget) -> int:

@@ -19,7 +19,7 @@ def refuse_beside_loop(app: App) -> None:
         )
     if holder := app.lease.holder():
         raise Busy(
-            f"loop {holder.what} is at work here since {holder.since} (process {holder.pid} on {holder.host})",
+            f"loop {holder.what} is at work here ({holder.about})",
             remedy="`irontree status` shows how far it is; it stops by itself when a decision is yours",
         )
 

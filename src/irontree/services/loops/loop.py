@@ -225,8 +225,8 @@ def halt(app: App, loop_id: str, reason: Halt) -> Loop:
     return _record(app, loop, event, {"detail": reason.detail} if reason.detail else {})
 
 
-def resume(app: App, loop_id: str) -> Loop:
-    """Record that the loop goes on; nothing if it is running. Raises NotEligible if it has ended."""
+def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
+    """Record that the loop goes on, and who said so; nothing if it is running. Raises NotEligible if it has ended."""
     loop = read_loop(app, loop_id)
     entity = loop.entity
     if entity.status == "running":
@@ -234,39 +234,40 @@ def resume(app: App, loop_id: str) -> Loop:
     if entity.status != "halted" or entity.halt_reason is None:
         raise NotEligible(f"Loop {loop_id} status is {entity.status}; only halted loops can be resumed.")
     event = LoopResumed(**_next(loop), previous_halt_reason=entity.halt_reason, transitions_used=entity.budget_used)
-    return _record(app, loop, event, {})
+    return _record(app, loop, event, _said(by, note))
 
 
 def complete(app: App, loop_id: str) -> Loop:
-    """Record that everything in scope is done. Raises NotEligible for a loop that was cancelled."""
+    """Record that everything in scope is done but what was skipped; NotEligible for a loop that was cancelled."""
     loop = read_loop(app, loop_id)
     if loop.entity.status == "completed":
         return loop
     require_open(loop)
     event = LoopCompleted(**_next(loop), completed_at=app.stamp(), transitions_used=loop.entity.budget_used)
-    return _record(app, loop, event, {})
+    return _record(app, loop, event, {"skipped": sorted(loop.cancelled)} if loop.cancelled else {})
 
 
-def extend(app: App, loop_id: str, extra: int, by: str) -> Loop:
+def extend(app: App, loop_id: str, extra: int, by: str, note: str = "") -> Loop:
     """Allow *extra* more transitions (added event, ruling R13)."""
     loop = require_open(read_loop(app, loop_id))
     total = loop.entity.budget_max_transitions + extra
     event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
-    return _record(app, loop, event, {})
+    return _record(app, loop, event, _said(by, note))
 
 
-def allow(app: App, loop_id: str, extension: Extension, by: str) -> Loop:
+def allow(app: App, loop_id: str, extension: Extension, by: str, note: str = "") -> Loop:
     """Allow agents to spend more than was approved (protocol, Budgets); the transitions stay as they are."""
     loop = require_open(read_loop(app, loop_id))
     total = loop.entity.budget_max_transitions
     event = LoopBudgetExtended(**_next(loop), extra_transitions=0, budget_max_transitions=total, by=by)
-    return _record(app, loop, event, {"budget": extension.as_meta()})
+    return _record(app, loop, event, {"budget": extension.as_meta(), **_said(by, note)})
 
 
-def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
+def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tuple[str, ...]:
     """Cancel the task in this loop with all that depends on it; the keys that were cancelled, in order.
 
     The task itself comes last: cut short, the question about it is still open, and the same answer ends the work.
+    The note is kept with it.
     A loop that has nothing left then is cancelled.
     """
     loop = require_open(read_loop(app, loop_id))
@@ -278,7 +279,7 @@ def skip(app: App, loop_id: str, task_key: str, by: str) -> tuple[str, ...]:
     cancelled = cascade(loop, world, task_key)
     for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
-        loop = _record(app, loop, event, {"by": by})
+        loop = _record(app, loop, event, _said(by, note if key == task_key else ""))
     if not loop.keys:
         cancel(app, loop_id, by, reason=NOTHING_LEFT)
     return cancelled
@@ -296,11 +297,11 @@ def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
     return tuple(key for key in loop.keys if key in affected)
 
 
-def cancel(app: App, loop_id: str, by: str, *, reason: str = "") -> Loop:
+def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "") -> Loop:
     """End the loop for good; its issues keep their state."""
     loop = require_open(read_loop(app, loop_id))
     event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="loop")
-    return _record(app, loop, event, {"by": by, "reason": reason} if reason else {"by": by})
+    return _record(app, loop, event, _said(by, note) | ({"reason": reason} if reason else {}))
 
 
 def require_open(loop: Loop) -> Loop:
@@ -315,6 +316,11 @@ def _change(app: App, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) 
     if _entity(app, loop_id) is None:
         app.loops.write_entity(read_loop(app, loop_id).entity)
     return app.loops.change_entity(loop_id, change)
+
+
+def _said(by: str, note: str) -> dict[str, Any]:
+    """Who decided, and what they said with it, as far as there is either (protocol, Meta)."""
+    return {key: words.strip() for key, words in (("by", by), ("note", note)) if words.strip()}
 
 
 def _next(loop: Loop) -> dict[str, Any]:

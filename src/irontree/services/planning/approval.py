@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from irontree.app import App
 from irontree.domain.changes import changes_of
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.state import TaskState
 from irontree.domain.verdict import commands_for, coverage, is_trivial
 from irontree.services.execution.preflight import blockers_of, unreadable_budget
-from irontree.services.overview import named
+from irontree.services.overview import named, phase_words
 from irontree.services.planning.adopt import approval_name
-from irontree.services.planning.approve import Proposal, kept, what_changed
+from irontree.services.planning.approve import Proposal, kept, reopened, what_changed
+from irontree.services.planning.estimate import Estimated, estimate
 from irontree.services.planning.resolve import Excluded, Member, ResolvedPlan
-from irontree.services.planning.staleness import diff_of
+from irontree.services.planning.staleness import diff_of, is_changed
 from irontree.services.projections.views import ApprovalView, PlannedView, QuoteView
 from irontree.services.world import World, read_world
 
@@ -45,7 +47,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
         loop_mode=loop_mode,
         answer=answer,
         tracker=app.preferences().tracker,
-        estimate=_estimate((node, policy) for node in todo),
+        estimate=estimate((node, policy, _goes_on_from(app, world, proposal, node)) for node in todo),
         trivial=_trivial((node, policy) for node in nodes),
         warnings=(*found, *_unknown_checks((node, policy) for node in nodes)),
         before=before_words(world, proposal),
@@ -62,7 +64,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
 def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: str) -> ApprovalView:
     """What the approval of a set of issues shows."""
     members, world = resolved.members, read_world(app)
-    pairs = [(member.node, member.plan.policy) for member in members]
+    pairs, left_out = [(member.node, member.plan.policy) for member in members], resolved.skipped
     warnings = (warning for member in members for warning in (*member.warnings, *_differs(member, resolved.policy)))
     return ApprovalView(
         repository=app.repository.root.name,
@@ -74,7 +76,7 @@ def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: 
         loop_mode=loop_mode,
         answer=answer,
         tracker=app.preferences().tracker,
-        estimate=_estimate((node, policy) for node, policy in pairs if node.task_key not in resolved.skipped),
+        estimate=estimate(_of_member(world, member) for member in members if member.node.task_key not in left_out),
         trivial=_trivial(pairs),
         warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
         quotes=QuoteView.of(resolved.nodes),
@@ -104,7 +106,7 @@ def adopted_view(app: App, plan: Plan) -> ApprovalView:
         loop_mode=False,
         answer="",
         tracker=app.preferences().tracker,
-        estimate=_estimate([(node, policy)]),
+        estimate=estimate([(node, policy, None)]),
         trivial=_trivial([(node, policy)]),
         warnings=(*_environment(app, policy), *_unknown_checks([(node, policy)])),
         quotes=QuoteView.of([node]),
@@ -145,14 +147,17 @@ Pairs = Iterable[tuple[PlanNode, ExecutionPolicy]]
 """Tasks, each with the settings that it is approved with."""
 
 
-def _estimate(pairs: Pairs) -> str:
-    """How often the agent is called, and the bounds of it (design, section 7)."""
-    policies = [policy for node, policy in pairs if node.executability == "executable"]
-    attempts = sum(1 + policy.max_retry_count for policy in policies)
-    hours = sum((1 + policy.max_retry_count) * policy.agent.wall_seconds for policy in policies) / 3600
-    most = f"at most {attempts} times ({hours:,.0f} h)"
-    times = "once" if len(policies) == 1 else f"{len(policies)} times"
-    return f"the agent is called {times} if every first attempt passes, and {most}"
+def _goes_on_from(app: App, world: World, proposal: Proposal, node: PlanNode) -> TaskState | None:
+    """Where the task is; None for one that begins, or begins again."""
+    state = world.states.get(node.task_key)
+    if state is None or node.task_key in reopened(proposal) or (not state.done and is_changed(app, node, state)):
+        return None
+    return state
+
+
+def _of_member(world: World, member: Member) -> Estimated:
+    state = None if member.due else world.states.get(member.node.task_key)
+    return member.node, member.plan.policy, state
 
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:
@@ -166,7 +171,7 @@ def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal
         node,
         proposal.policy,
         proposal.policy,
-        state.phase.value if state else "new",
+        str(phase_words(world, state)) if state else "new",
         state.issue_number if state else None,
         depth=_depth(node, {known.task_key: known for known in nodes}),
     )

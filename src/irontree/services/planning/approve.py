@@ -172,7 +172,7 @@ def propose(
     """
     spec_path = _relative(app, document)
     proposal = _proposal(app, spec_path, _read(document, spec_path), choices, loop_mode=loop_mode)
-    loop = loop_over(app, [node.task_key for node in planned(proposal)], begins_again=bool(_reopened(proposal)))
+    loop = loop_over(app, [node.task_key for node in planned(proposal)], begins_again=bool(reopened(proposal)))
     loop_id = loop.id if loop else derive_loop_id(app, proposal.name)
     return replace(proposal, intent=intent or spec_path, loop_id=loop_id)
 
@@ -273,7 +273,7 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
         source=proposal.requirements.source,
         nodes=planned(proposal),
         kept=tuple(node.task_key for node in kept(proposal)),
-        reopened=_reopened(proposal),
+        reopened=reopened(proposal),
         policy=proposal.policy,
         loop_mode=loop_mode,
         budget_max_transitions=proposal.budget,
@@ -284,7 +284,7 @@ def approve(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: 
     return plan
 
 
-def _reopened(proposal: Proposal) -> tuple[str, ...]:
+def reopened(proposal: Proposal) -> tuple[str, ...]:
     """The tasks that begin again, and the composites that they, and what is new, are part of: those wait for them."""
     graph = Graph.of(proposal.requirements.nodes)
     changed = proposal.changed_done if proposal.choices.reopen_done else ()

@@ -7,7 +7,7 @@ executed before that. It works in a private copy of the repository, and what it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -45,13 +45,14 @@ def plan_document(app: App, text: str, name: str, example: str) -> Draft:
     settle_leftovers(app)
     policy = app.policy(None)
     world = read_world(app)
-    require_funds_to_plan(app, world, policy.budgets)
     base, known = app.repository.base(policy.publish), world.known_issues
     folder = planning_folder(app)
     problems: tuple[str, ...] = ()
     for number in range(1, ROUNDS + 1):
+        allowance = require_funds_to_plan(app, world, policy.budgets)
         app.progress.note("the agent plans")
-        answer = send(app, _errand(app, policy, base, folder / str(number), (text, example, problems)))
+        errand = _errand(app, policy, base, folder / str(number), (text, example, problems))
+        answer = send(app, replace(errand, allowance=allowance))
         if answer.stopped:
             raise EnvironmentRefused(f"the agent could not plan: {answer.stopped.reason}", remedy="plan again later")
         found = _read(answer, name, known)

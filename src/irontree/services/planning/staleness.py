@@ -10,7 +10,7 @@ from irontree.domain.ids import adopted_revision
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import read_requirements, reads_as
 from irontree.domain.state import TaskState
-from irontree.errors import ConfigRefused, RemoteFailed, RequirementsRefused
+from irontree.errors import FORGE_FAILED, ConfigRefused, RequirementsRefused
 from irontree.services.world import World
 
 
@@ -28,7 +28,7 @@ def is_as_approved(app: App, world: World, state: TaskState) -> bool:
         return False
     try:
         return not _change(app, world, state)
-    except RemoteFailed:
+    except FORGE_FAILED:
         return False
 
 
@@ -39,7 +39,7 @@ def changed_since_approval(app: App, world: World, state: TaskState) -> str | No
     """
     try:
         return _change(app, world, state)
-    except RemoteFailed as error:
+    except FORGE_FAILED as error:
         app.progress.note(f"#{state.issue_number} could not be compared with what was approved: {error.message}")
         return None
 

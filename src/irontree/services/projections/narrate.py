@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from irontree.domain.events import IssueEvent, Record
@@ -42,7 +43,12 @@ def say_issue_event(record: Record[IssueEvent]) -> str:
 
 
 def say_loop_event(record: Record[LoopEvent]) -> str:
-    """What happened to the loop."""
+    """What happened to the loop, with the note of whoever decided it."""
+    note, by = record.meta.get("note"), record.meta.get("by")
+    return f"{_loop_words(record)} ({by}: “{note}”)" if note else _loop_words(record)
+
+
+def _loop_words(record: Record[LoopEvent]) -> str:
     event = record.event
     match event.event:
         case "loop_started":
@@ -56,11 +62,17 @@ def say_loop_event(record: Record[LoopEvent]) -> str:
         case "loop_halted":
             return f"the loop stops here: {_said_of(str(getattr(event, 'halt_reason', '')))}"
         case "loop_completed":
-            return "goal reached: everything in scope is done"
+            return f"goal reached: {say_goal(record.meta.get('skipped', ()))}"
         case "loop_cancelled" if getattr(event, "task_key", None):
             return f"skipped: {getattr(event, 'task_key', '')}"
         case other:
             return other.replace("_", " ")
+
+
+def say_goal(skipped: Iterable[str]) -> str:
+    """What is done in a loop that reached its goal, whose tasks *skipped* were left out."""
+    left_out = ", ".join(sorted(skipped))
+    return "everything in scope is done" + (f" but what was skipped: {left_out}" if left_out else "")
 
 
 _ISSUE_WORDS = {

@@ -1,0 +1,71 @@
+"""The private server is kept: one that cannot start is started again, and it is told why until one answers."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from irontree.errors import ServerUnavailable
+from irontree.flows.local.local_server import LocalServer
+from irontree.flows.local.server_state import Address, ServerState
+
+
+class Program:
+    """A server that ended at its start with this exit code; one that runs has none."""
+
+    def __init__(self, code: int | None) -> None:
+        self._code = code
+
+    def poll(self) -> int | None:
+        return self._code
+
+    def wait(self) -> int | None:
+        return self._code
+
+
+class Starts:
+    """Starts servers that die, until the test says that they shall live."""
+
+    def __init__(self, home) -> None:
+        self._state, self._number = ServerState(home), 0
+        self.again, self.lives = threading.Event(), False
+
+    def __call__(self, *_: object, **__: object) -> Program:
+        self._number += 1
+        self._state.log.write_text(f"attempt {self._number}: the database cannot be read")
+        if self._number > 2:
+            self.again.set()
+        if not self.lives:
+            return Program(1)
+        self._state.come_alive()
+        self._state.publish(Address(port=4280, pid=os.getpid()))
+        return Program(None)
+
+
+def test_a_server_that_could_not_be_started_again_is_tried_again_and_named_until_one_answers(tmp_path):
+    starts, left = Starts(tmp_path), threading.Event()
+    with LocalServer(tmp_path, {}, pause=0.001, start=starts) as server:
+        with pytest.raises(ServerUnavailable, match="the database cannot be read"):
+            server.wait_ready()
+        assert starts.again.wait(30)
+        assert "the database cannot be read" in server.trouble().message
+        starts.lives = True
+        while server.trouble():
+            left.wait(0.01)
+
+
+def test_a_disk_that_refuses_for_a_while_does_not_end_the_keeping(tmp_path):
+    tries, again = [], threading.Event()
+
+    def refuse(*_: object, **__: object) -> Program:
+        tries.append("tried")
+        if len(tries) > 1:
+            again.set()
+        raise OSError("no space left on device")
+
+    with LocalServer(tmp_path, {}, pause=0.001, start=refuse) as server:
+        with pytest.raises(ServerUnavailable, match="no space left on device"):
+            server.wait_ready()
+        assert again.wait(30)
