@@ -15,7 +15,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
 from irontree.services.consistency import repair as repair_service
-from irontree.services.consistency.audit import Finding, lost_findings, stream_findings, unreadable
+from irontree.services.consistency.audit import Finding, landed_findings, lost_findings, stream_findings, unreadable
 from irontree.services.consistency.restore import Restoration
 from irontree.services.delivery.comment_lint import lint_comments
 from irontree.services.execution.preflight import (
@@ -62,6 +62,7 @@ def findings(app: App, world: World) -> Iterator[Finding]:
         for failure in cursor.failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
         yield from (Finding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
+    yield from landed_findings(app, world)
     yield from (Finding("loops", problem) for problem in read_loops(app)[1])
 
 

@@ -22,6 +22,7 @@ from irontree.errors import (
 )
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
+from irontree.services.execution.landed import require_not_landed
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
 from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
@@ -67,9 +68,12 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
     """
     with _as_answer():
-        state = read_world(app).state(issue_number)
+        world = read_world(app)
+        state = world.state(issue_number)
         question = _open_question(state, loop_id)
         choice = validate(question, answer)
+        if choice.name != "accept":
+            require_not_landed(app, world, state)
         require_gate(app, question, choice, answer.voters)
         if choice.loop_only:
             _leave(app, question, choice, answer)
