@@ -9,7 +9,6 @@ import pytest
 from irontree.errors import AnswerRefused, RemoteUnavailable
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
-from irontree.services.execution.merging import settle_requests
 from irontree.services.loops import loop as loops
 from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import MANUAL_TASK, Scene, accepts, sends_back
@@ -66,5 +65,3 @@ def test_what_is_not_published_can_be_sent_back(scene):
     scene.drive(loop)
     assert audit(scene.app) == ()
     assert answer_issue(scene.app, 1, sends_back("longer"), loop.id).last_event == "verify_failed_retryable"
-
-

@@ -16,8 +16,8 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
-from irontree.services.loops.loop import read_loop
 from irontree.services.execution.landed import landed
+from irontree.services.loops.loop import read_loop
 from irontree.services.world import World, read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
