@@ -137,7 +137,7 @@ def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Col
 
 
 def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
-    """Hand the answer in; where it does not fit, the commands that would are named; after an outage, that it is open."""
+    """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
     try:
         answer_issue(app, number, answer)
     except RemoteUnavailable as error:

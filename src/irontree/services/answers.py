@@ -68,6 +68,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
     """
     with _as_answer():
+        app.preferences()  # what needs the configuration behind the event would fail there, with the answer recorded
         world = read_world(app)
         state = world.state(issue_number)
         question = _open_question(state, loop_id)
