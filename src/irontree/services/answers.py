@@ -36,7 +36,7 @@ from irontree.services.planning.intake import approve_again
 from irontree.services.planning.leave import give_leave
 from irontree.services.projections.denied import words_for_rules
 from irontree.services.questions import Question, question_about, question_of_loop
-from irontree.services.world import read_world
+from irontree.services.world import World, read_world
 
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
@@ -73,6 +73,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         state = world.state(issue_number)
         question = _open_question(state, loop_id)
         choice = validate(question, answer)
+        _require_wanted(app, world, state)
         if choice.name != "accept":
             require_not_landed(app, world, state)
         require_gate(app, question, choice, answer.voters)
@@ -191,6 +192,16 @@ def _open_question(state: TaskState, loop_id: str | None) -> Question:
             remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
         )
     return question_about(state, rule, loop_id)
+
+
+def _require_wanted(app: App, world: World, state: TaskState) -> None:
+    """What was skipped stays so while its loop is open (ruling R17)."""
+    newest = loop.newest_over_each(loop.read_loops(app)[0]).get(state.task_key)
+    if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
+        raise AnswerRefused(
+            f"issue-{state.issue_number} was skipped in loop {newest.id}, and stays so while that is open",
+            remedy=f"answer once it is over; `irontree task resume {newest.id} cancel` ends it",
+        )
 
 
 def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from irontree.app import App
 from irontree.domain.state import Phase, TaskState
 from irontree.services.loops.limited import shown_budgets
-from irontree.services.loops.loop import Loop, read_loops
+from irontree.services.loops.loop import Loop, left_out, read_loops
 from irontree.services.world import World, read_world
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ def _row(app: App, world: World, state: TaskState) -> IssueRow:
 
 
 def _loop_row(loop: Loop, world: World) -> LoopRow:
-    entity, keys = loop.entity, [key for key in loop.keys if key not in world.cancelled]
+    entity, skips = loop.entity, left_out(loop, world)
+    keys = [key for key in entity.task_keys if key not in skips | world.cancelled]
     return LoopRow(
         loop_id=entity.loop_id,
         status=entity.status,
@@ -197,5 +198,5 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
-        skipped=len(loop.cancelled),
+        skipped=len(skips),
     )

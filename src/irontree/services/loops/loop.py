@@ -183,9 +183,15 @@ def newest_over_each(loops: Sequence[Loop]) -> dict[str, Loop]:
     return {key: loop for loop in loops for key in loop.entity.task_keys}
 
 
-def skipped(loops: Sequence[Loop]) -> frozenset[str]:
-    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
-    return frozenset(key for key, loop in newest_over_each(loops).items() if key in loop.cancelled)
+def left_out(loop: Loop, world: World) -> frozenset[str]:
+    """Tasks that *loop* skipped (ruling R17); not one that was accepted all the same: evidence counts."""
+    return frozenset(key for key in loop.cancelled if not world.is_proven(key))
+
+
+def skipped(loops: Sequence[Loop], world: World) -> frozenset[str]:
+    """Tasks that the newest of *loops* (all, oldest first) over each of them leaves out."""
+    over_each = newest_over_each(loops)
+    return frozenset(key for loop in loops for key in left_out(loop, world) if over_each[key] is loop)
 
 
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
