@@ -14,9 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
-
-from irontree.bootstrap import require_log, require_settled
+from irontree.bootstrap import open_set_aside, require_log, require_settled
 from irontree.bootstrap.equipment import ask_program
 from irontree.cli.blocks import Block, Cell, Lines, Table
 from irontree.cli.context import Context
@@ -33,8 +31,7 @@ from irontree.forges.gitea_credentials import token_variable
 from irontree.forges.github_credentials import find_credential
 from irontree.forges.location import location_of
 from irontree.ports import Label
-from irontree.processes import Child, Children
-from irontree.repository import GitRepository, open_repository
+from irontree.repository import GitRepository
 from irontree.services.consistency.audit import audit
 from irontree.store.layout import Layout, create
 from irontree.store.locks import flock_works
@@ -45,6 +42,8 @@ _TEST_FOLDERS: Final = ("tests", "test", ".")
 _TEST_FILES: Final = 40
 _PYTEST: Final = re.compile(r"^\s*(?:import pytest|from pytest|(?:async )?def test_\w*\((?!self))", re.MULTILINE)
 _UNITTEST: Final = re.compile(r"^\s*(?:import|from) unittest", re.MULTILINE)
+LABELS_WAIT: Final = 10.0
+"""Seconds for which labels wait for a step that is at work: whoever touches the forge holds the driver lock (R3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +98,9 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
 
     With *backup*, what is lost of the log is restored; it names the remote that has the backup, or is empty if it
     is here. Raises NotARepository, LogDamaged without the log, or ConfigRefused for an existing configuration, before
-    anything is written.
+    anything is written; Busy where a step that is at work leaves no time for the labels.
     """
-    git = open_repository(context.folder, Children(_Unrecorded()), platformdirs.user_cache_path(), environment)
+    git = open_set_aside(context.folder, environment)
     layout = Layout(git.root)
     require_settled(git)
     config_is_back = False
@@ -119,11 +118,13 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         values = {setting.key: setting.value for setting in settings}
         write_config(layout.config, values, {setting.key: setting.why for setting in settings})
     config = load_config(layout.config)
-    forge = context.open().forge()
+    app = context.open()
+    forge = app.forge()
     about = None if config.forge.adapter == "local" else forge.about()
     blocked = tuple(what for what, _ in obstacles(about)) if about else ()
     if not blocked:
-        forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
+        with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
+            forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
     left = (*blocked, *open_points(facts, config))
     return Outcome(
         git.root,
@@ -221,20 +222,6 @@ def _adopt(git: GitRepository) -> Iterator[str]:
         return
     git.adopt_home(host)
     yield "gave the repository an id" if before is None else f"moved the repository's home here from {before}"
-
-
-class _Unrecorded:
-    """`init` starts nothing but `git config`, before there is a place to record it in."""
-
-    def record(self, child: Child) -> None:
-        """Note nothing."""
-
-    def forget(self, pid: int) -> None:
-        """Forget nothing."""
-
-    def recorded(self) -> tuple[Child, ...]:
-        """Nothing was noted."""
-        return ()
 
 
 # --- what is said -------------------------------------------------------------------------------------------

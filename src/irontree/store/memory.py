@@ -296,7 +296,7 @@ class MemoryLock:
         if not self._lock.acquire(timeout=wait_seconds):
             holder = self._holder
             raise Busy(f"busy: {holder.what}, since {holder.since}" if holder else "busy")
-        self._holder = Holder(what, utc_text(self._clock.now()), 0, "memory")
+        self._holder = Holder(what, utc_text(self._clock.now()), 1, "memory")
         try:
             yield
         finally:

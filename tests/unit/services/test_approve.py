@@ -8,7 +8,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, ApprovalRefused, Busy, NotEligible, RequirementsRefused
+from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
@@ -410,10 +410,10 @@ def test_an_answer_that_was_cut_short_is_finished_by_itself_or_by_the_same_answe
     assert len(scene.tracker.issues) == 3
 
 
-def test_an_answer_that_would_replace_a_loop_at_work_is_refused_and_nothing_is_written(scene):
+def test_an_answer_that_would_replace_a_loop_at_work_has_to_wait_and_nothing_is_written(scene):
     loop, name = halted_over_a_part_that_changed(scene)
     revisions = scene.plans.revisions()
-    with scene.lease.hold(loop.id), pytest.raises(AnswerRefused, match="at work on SPEC"):
+    with scene.lease.hold(loop.id), pytest.raises(Busy, match="at work on SPEC"):
         answer_issue(scene.app, scene.number(ONE), Answer("approve", "ada", revision=name))
     assert scene.plans.revisions() == revisions
 
