@@ -93,6 +93,16 @@ def test_it_counts_the_users_commits_that_work_would_start_without(project, repo
     assert repository.ahead(policy.model_copy(update={"target_branch": "nowhere"})) == 0
 
 
+def test_it_says_whether_the_target_has_a_commit_whoever_published_it(project, repository, policy):
+    sha = project.work()
+    assert not repository.has_published(sha, policy)
+    repository.publish(sha, policy)
+    repository.base(policy)
+    assert repository.has_published(sha, policy)
+    assert not repository.has_published("0" * 40, policy)
+    assert not repository.has_published(sha, policy.model_copy(update={"target_branch": "nowhere"}))
+
+
 def test_unsaved_work_of_the_user_is_never_overwritten(project, repository, policy):
     sha, before = project.work(**{"app.py": "print('ours')\n"}), project.tip()
     write(project.root, **{"app.py": "print('mine')\n"})

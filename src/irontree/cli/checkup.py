@@ -15,6 +15,7 @@ from irontree.cli.context import Context
 from irontree.cli.parser import UsageError, add_json, add_note, add_wait, positive
 from irontree.cli.stepwise import take_step
 from irontree.domain.decide import Aggregate, Finalize
+from irontree.domain.halt import RULE
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
 from irontree.services.answers import Answer, answer_issue
@@ -136,7 +137,7 @@ def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Col
 
 
 def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
-    """Hand the answer in; a refusal names the commands that would fit, an outage that the question stays open."""
+    """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
     try:
         answer_issue(app, number, answer)
     except RemoteUnavailable as error:
@@ -145,6 +146,8 @@ def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -
     except AnswerRefused as error:
         if asked is None or not asked.answers:
             raise
+        if answer.choice in {choice.name for choice in RULE[asked.reason].choices}:
+            raise  # it fits, and what stands in its way has its own remedy
         fitting = " | ".join(f"`{command}`" for _, command in asked.answers)
         message = error.message if answer.choice else f"issue-{number} asks: {asked.what}"
         raise AnswerRefused(message, remedy=fitting) from error

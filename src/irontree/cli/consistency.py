@@ -15,7 +15,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
 from irontree.services.consistency import repair as repair_service
-from irontree.services.consistency.audit import Finding, lost_findings, stream_findings, unreadable
+from irontree.services.consistency.audit import Finding, landed_findings, lost_findings, stream_findings, unreadable
 from irontree.services.consistency.restore import Restoration
 from irontree.services.delivery.comment_lint import lint_comments
 from irontree.services.execution.preflight import (
@@ -30,7 +30,7 @@ from irontree.services.hints import OpenQuestion
 from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.open_questions import asked_about
-from irontree.services.overview import title_of
+from irontree.services.overview import half_published, title_of
 from irontree.services.planning.staleness import changed_since_approval
 from irontree.services.projections.history import request_url_of
 from irontree.services.world import World, read_world
@@ -62,6 +62,8 @@ def findings(app: App, world: World) -> Iterator[Finding]:
         for failure in cursor.failures:
             yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
         yield from (Finding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
+    yield from (Finding(*found) for found in half_published(world))
+    yield from landed_findings(app, world)
     yield from (Finding("loops", problem) for problem in read_loops(app)[1])
 
 

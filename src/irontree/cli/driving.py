@@ -29,11 +29,11 @@ from irontree.flows.local.settings import (
 )
 from irontree.services.delivery.closing import left_to_people
 from irontree.services.hints import program_for
-from irontree.services.loops.loop import read_loop
+from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.loops.loop_choice import replacement
 from irontree.services.overview import SERVING, overview
 from irontree.services.planning.documents import uncommitted_documents
-from irontree.services.world import World
+from irontree.services.world import World, read_world
 
 if TYPE_CHECKING:
     from irontree.cli.following import Shown
@@ -175,7 +175,7 @@ class Drive:
     def _ending(self, loop_id: str, status: str) -> int:
         """Show the tree as it stands, and what to type next; no address that is dead by then."""
         self._say("")
-        gone = read_loop(self.app, loop_id).cancelled
+        gone = left_out(read_loop(self.app, loop_id), read_world(self.app))
         for row in overview(self.app).issues:
             self._say(tree_line(row, skipped=row.task_key in gone))
         for answer in self.prepared:

@@ -18,7 +18,7 @@ from irontree.domain.events import Record
 from irontree.domain.loop_events import LoopEvent
 from irontree.services.listed_questions import list_questions
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import Loop, read_loop
+from irontree.services.loops.loop import Loop, left_out, read_loop
 from irontree.services.overview import LoopRow, overview, title_of
 from irontree.services.projections.narrate import say_loop_event
 from irontree.services.world import World, read_world
@@ -85,7 +85,7 @@ def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> 
 
 def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
     state = world.states.get(key)
-    phase = "skipped" if key in loop.cancelled else state.phase.value if state else None
+    phase = "skipped" if key in left_out(loop, world) else state.phase.value if state else None
     number = state.issue_number if state else None
     return {"task_key": key, "issue": number, "title": title_of(world, key), "phase": phase}
 

@@ -95,7 +95,7 @@ def look(app: App) -> Glance:
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    return Glance(found, asked, skipped(loops), following, approvals_waiting(app), _goes_on_by_serve(app, loops))
+    return Glance(found, asked, skipped(loops, world), following, approvals_waiting(app), _goes_on_by_serve(app, loops))
 
 
 def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:

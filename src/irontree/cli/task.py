@@ -22,6 +22,7 @@ from irontree.cli.parser import UsageError
 from irontree.domain.graph import Graph
 from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.errors import NotEligible
+from irontree.services.execution.landed import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
 from irontree.services.planning.approve import Choices, Proposal, planned, propose
 from irontree.services.planning.intake import authorise, authorise_stepwise
@@ -131,10 +132,19 @@ def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[P
     refuse_unknown(prepared, _numbers(app, loop.keys))
     with local_server(app, detach=context.options.detach) as server:
         if intent.skipped:
-            skipped = loops.skip(app, loop.id, _key(app, loop, intent.skipped), app.origin.actor)
+            skipped = _skip(app, loop, _key(app, loop, intent.skipped))
             app.repository.back_up()
             context.console.write(f"Skipped: {', '.join(skipped)}\n")
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
+
+
+def _skip(app: App, loop: loops.Loop, key: str) -> tuple[str, ...]:
+    world = read_world(app)
+    state = world.states.get(key)
+    if state and waits_with_commit(world, state):
+        with app.driver.hold(f"{key}, skip", wait_seconds=WAIT_SECONDS):
+            require_not_landed(app, world, state)
+    return loops.skip(app, loop.id, key, app.origin.actor)
 
 
 def _key(app: App, loop: loops.Loop, text: str) -> str:

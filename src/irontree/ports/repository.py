@@ -145,6 +145,10 @@ class Repository(Protocol):
         """
         ...
 
+    def has_published(self, sha: str, policy: PublishPolicy) -> bool:
+        """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
+        ...
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""
         ...

@@ -148,6 +148,11 @@ class MemoryRepository:
             return 0
         return len(set(self.history(own)) - set(self.history(there)))
 
+    def has_published(self, sha: str, policy: PublishPolicy) -> bool:
+        """Whether the target has *sha* in its history; it is always as it was last fetched."""
+        here = self.refs.get(_head(policy.target_branch), "")
+        return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
         """The workspace of that name; nothing is set up in it."""
         del policy

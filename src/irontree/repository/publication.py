@@ -53,6 +53,12 @@ def ahead(git: Git, policy: PublishPolicy) -> int:
     return int(git.find("rev-list", "--count", f"{tracking_branch(policy)}..{local_branch(policy)}") or 0)
 
 
+def has_published(git: Git, sha: str, policy: PublishPolicy) -> bool:
+    """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
+    tip = commit_of(git, tracking_branch(policy) if policy.remote else local_branch(policy))
+    return tip is not None and is_ancestor(git, sha, tip)
+
+
 def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
     """Make *sha* reachable from the target branch, or say which tip has to be merged first.
 

@@ -195,6 +195,12 @@ class GitRepository:
 
         return publication.ahead(self.git, policy)
 
+    def has_published(self, sha: str, policy: PublishPolicy) -> bool:
+        """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
+        from irontree.repository import publication
+
+        return publication.has_published(self.git, sha, policy)
+
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
         from irontree.repository.clone import PrivateClone

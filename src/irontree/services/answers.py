@@ -22,6 +22,7 @@ from irontree.errors import (
 )
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
+from irontree.services.execution.landed import require_not_landed
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
 from irontree.services.execution.preflight import STALE_LOCK
 from irontree.services.execution.publication import OVERTAKEN
@@ -35,7 +36,7 @@ from irontree.services.planning.intake import approve_again
 from irontree.services.planning.leave import give_leave
 from irontree.services.projections.denied import words_for_rules
 from irontree.services.questions import Question, question_about, question_of_loop
-from irontree.services.world import read_world
+from irontree.services.world import World, read_world
 
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
@@ -67,9 +68,14 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
     what it needs does not fit (wrong); Busy or RemoteUnavailable where it may be taken later. Nothing is written then.
     """
     with _as_answer():
-        state = read_world(app).state(issue_number)
+        app.preferences()  # what needs the configuration behind the event would fail there, with the answer recorded
+        world = read_world(app)
+        state = world.state(issue_number)
         question = _open_question(state, loop_id)
         choice = validate(question, answer)
+        _require_wanted(app, world, state)
+        if choice.name != "accept":
+            require_not_landed(app, world, state)
         require_gate(app, question, choice, answer.voters)
         if choice.loop_only:
             _leave(app, question, choice, answer)
@@ -186,6 +192,16 @@ def _open_question(state: TaskState, loop_id: str | None) -> Question:
             remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
         )
     return question_about(state, rule, loop_id)
+
+
+def _require_wanted(app: App, world: World, state: TaskState) -> None:
+    """What was skipped stays so while its loop is open (ruling R17)."""
+    newest = loop.newest_over_each(loop.read_loops(app)[0]).get(state.task_key)
+    if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
+        raise AnswerRefused(
+            f"issue-{state.issue_number} was skipped in loop {newest.id}, and stays so while that is open",
+            remedy=f"answer once it is over; `irontree task resume {newest.id} cancel` ends it",
+        )
 
 
 def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None:

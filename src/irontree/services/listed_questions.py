@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from irontree.services.hints import OpenQuestion
 
 
-def given_up(loops: Sequence[Loop]) -> frozenset[str]:
+def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
     """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
     stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
-    return skipped(loops) | frozenset(stopped)
+    return skipped(loops, world) | frozenset(stopped)
 
 
 def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
     """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
-    alive, nobodys = still_open(loops), given_up(loops)
+    alive, nobodys = still_open(loops), given_up(loops, world)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     asking = [state for state in states if state.task_key not in nobodys and world.halt_of(state)]
     if not asking and not alive:

@@ -46,7 +46,7 @@ def goes_on(app: App) -> bool:
 
 def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], Mapping[str, str]]:
     """The tasks that nobody has given up, and which of them no agent may work on."""
-    nobodys = given_up(loops)
+    nobodys = given_up(loops, world)
     keys = [key for key in world.states if key not in nobodys]
     return keys, overspent(app, world, loops, keys)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.domain.state import Phase, TaskState
 from irontree.services.loops.limited import shown_budgets
-from irontree.services.loops.loop import Loop, read_loops
+from irontree.services.loops.loop import Loop, left_out, read_loops
 from irontree.services.world import World, read_world
 
 if TYPE_CHECKING:
@@ -85,12 +86,35 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
-        problems=(*(f"{problem.path}: {problem.what}" for problem in world.problems), *damaged, *_stale_lease(app)),
+        problems=(
+            *(f"{problem.path}: {problem.what}" for problem in world.problems),
+            *(f"{what} -> {remedy}" for _, what, remedy in half_published(world)),
+            *damaged,
+            *_stale_lease(app),
+        ),
         busy=_named(app.driver.holder()),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
         budgets=shown_budgets(app, world, loops),
     )
+
+
+def half_published(world: World) -> Iterator[tuple[str, str, str]]:
+    """Of every approval that was cut off: its plan's file, how far it is published, and what goes on (ruling R6).
+
+    Nothing where the log or a plan cannot be read: a task may only seem to have no issue.
+    """
+    tasks: dict[str, list[str]] = {}
+    for key, plan in world.plans.items():
+        if key not in world.cancelled and not world.problems:
+            tasks.setdefault(plan.spec_revision, []).append(key)
+    for revision, keys in tasks.items():
+        there = sum(key in world.states for key in keys)
+        if there < len(keys):
+            plan = world.plans[keys[0]]
+            what = f"approved revision {revision} is published as far as {there} of {len(keys)}"
+            words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shlex.quote(plan.spec_path)
+            yield f".mino/plans/{revision}.yml", what, f"irontree task {words}"
 
 
 def _stale_lease(app: App) -> tuple[str, ...]:
@@ -187,7 +211,8 @@ def _row(app: App, world: World, state: TaskState) -> IssueRow:
 
 
 def _loop_row(loop: Loop, world: World) -> LoopRow:
-    entity, keys = loop.entity, [key for key in loop.keys if key not in world.cancelled]
+    entity, skips = loop.entity, left_out(loop, world)
+    keys = [key for key in entity.task_keys if key not in skips | world.cancelled]
     return LoopRow(
         loop_id=entity.loop_id,
         status=entity.status,
@@ -197,5 +222,5 @@ def _loop_row(loop: Loop, world: World) -> LoopRow:
         total=len(keys),
         budget_used=entity.budget_used,
         budget=entity.budget_max_transitions,
-        skipped=len(loop.cancelled),
+        skipped=len(skips),
     )

@@ -15,7 +15,7 @@ from irontree.services.hints import step_command
 from irontree.services.listed_questions import given_up
 from irontree.services.loops.deciding import scope_of
 from irontree.services.loops.funds import Funds, read_funds
-from irontree.services.loops.loop import Loop, newest_over_each, read_loops
+from irontree.services.loops.loop import Loop, left_out, newest_over_each, read_loops
 from irontree.services.overview import waits_for
 from irontree.services.projections.narrate import say_issue_event
 from irontree.services.questions import Question, question_about
@@ -79,7 +79,7 @@ def explain(app: App, task_key: str) -> Explanation:
     if state is None:
         return _unpublished(world, task_key)
     loops = read_loops(app)[0]
-    over = Over(newest_over_each(loops).get(task_key), given_up(loops) - {task_key})
+    over = Over(newest_over_each(loops).get(task_key), given_up(loops, world) - {task_key})
     standing, because, rule = _standing(app, world, state, over)
     because = "; ".join((because, *app.deliveries.load(state.issue_number).noticed))
     records = app.log.read(state.issue_number).records[-_EVENTS_TOLD:]
@@ -141,7 +141,7 @@ def _evidence(state: TaskState) -> str:
 def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, str] | None:
     if state.task_key in world.cancelled:
         return "its node was taken out of the document, and cancelled", "a removed node is kept or cancelled (R7)"
-    if loop and state.task_key in loop.cancelled:
+    if loop and state.task_key in left_out(loop, world):
         return f"loop {loop.id} leaves it out", "to skip a task cancels it with all that depends on it (R17)"
     return None
 

@@ -12,7 +12,7 @@ from irontree.domain.evolve import Replay
 from irontree.domain.halt import HaltRule, halt_of
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.spending import Spending
-from irontree.domain.state import TaskState
+from irontree.domain.state import Phase, TaskState
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
 
@@ -74,6 +74,11 @@ class World:
         """Whether that task has an issue, and it is done."""
         state = self.states.get(task_key)
         return state is not None and state.done
+
+    def is_proven(self, task_key: str) -> bool:
+        """Whether that task has completion evidence: it is done, or nothing but that is to be recorded."""
+        state = self.states.get(task_key)
+        return state is not None and state.phase in (Phase.VERIFIED, Phase.DONE)
 
     def halt_of(self, state: TaskState) -> HaltRule | None:
         """The rule that halts at this issue; None if it may go on, and for a task that was cancelled."""

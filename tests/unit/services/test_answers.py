@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
-from irontree.errors import AnswerRefused, Busy, GitFailed, RemoteUnavailable, SequenceConflict
+from irontree.errors import AnswerRefused, Busy, ConfigRefused, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.answers import Answer, answer_issue, answer_loop, validate
@@ -263,3 +265,14 @@ def test_whatever_refuses_to_do_what_was_answered_leaves_the_question_open(pendi
     with pytest.raises(told, match=failure.message):
         answer_issue(pending.app, 1, sends_back("longer"))
     assert pending.events()[-1] == "verify_pending_acceptance"
+
+
+def test_an_answer_is_refused_before_anything_is_done_where_the_configuration_cannot_be_read(pending):
+    def broken():
+        raise ConfigRefused(".mino/config.yml, line 3: expected `:`", remedy="put the YAML right")
+
+    before = pending.repository.remote["main"]
+    with pytest.raises(AnswerRefused, match="line 3") as refused:
+        answer_issue(replace(pending.app, preferences=broken), 1, accepts())
+    assert refused.value.remedy == "put the YAML right"
+    assert (pending.events()[-1], pending.repository.remote["main"]) == ("verify_pending_acceptance", before)

@@ -21,7 +21,7 @@ from irontree.services.projections.forms import _waiting, issue_form, question_t
 from irontree.services.questions import question_about, question_of_loop
 from tests.support import issues
 from tests.support.watching import Watched
-from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, does
+from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, TWO, Scene, does
 
 
 def shown(scene: Scene, text: str = ONE_TASK, *, which=lambda name: f"/bin/{name}") -> str:
@@ -241,3 +241,15 @@ def test_a_loop_in_which_nothing_can_start_says_what_each_task_waits_for(scene):
     assert "- #3 Part one: waits for #1 Greeting\n" in text
     world = scene.world
     assert _waiting(world, {"parts-part-one"}, world.state(3)).waits_for == ("#1 Greeting (not in this loop)",)
+
+
+def test_what_a_skip_takes_with_it_is_shown_before_anybody_confirms_it(scene):
+    """Ruling R17."""
+    loop = scene.start()
+    scene.drive(loop)
+    pending = scene.state(TWO)
+    in_loop = question_about(pending, RULE["pending_acceptance"], loop.id)
+    line = "to skip this task skips too: #2 Parts, #5 Close"
+    assert line in issue_form(scene.app, in_loop).warnings, question_text(scene.app, in_loop)
+    alone = question_about(pending, RULE["pending_acceptance"])
+    assert line not in issue_form(scene.app, alone).warnings

@@ -288,11 +288,21 @@ def test_a_halted_loop_goes_on_without_what_a_person_skipped_and_says_so_task_by
     assert row[1] == "2 of 2, 3 skipped"
 
 
-def test_what_is_done_is_not_cancelled(scene):
+def test_what_is_done_cannot_be_skipped_and_nothing_that_depends_on_it_is(scene):
     loop = scene.start()
     scene.drive(loop, nobody)
-    skipped = loops.skip(scene.app, loop.id, GREETING, "ada")
-    assert GREETING not in skipped
+    before = scene.loop_events(loop)
+    with pytest.raises(NotEligible, match="greeting is done; there is nothing to skip"):
+        loops.skip(scene.app, loop.id, GREETING, "ada")
+    assert scene.loop_events(loop) == before
+
+
+def test_a_skip_leaves_alone_what_needs_nothing_but_finished_parts(scene):
+    loop = scene.start(SPEC + "\n## After one\n\nDepends on: Part one\n\n- [ ] after `$ has one.txt`\n")
+    while not scene.world.is_done(ONE):
+        perform(scene.app, next_decision(scene.app, loop.id), loop.id)
+    assert set(loops.skip(scene.app, loop.id, PARTS, "ada")) == {PARTS, TWO, CLOSE}
+    assert read(scene, loop).keys == (GREETING, ONE, "after-one")
 
 
 def test_what_is_not_in_scope_cannot_be_skipped(scene):

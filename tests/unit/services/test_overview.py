@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from irontree.cli.consistency import findings
 from irontree.ports import LeftLease
 from irontree.services.execution.run import run
 from irontree.services.overview import overview
+from irontree.services.planning.approve import approve, propose
+from irontree.services.planning.publish import publish
+from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
 
 
@@ -91,3 +99,20 @@ def test_another_tools_loop_is_at_work_until_its_lease_is_stale(scene):
 def test_an_empty_repository_has_an_empty_overview(scene):
     found = overview(scene.app)
     assert (found.issues, found.loops, found.problems) == ((), (), ())
+
+
+def test_an_approval_that_was_cut_off_is_said_with_what_goes_on_until_all_of_it_is_published(scene):
+    """Ruling R6; also where not one of its tasks has an issue yet."""
+    proposal = propose(scene.app, scene.write(SPEC))
+    plan = approve(scene.app, proposal, proposal.revision, "ada")
+    said = f"approved revision {plan.spec_revision} is published as far as {{}} of 5 -> irontree task SPEC.md"
+    assert overview(scene.app).problems == (said.format(0),)
+    dead = replace(scene.app, forge=lambda: Watched(scene.forge_seen, ["create_issue"], third))
+    third = dying_at("before", 3)
+    with pytest.raises(Killed):
+        publish(dead, plan)
+    assert overview(scene.app).problems == (said.format(2),)
+    (found,) = findings(scene.app, scene.world)
+    assert (found.where, found.remedy) == (f".mino/plans/{plan.spec_revision}.yml", "irontree task SPEC.md")
+    publish(scene.app, plan)
+    assert (overview(scene.app).problems, tuple(findings(scene.app, scene.world))) == ((), ())

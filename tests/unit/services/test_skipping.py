@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from irontree.domain.decide import Halt
-from irontree.services.answers import Answer
+from irontree.errors import AnswerRefused
+from irontree.services.answers import Answer, answer_issue
+from irontree.services.execution.checkup import finalize
+from irontree.services.listed_questions import given_up
 from irontree.services.loops import loop as loops
+from irontree.services.next_command import next_command
+from irontree.services.overview import overview
 from irontree.services.planning.approval import approval_text
 from irontree.services.planning.approve import Choices, propose, with_choices
 from irontree.services.planning.intake import authorise
-from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene, prepared
+from irontree.services.projections.tree import tree_text
+from irontree.services.why import explain
+from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, prepared, sends_back
 
+OTHER = "\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 CLOSING = "\n## Close\n\nDepends on: Greeting\n\n- [ ] closed `$ has close.txt`\n"
 
 
@@ -77,3 +87,45 @@ def test_what_was_skipped_stays_skipped_when_a_form_of_the_loop_is_answered(scen
     assert scene.drive(reduced, prepared(Answer("approve", "ada", revision=name))) == Halt("goal_reached")
     assert loops.read_loop(scene.app, reduced.id).keys == (GREETING,)
     assert not scene.state(CLOSE).done
+
+
+def skipped_while_pending(scene: Scene) -> loops.Loop:
+    """A loop that goes on without the one of its two tasks that waited for acceptance."""
+    loop = scene.start(MANUAL_TASK + OTHER)
+    scene.drive(loop)
+    loops.skip(scene.app, loop.id, GREETING, "ada")
+    return loops.read_loop(scene.app, loop.id)
+
+
+def shown_as(scene: Scene, loop: loops.Loop) -> set[str]:
+    """How each of the views shows the first task."""
+    world, all_loops = scene.world, loops.read_loops(scene.app)[0]
+    return {
+        "skipped" if GREETING in loops.skipped(all_loops, world) else "",
+        "skipped" if GREETING in given_up(all_loops, world) else "",
+        "skipped" if explain(scene.app, GREETING).standing == "skipped" else "",
+        "skipped" if "skipped" in tree_text(scene.app, loop.id, {}) else "",
+    }
+
+
+def test_what_was_skipped_takes_no_answer_as_long_as_its_loop_is_open(scene):
+    loop = skipped_while_pending(scene)
+    before = scene.repository.remote["main"]
+    for answer in (accepts(), sends_back("longer")):
+        with pytest.raises(AnswerRefused, match=f"was skipped in loop {loop.id}, and stays so") as refused:
+            answer_issue(scene.app, 1, answer)
+        assert f"`irontree task resume {loop.id} cancel`" in refused.value.remedy
+    assert (scene.repository.remote["main"], shown_as(scene, loop)) == (before, {"skipped"})
+
+
+def test_what_is_accepted_once_its_loop_is_over_is_shown_as_skipped_nowhere(scene):
+    loop = skipped_while_pending(scene)
+    assert scene.drive(loop) == Halt("goal_reached")
+    assert shown_as(scene, loop) == {"skipped"}
+    answer_issue(scene.app, 1, accepts())
+    assert shown_as(scene, loop) == {""}
+    assert next_command(scene.app, scene.world, loops.read_loops(scene.app)[0]) == "irontree checkup finalize issue-1"
+    finalize(scene.app, 1)
+    assert (shown_as(scene, loop), scene.state().done) == ({""}, True)
+    (row,) = overview(scene.app).loops
+    assert (row.done, row.total, row.skipped) == (2, 2, 0)

@@ -16,8 +16,9 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
+from irontree.services.execution.landed import landed
 from irontree.services.loops.loop import read_loop
-from irontree.services.world import read_world
+from irontree.services.world import World, read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
@@ -55,6 +56,7 @@ def audit(app: App) -> tuple[Finding, ...]:
             (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
             _aggregate_findings(app),
             _commit_findings(app, streams | archived),
+            landed_findings(app, read_world(app)),
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
         )
     )
@@ -82,6 +84,12 @@ def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[Finding]:
         if broken.kind == "mismatch":
             what = f"the event before sequence {broken.sequence} was changed after it was written"
             yield Finding(where, what, RESTORE)
+
+
+def landed_findings(app: App, world: World) -> Iterator[Finding]:
+    """Work that waits for acceptance though it is published, as last fetched."""
+    states = sorted(world.states.values(), key=lambda state: state.issue_number)
+    yield from (Finding(f"issue-{n}", what, way_on) for n, what, way_on in landed(app, world, states))
 
 
 def loop_findings(app: App, loop_id: str) -> Iterator[Finding]:

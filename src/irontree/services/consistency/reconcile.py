@@ -14,6 +14,7 @@ from irontree.errors import RemoteFailed
 from irontree.services.consistency.external import Change, look_outside
 from irontree.services.consistency.restore import Restoration, restore
 from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.landed import fetch_targets
 from irontree.services.execution.merging import settle_requests
 from irontree.services.planning.approve import approve_reverted
 from irontree.services.projections.brief import write_projections
@@ -54,6 +55,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
     _delivered(app)  # first: what is not done yet by us looks like something done by others
+    fetch_targets(app, world, world.states.values())
     settled = settle_requests(app)  # their merge closes issues, which is no close from outside
     outside = look_outside(app, read_world(app), issue_number)
     approved = approve_reverted(app)

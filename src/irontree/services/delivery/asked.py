@@ -46,7 +46,7 @@ class Asked:
 def asked_in_comments(app: App) -> tuple[Asked, ...]:
     """What issues and loops ask now; not of tasks that were skipped, or whose loop was stopped. Reads only."""
     world, every = read_world(app), read_loops(app)[0]
-    loops, nobodys = still_open(every), given_up(every)
+    loops, nobodys = still_open(every), given_up(every, world)
     states = (state for key, state in world.states.items() if key not in nobodys)
     of_issues = (_of_issue(app, world, loops, state) for state in states)
     return (*(asked for asked in of_issues if asked), *_of_loops(app, world, loops))

@@ -52,7 +52,7 @@ def settle_requests(app: App) -> tuple[TaskState, ...]:
     What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
     """
     world, settled = read_world(app), []
-    skips = skipped(read_loops(app)[0]) if any(state.request for state in world.states.values()) else frozenset[str]()
+    skips = skipped(read_loops(app)[0], world) if any(s.request for s in world.states.values()) else frozenset[str]()
     for state in world.states.values():
         if state.task_key not in world.plans or state.task_key in world.cancelled:
             continue

@@ -183,9 +183,15 @@ def newest_over_each(loops: Sequence[Loop]) -> dict[str, Loop]:
     return {key: loop for loop in loops for key in loop.entity.task_keys}
 
 
-def skipped(loops: Sequence[Loop]) -> frozenset[str]:
-    """Tasks that the newest of *loops* (all, oldest first) over each of them skipped."""
-    return frozenset(key for key, loop in newest_over_each(loops).items() if key in loop.cancelled)
+def left_out(loop: Loop, world: World) -> frozenset[str]:
+    """Tasks that *loop* skipped (ruling R17); not one that was accepted all the same: evidence counts."""
+    return frozenset(key for key in loop.cancelled if not world.is_proven(key))
+
+
+def skipped(loops: Sequence[Loop], world: World) -> frozenset[str]:
+    """Tasks that the newest of *loops* (all, oldest first) over each of them leaves out."""
+    over_each = newest_over_each(loops)
+    return frozenset(key for loop in loops for key in left_out(loop, world) if over_each[key] is loop)
 
 
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
@@ -273,7 +279,10 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
     loop = require_open(read_loop(app, loop_id))
     if task_key not in loop.keys:
         raise NotEligible(f"{task_key} is not in the scope of loop {loop_id}", remedy=f"`irontree loops {loop_id}`")
-    cancelled = cascade(loop, read_world(app), task_key)
+    world = read_world(app)
+    if world.is_done(task_key):
+        raise NotEligible(f"{task_key} is done; there is nothing to skip", remedy=f"`irontree loops {loop_id}`")
+    cancelled = cascade(loop, world, task_key)
     for key in sorted(cancelled, key=lambda key: key == task_key):
         event = LoopCancelled(**_next(loop), cancelled_at=app.stamp(), cancellation_scope="task", task_key=key)
         loop = _record(app, loop, event, _said(by, note if key == task_key else ""))
@@ -283,12 +292,15 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
 
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
-    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17)."""
+    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17).
+
+    What is done stays, and so does what needs nothing but that.
+    """
     from irontree.domain.graph import Graph  # noqa: PLC0415  (who reads loops cuts nothing out of them)
 
-    graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes)
-    affected = graph.cascade(task_key)
-    return tuple(key for key in loop.keys if key in affected and not world.is_done(key))
+    graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes and not world.is_done(key))
+    affected = graph.cascade(task_key) if task_key in graph.nodes else (task_key,)
+    return tuple(key for key in loop.keys if key in affected)
 
 
 def cancel(app: App, loop_id: str, by: str, *, reason: str = "", note: str = "") -> Loop:

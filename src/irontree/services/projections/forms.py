@@ -13,7 +13,7 @@ from irontree.domain.plan import Plan
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.services.gates import gate_at, gate_words
-from irontree.services.loops.loop import read_loop
+from irontree.services.loops.loop import cascade, read_loop
 from irontree.services.overview import named, phase_words, title_of, waits_for
 from irontree.services.planning.adopt import approval_name, issue_now
 from irontree.services.planning.approval import adopted_view, before_words
@@ -79,6 +79,7 @@ def issue_form(app: App, question: Question) -> FormView:
             *check_defining(app, state),
             *(report.warnings if report else ()),
             *_noticed(app, state),
+            *_skipped_too(app, world, question),
         ),
         failure=failure,
         denied=denied_of(stream),
@@ -93,6 +94,15 @@ def issue_form(app: App, question: Question) -> FormView:
 def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
     """What was changed on the forge and does not count."""
     return tuple(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed)
+
+
+def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
+    """What a skip takes with it, before anybody confirms it (ruling R17)."""
+    if question.loop_id is None or question.task_key is None:
+        return ()
+    affected = cascade(read_loop(app, question.loop_id), world, question.task_key)
+    others = ", ".join(named(world, key) for key in affected if key != question.task_key)
+    return (f"to skip this task skips too: {others}",) if others else ()
 
 
 def _answer_command(question: Question) -> str:

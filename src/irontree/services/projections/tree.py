@@ -9,7 +9,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.graph import Graph
 from irontree.domain.pictures import Look, svg
-from irontree.services.loops.loop import Loop, read_loop
+from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.overview import IssueRow, overview_of, phase_words, state_words
 from irontree.services.projections.links import Links, links_for
 from irontree.services.projections.page_views import TreeRowView, TreeView
@@ -31,13 +31,14 @@ def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
     """
     loop, world = read_loop(app, loop_id), read_world(app)
     keys = loop.entity.task_keys
+    skips = left_out(loop, world)
     rows = [row for row in overview_of(app, world, (loop,), ()).issues if row.task_key in keys]
     view = TreeView(
         loop_id=loop_id,
-        done=sum(map(world.is_done, loop.keys)),
-        total=len(loop.keys),
+        done=sum(map(world.is_done, set(keys) - skips)),
+        total=len(set(keys) - skips),
         picture=_picture(world, keys),
-        rows=tuple(_row(row, loop, links_for(app), runs.get(row.number, "")) for row in rows),
+        rows=tuple(_row(row, links_for(app), runs.get(row.number, ""), skipped=row.task_key in skips) for row in rows),
     )
     return app.renderer.render("artifacts/tree.md", tree=view)
 
@@ -51,8 +52,7 @@ def _picture(world: World, keys: Collection[str]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
-def _row(row: IssueRow, loop: Loop, links: Links, run: str) -> TreeRowView:
-    skipped = row.task_key in loop.cancelled
+def _row(row: IssueRow, links: Links, run: str, *, skipped: bool) -> TreeRowView:
     return TreeRowView(
         number=row.number,
         depth=row.depth,
