@@ -83,16 +83,18 @@ def overview(app: App) -> Overview:
 
 def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
     """The same, of what was read already."""
+    driver = app.driver.holder()
+    cut_off = () if driver else half_published(world)  # somebody is publishing, or looks after it
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
         problems=(
             *(f"{problem.path}: {problem.what}" for problem in world.problems),
-            *(f"{what} -> {remedy}" for _, what, remedy in half_published(world)),
+            *(f"{what} -> {remedy}" for _, what, remedy in cut_off),
             *damaged,
             *_stale_lease(app),
         ),
-        busy=_named(app.driver.holder()),
+        busy=_named(driver),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
         budgets=shown_budgets(app, world, loops),

@@ -107,6 +107,8 @@ def test_an_approval_that_was_cut_off_is_said_with_what_goes_on_until_all_of_it_
     plan = approve(scene.app, proposal, proposal.revision, "ada")
     said = f"approved revision {plan.spec_revision} is published as far as {{}} of 5 -> irontree task SPEC.md"
     assert overview(scene.app).problems == (said.format(0),)
+    with scene.driver.hold("SPEC.md, publish"):
+        assert overview(scene.app).problems == (), "somebody is at it"
     dead = replace(scene.app, forge=lambda: Watched(scene.forge_seen, ["create_issue"], third))
     third = dying_at("before", 3)
     with pytest.raises(Killed):
