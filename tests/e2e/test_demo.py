@@ -127,9 +127,9 @@ def test_without_a_terminal_it_says_which_command_approves_and_answers(home):
     asked = typed(home, "demo", "unasked")
     assert asked.returncode == 1
     command = shlex.split(asked.stderr.partition("run: ")[2])
-    assert command[:4] == ["irontree", "demo", "--approve", REVISION]
-    answers = prepare(command[5::2])
-    assert set(command[4::2]) == {"--answer"}
+    assert command[:5] == ["irontree", "demo", "unasked", "--approve", REVISION]
+    answers = prepare(command[6::2])
+    assert set(command[5::2]) == {"--answer"}
     refuse_unknown(answers, expected_numbers(sample.requirements(), {}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -295,8 +296,8 @@ class MemoryLock:
         """Hold the lock for the block; raises Busy, naming the holder."""
         if not self._lock.acquire(timeout=wait_seconds):
             holder = self._holder
-            raise Busy(f"busy: {holder.what}, since {holder.since}" if holder else "busy")
-        self._holder = Holder(what, utc_text(self._clock.now()), 1, "memory")
+            raise Busy(f"busy: {holder.what} ({holder.about})" if holder else "busy")
+        self._holder = Holder(what, utc_text(self._clock.now()), os.getpid(), "memory")
         try:
             yield
         finally:
