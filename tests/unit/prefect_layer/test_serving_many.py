@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
-import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED, temporary_settings
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from irontree.app import App
 from irontree.errors import EnvironmentRefused, NotARepository
 from irontree.flows.local.service import Service
 from irontree.store.memory import MemoryLock
+from tests.support.prefect_stub import prefect_that
 from tests.support.world import TickingClock, make_scene
 
 NOBODY = "http://127.0.0.2:9/api"
@@ -41,40 +39,18 @@ def test_a_terminal_that_ends_while_the_server_is_away_does_not_end_who_serves(t
     assert "cannot be reached" in said[0]
 
 
-class HasNoRuns(BaseHTTPRequestHandler):
+def has_no_runs(method: str, path: str) -> tuple[int, object]:
     """A Prefect server that has any queue, and no run."""
-
-    def do_GET(self) -> None:
-        queue = {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
-        self._say(200 if "/queues/" in self.path else 501, queue)
-
-    def do_POST(self) -> None:
-        self._say(200, [])
-
-    def do_PATCH(self) -> None:
-        self._say(204)
-
-    def _say(self, status: int, answer: object = None) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        body = b"" if answer is None else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
+    if method == "GET":
+        return 200 if "/queues/" in path else 501, {"id": str(uuid.uuid4()), "name": "any", "work_pool_id": None}
+    return (200, []) if method == "POST" else (204, None)
 
 
 @pytest.fixture
 def without_runs() -> Iterator[None]:
     """Prefect's client in this process talks to it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), HasNoRuns) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/api"
-        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False}):
-            yield
-        server.shutdown()
+    with prefect_that(has_no_runs):
+        yield
 
 
 class StandIn:

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED, temporary_settings
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.lifecycle import runs
 from irontree.flows.lifecycle.commenting import take_comments
+from tests.support.prefect_stub import prefect_that
 from tests.support.world import MANUAL_TASK, make_scene
-
-
-class Refuses(BaseHTTPRequestHandler):
-    """A server that finds fault with every request."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        said = b'{"exception_message": "no such filter"}'
-        self.send_response(422)
-        self.send_header("Content-Length", str(len(said)))
-        self.end_headers()
-        self.wfile.write(said)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
 
 
 @pytest.fixture
 def refused() -> Iterator[None]:
-    """Prefect's client in this process talks to it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/api"
-        with temporary_settings({PREFECT_API_URL: address, PREFECT_CLIENT_CSRF_SUPPORT_ENABLED: False}):
-            yield
-        server.shutdown()
+    """A server that finds fault with every request."""
+    with prefect_that(lambda *_: (422, {"exception_message": "no such filter"})):
+        yield
 
 
 @pytest.mark.usefixtures("refused")

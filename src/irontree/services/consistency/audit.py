@@ -43,7 +43,7 @@ class Finding:
 
 def audit(app: App) -> tuple[Finding, ...]:
     """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""
-    plans = tuple(_read_plans(app))
+    plans, world = tuple(_read_plans(app)), read_world(app)
     known = {node.task_key for _, plan in plans if isinstance(plan, Plan) for node in plan.nodes}
     streams = {f"issue-{number}": app.log.read(number) for number in app.log.streams()}
     archived = {f"archive/{name}": app.log.read_archived(name) for name in app.log.archives()}
@@ -54,9 +54,9 @@ def audit(app: App) -> tuple[Finding, ...]:
             (unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
             (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
             (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
-            _aggregate_findings(app),
+            _aggregate_findings(world),
             _commit_findings(app, streams | archived),
-            landed_findings(app, read_world(app)),
+            landed_findings(app, world),
             (found for loop_id in app.loops.ids() for found in loop_findings(app, loop_id)),
         )
     )
@@ -150,9 +150,8 @@ def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) ->
         yield Finding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
 
 
-def _aggregate_findings(app: App) -> Iterator[Finding]:
+def _aggregate_findings(world: World) -> Iterator[Finding]:
     """Parents that are done by their children, though one of those is not."""
-    world = read_world(app)
     for state in world.states.values():
         if state.done and state.completion_basis == "aggregated":
             open_ones = [key for key in world.children.get(state.task_key, ()) if not world.is_done(key)]

@@ -58,10 +58,10 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
     funds = read_funds(app, world)
     if isinstance(step, (Run, Verify)) and (over := funds.overspent((state.task_key,))):
         return Idle(f"no agent may work on it: {over[state.task_key]}")
-    if found and not isinstance(step, Recover) and (held_back := _held_back(found)):
-        return Idle(held_back)
-    if found and step and not isinstance(step, Recover) and (other := _comes_first(world, found, funds, step)):
-        return Idle(other)
+    if found and not isinstance(step, Recover):
+        held_back = _held_back(found) or (step and _comes_first(world, found, funds, step))
+        if held_back:
+            return Idle(held_back)
     return step or Idle(_why_waiting(world, state))
 
 
