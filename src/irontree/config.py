@@ -6,7 +6,6 @@ loading it takes as long as everything else that a read-only verb needs.
 
 from __future__ import annotations
 
-import difflib
 import io
 import re
 import shlex
@@ -31,6 +30,7 @@ from irontree.domain.container import ContainerSpec
 from irontree.domain.container_settings import Container
 from irontree.domain.detection import DETECTION
 from irontree.domain.gate_settings import GateSettings, approved_gates
+from irontree.domain.meant import nearest
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -444,8 +444,8 @@ def _what(item: Mapping[str, Any]) -> str:
     key = ".".join(location)
     match item["type"]:
         case "extra_forbidden":
-            guess = difflib.get_close_matches(location[-1], _known_keys(location[:-1]), n=1)
-            meant = f"; did you mean `{'.'.join((*location[:-1], *guess))}`?" if guess else ""
+            guess = nearest(location[-1], _known_keys(location[:-1]))
+            meant = f"; did you mean `{'.'.join((*location[:-1], guess))}`?" if guess else ""
             return f"unknown key `{key}`{meant}"
         case "missing":
             return f"`{key}` is missing"

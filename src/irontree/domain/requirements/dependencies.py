@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from irontree.domain.graph import Graph
 from irontree.domain.ids import parse_issue
+from irontree.domain.meant import nearest
 from irontree.domain.requirements.drafts import MAX_TITLE, Draft
 from irontree.domain.requirements.findings import Findings, quoted
 from irontree.domain.requirements.labels import Text
@@ -139,8 +139,8 @@ class _Names:
             )
             return
         self._suggested += 1
-        close = get_close_matches(_folded(name.text), self._by_name, n=1) if self._suggested <= _MAX_SUGGESTIONS else []
-        remedy = f"Did you mean {quoted(self._by_name[close[0]][0].title)}?" if close else "Use a title, a key or '#N'"
+        close = nearest(_folded(name.text), self._by_name) if self._suggested <= _MAX_SUGGESTIONS else None
+        remedy = f"Did you mean {quoted(self._by_name[close][0].title)}?" if close else "Use a title, a key or '#N'"
         self._findings.refuse(name.index, f"{quoted(name.text)} is no task of this document", remedy)
 
 
