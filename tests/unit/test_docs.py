@@ -30,13 +30,16 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md"))
 LAYERS = ("src", "flows", "tasks", "blocks")
 COUNTED = ("zero", "one", "two", "three", "four", "five")
-CITATION = re.compile(r"\b[RBS]\d{1,2}\b")
+RULING = re.compile(r"\bR\d+\b")
+SECTION = re.compile(r"\brulings(?:\.md)?, ([A-Z][a-z]+(?: [a-z]+)*)")
+CASE = re.compile(r"\b[BS]\d{1,2}\b")
 SHELL_BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS = ("VERB", "--help", "--version", "-C")
 LATER = ("audit", "serve", "doctor", "report", "why", "ui")
 """Verbs that the index announces."""
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 PROTOCOL = (DOCS / "protocol.md").read_text(encoding="utf-8")
+RULINGS = (DOCS / "rulings.md").read_text(encoding="utf-8")
 TROUBLE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 
 
@@ -78,15 +81,32 @@ def test_every_table_is_as_the_code_has_it():
 # --- citations ----------------------------------------------------------------------------------------------
 
 
+def texts(folder: str) -> Iterator[tuple[str, str]]:
+    """Name and text of what cites rulings: code, templates, pages."""
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in {".py", ".j2", ".md"}:
+            yield name_of(path), path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("folder", [*LAYERS, "templates", "tests", "benchmarks", "tools", "docs"])
+def test_every_ruling_that_is_cited_is_a_heading_of_their_page(folder: str):
+    """So is every section below them that is cited by its heading."""
+    headings = re.findall(r"^## ([^:\n]+)", RULINGS, re.MULTILINE)
+    for name, text in texts(folder):
+        unknown = {*RULING.findall(text), *SECTION.findall(text)} - set(headings)
+        assert not unknown, f"{name} cites {sorted(unknown)}"
+
+
 @pytest.mark.parametrize("folder", [*LAYERS, "tests", "benchmarks"])
-def test_every_ruling_and_case_that_is_cited_is_in_the_documentation(folder: str):
-    known = anchors(PROTOCOL) | anchors((DOCS / "explanation" / "crash-safety.md").read_text(encoding="utf-8"))
-    cited = {(found, name_of(path)) for path in sources(folder) for found in CITATION.findall(comments(path))}
+def test_every_case_that_is_cited_is_in_the_documentation(folder: str):
+    known = anchors((DOCS / "explanation" / "crash-safety.md").read_text(encoding="utf-8"))
+    cited = {(found, name_of(path)) for path in sources(folder) for found in CASE.findall(comments(path))}
     assert [(found, where) for found, where in sorted(cited) if found.lower() not in known] == []
 
 
 def test_the_rulings_stand_in_their_order():
-    assert re.findall(r'^<a id="(r\d+)">', PROTOCOL, re.MULTILINE) == [f"r{number}" for number in range(1, 22)]
+    numbers = [str(number) for number in range(1, 22)]
+    assert re.findall(r'^<a id="r(\d+)"></a>\n## R\1: ', RULINGS, re.MULTILINE) == numbers
 
 
 def comments(path: Path) -> str:
@@ -250,12 +270,12 @@ def dict_keys(value: ast.AST) -> Iterator[str]:
     [
         ("protocol.md", f"more than {EVENT_BYTES // 1024} KiB"),
         ("protocol.md", f"its first {HEAD_LINES}\nlines, `{TRUNCATION_MARKER}`, and its last {TAIL_LINES}"),
-        ("protocol.md", f"`max({MIN_BUDGET}, {BUDGET_PER_TASK} * tasks)`"),
+        ("rulings.md", f"`max({MIN_BUDGET}, {BUDGET_PER_TASK} * tasks)`"),
         ("protocol.md", f"`transitions` (the last {TRANSITIONS_KEPT})"),
-        ("protocol.md", f"after {BACKOFF_SECONDS[0]:.0f} and {BACKOFF_SECONDS[1]:.0f} seconds"),
-        ("protocol.md", f"at most {COUNTED[ROUNDS]} rounds"),
-        ("protocol.md", f"{COUNTED[FREE_TRANSITIONS].title()} free transitions in a row"),
-        ("protocol.md", f"for {RUN_STALE.seconds // 3600} and {LEASE_STALE.seconds // 3600} hours"),
+        ("rulings.md", f"after {BACKOFF_SECONDS[0]:.0f} and {BACKOFF_SECONDS[1]:.0f} seconds"),
+        ("rulings.md", f"at most {COUNTED[ROUNDS]} rounds"),
+        ("rulings.md", f"{COUNTED[FREE_TRANSITIONS].title()} free transitions in a row"),
+        ("rulings.md", f"for {RUN_STALE.seconds // 3600} and {LEASE_STALE.seconds // 3600} hours"),
         ("protocol.md", f"`{LOG_REF}` | the history of `plans`, `events`, `archive`, `loops` and `forge`"),
     ],
 )
@@ -268,7 +288,7 @@ def test_what_is_backed_up_is_what_the_page_says():
 
 
 def test_the_flows_and_their_schedules_are_in_the_protocol():
-    runs = PROTOCOL.partition("## Runs")[2].partition("## Rulings")[0]
+    runs = PROTOCOL.partition("## Runs")[2].partition("## Clauses")[0]
     assert re.findall(r"^\| `(\w+)` \|", runs, re.MULTILINE) == list(FLOWS)
     assert {flow: cron for flow, (cron, _) in SCHEDULES.items()} == {"reconcile": "0 3 * * *", "janitor": "*/5 * * * *"}
     assert "every night at 03:00 UTC" in runs
