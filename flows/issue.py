@@ -1,4 +1,4 @@
-"""`issue`: the only driver of an issue, and the run that waits when a decision about it is a person's (design, 6)."""
+"""`issue`: the only driver of an issue, and the run that waits when a person has to decide (rulings, Questions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flow run shows besides its log: the tree, the issue's story, each verification report (design, section 6)."""
+"""What a flow run shows besides its log: the tree, the issue's story, each verification report."""
 
 from __future__ import annotations
 

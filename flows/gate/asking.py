@@ -1,4 +1,4 @@
-"""From a question of the log to a form in Prefect, and from the form to a recorded answer (design, section 6)."""
+"""From a question of the log to a form in Prefect, and from the form to a recorded answer (rulings, Questions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms for questions, made from the domain's table of choices (design §6)."""
+"""Forms for questions, made from the domain's table of choices (rulings, Questions)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_form(
     """The form with *choices* as its decision, what that decision needs, who decides, and a note.
 
     *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
-    next question is open already is refused, and not taken for an answer to that (ruling R14).
+    next question is open already is refused, and not taken for an answer to that (R14).
 
     Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
     decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it). Each line of

@@ -1,4 +1,7 @@
-"""The gate: a flow run is suspended until a person has answered its question, and goes on with it (design §6)."""
+"""The gate: a flow run is suspended until a person has answered its question, and goes on with it.
+
+See docs/rulings.md, Questions.
+"""
 
 from __future__ import annotations
 

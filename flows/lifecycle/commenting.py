@@ -1,4 +1,4 @@
-"""Comments that answer, for whoever serves: a look every half minute, and what waited for them goes on (design, 6)."""
+"""Comments that answer, for whoever serves: a look every half minute, and what waited for them goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a flow run ends when something refuses to go on: calmly, with what to do in its message (design §8)."""
+"""How a flow run ends when something refuses to go on: calmly, with what to do in its message (rulings, Errors)."""
 
 from __future__ import annotations
 

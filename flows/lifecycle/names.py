@@ -1,4 +1,4 @@
-"""How runs are called: deployments, idempotency keys, tags and titles (design, section 6).
+"""How runs are called: deployments, idempotency keys, tags and titles (protocol, Runs).
 
 Imports nothing of Prefect: what is to be served is described before Prefect's settings are adopted.
 """

@@ -1,4 +1,4 @@
-"""After an answer that came from elsewhere than the form: let the run that waited for it start again (design, 6).
+"""After an answer that came from elsewhere than the form: let the run that waited for it start again.
 
 The answer is in the log already, so nothing is lost when this finds no server. Prefect is imported only if one runs.
 """

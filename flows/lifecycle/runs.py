@@ -154,7 +154,7 @@ def ensure_run(
 ) -> Run:
     """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
 
-    There is one such run for life (design §6): the first call makes it, a later one finds it and, if it has ended,
+    There is one such run for life (protocol, Runs): the first call makes it, a later one finds it and, if it has ended,
     schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves
     the deployment.
     """

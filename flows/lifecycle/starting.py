@@ -1,4 +1,4 @@
-"""One run starts another, each a top-level run of its own deployment (design, section 6): never as a subflow."""
+"""One run starts another, each a top-level run of its own deployment (rulings, Questions): never as a subflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the log says should be going on to the runs that should exist (design, section 6: crash)."""
+"""From what the log says should be going on to the runs that should exist (rulings, Crashes)."""
 
 from __future__ import annotations
 

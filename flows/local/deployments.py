@@ -1,4 +1,4 @@
-"""The five deployments of a repository, for whoever serves it from its own folder (design, section 6)."""
+"""The five deployments of a repository, for whoever serves it from its own folder (protocol, Runs)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def take_up_what_died(app: App) -> Iterable[str]:
 
 
 def go_on(app: App) -> Iterable[str]:
-    """Have going what the log says should be, and asked what is open (design, section 6: crash); a line a loop."""
+    """Have going what the log says should be, and asked what is open (rulings, Crashes); a line a loop."""
     yield from go_on_approving(app)
     yield from start_what_waits(app)
     wake_overtaken(app)

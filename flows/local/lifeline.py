@@ -1,4 +1,4 @@
-"""Ends processes whose parent is gone: a flow without its runner, a runner without its command (design §6, crash)."""
+"""Ends processes whose parent is gone: a flow without its runner, a runner without its command (rulings, Crashes)."""
 
 from __future__ import annotations
 

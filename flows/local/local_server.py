@@ -1,4 +1,4 @@
-"""Starts, finds and keeps the private Prefect server: one per user and Prefect version, on loopback (design §6).
+"""Starts, finds and keeps the private Prefect server: one per user and version, on loopback (rulings, Local mode).
 
 This module does not import Prefect: the server starts while the command line shows the plan.
 """

@@ -1,4 +1,4 @@
-"""The Prefect settings of our processes, explicit and complete: nothing on the machine chooses for us (design §6)."""
+"""The Prefect settings of our processes, complete: nothing on the machine chooses for us (rulings, Local mode)."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ COUNTED = ("zero", "one", "two", "three", "four", "five")
 RULING = re.compile(r"\bR\d+\b")
 SECTION = re.compile(r"\brulings(?:\.md)?, ([A-Z][a-z]+(?: [a-z]+)*)")
 CASE = re.compile(r"\b[BS]\d{1,2}\b")
+PAPER = re.compile(r"\bdesign(?:, (?:section )?| §| R)\d|\bproduct claim \d", re.IGNORECASE)
 SHELL_BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDERS = ("VERB", "--help", "--version", "-C")
 LATER = ("audit", "serve", "doctor", "report", "why", "ui")
@@ -90,11 +91,12 @@ def texts(folder: str) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("folder", [*LAYERS, "templates", "tests", "benchmarks", "tools", "docs"])
 def test_every_ruling_that_is_cited_is_a_heading_of_their_page(folder: str):
-    """So is every section below them that is cited by its heading."""
+    """So is every section below them that is cited by its heading; and nothing cites a paper that is not here."""
     headings = re.findall(r"^## ([^:\n]+)", RULINGS, re.MULTILINE)
     for name, text in texts(folder):
         unknown = {*RULING.findall(text), *SECTION.findall(text)} - set(headings)
         assert not unknown, f"{name} cites {sorted(unknown)}"
+        assert not PAPER.search(text), name
 
 
 @pytest.mark.parametrize("folder", [*LAYERS, "tests", "benchmarks"])

@@ -11,7 +11,7 @@ What it gets, beside a scrubbed environment and the variables that the plan allo
 ``IRONTREE_ATTEMPT``       also ``{attempt}``
 =========================  ==========================================================================
 
-Its exit code is noted and decides nothing: agent programs exit 0 on a refused log-in (product claim 1).
+Its exit code is noted and decides nothing: agent programs exit 0 on a refused log-in (docs/explanation/done.md).
 """
 
 from __future__ import annotations

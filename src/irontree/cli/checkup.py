@@ -116,7 +116,7 @@ def _unblocking(options: argparse.Namespace) -> Callable[[OpenQuestion], str]:
 
 
 def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Collection[str]) -> int:
-    """Record a decision, then let the run that waits for it see it (design, section 6)."""
+    """Record a decision, then let the run that waits for it see it (rulings, Questions)."""
 
     def step(app: App, state: TaskState) -> None:
         number, options = state.issue_number, context.options

@@ -1,4 +1,4 @@
-"""Local mode: have a server, serve this repository's flows from here, and follow the loop (design, section 6)."""
+"""Local mode: have a server, serve this repository's flows from here, and follow the loop (rulings, Local mode)."""
 
 from __future__ import annotations
 

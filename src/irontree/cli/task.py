@@ -1,4 +1,4 @@
-"""`irontree task`: from a document to done; one approval, then the loop, followed on this terminal (design, 7)."""
+"""`irontree task`: from a document to done; one approval, then the loop, followed on this terminal."""
 
 from __future__ import annotations
 

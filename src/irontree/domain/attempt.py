@@ -1,4 +1,4 @@
-"""What an attempt of a coding agent came to: claims and observations in, an outcome out (product claim 1)."""
+"""What an attempt of a coding agent came to: claims and observations in, an outcome out (docs/explanation/done.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comment on an issue tells us to do: `/accept`, `/send-back NOTE`, `/retry 2` (design, section 6).
+"""What a comment on an issue tells us to do: `/accept`, `/send-back NOTE`, `/retry 2` (protocol, Answers in comments).
 
 The words are those of the table of halts (`domain/halt.py`). Pure: who may say them is asked elsewhere (ruling R20).
 """

@@ -1,4 +1,4 @@
-"""What looks like a secret, and texts without it: nothing that we render shows one (design, section 8).
+"""What looks like a secret, and texts without it: nothing that we render shows one (rulings, Secrets).
 
 Two signs: the shape of a forge's or provider's token, and being the value of an environment variable with such a name.
 """

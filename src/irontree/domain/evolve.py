@@ -1,7 +1,7 @@
 """`evolve(state, record) -> state` and `replay(records)`: what an event makes of a state.
 
 The log is the truth: an event that does not fit (domain/legal.py) raises IllegalTransition in `evolve`; `replay`
-never raises, it stops there and says so (ruling S3 of the crash analysis, R13).
+never raises, it stops there and says so (S3, R13).
 """
 
 from __future__ import annotations

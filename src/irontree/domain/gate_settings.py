@@ -1,4 +1,4 @@
-"""The section `gates` of `.mino/config.yml` (protocol, R20)."""
+"""The section `gates` of `.mino/config.yml` (R20)."""
 
 from __future__ import annotations
 

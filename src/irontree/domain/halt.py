@@ -1,4 +1,4 @@
-"""The seven halt conditions in their order, and what a person may answer to each (design, section 6).
+"""The seven halt conditions in their order, and what a person may answer to each (protocol, Halt Semantics).
 
 The table is data: forms, terminal prompts and comment commands are made from it.
 """

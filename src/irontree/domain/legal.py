@@ -136,7 +136,7 @@ def _require_counters(state: TaskState, event: IssueEvent) -> None:
 
 
 def _require_evidence(state: TaskState, event: IssueEvent) -> None:
-    """`done` needs a basis, and a published SHA exactly when code changed (contract, core fields; ruling B8)."""
+    """`done` needs a basis, and a published SHA exactly when code changed (contract, core fields; B8)."""
     if event.event == "run_completed":
         _require_reference(event, "local_only")
     if event.completion_basis is None:

@@ -98,7 +98,7 @@ class TaskState:
 
     @property
     def done(self) -> bool:
-        """Done by evidence in a log that can be trusted (product claim 1)."""
+        """Done by evidence in a log that can be trusted (docs/explanation/done.md)."""
         return self.phase is Phase.DONE and self.problem is None
 
     @property

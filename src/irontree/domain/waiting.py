@@ -1,4 +1,4 @@
-"""Blocks that time alone lifts: when it is worth while to try again (design, section 6: `not_before`)."""
+"""Blocks that time alone lifts: when it is worth while to try again (`not_before`, R12)."""
 
 from __future__ import annotations
 

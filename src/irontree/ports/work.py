@@ -36,7 +36,7 @@ class AgentTask:
 
 @dataclass(frozen=True, slots=True)
 class AgentResult:
-    """What was observed of the program; never a verdict (product claim 1)."""
+    """What was observed of the program; never a verdict (docs/explanation/done.md)."""
 
     ended: Ended
     exit_code: int | None

@@ -1,4 +1,4 @@
-"""Every git question and action, with the hygiene rules enforced here (design, section 2; rulings R3 to R5)."""
+"""Every git question and action, with the hygiene rules enforced here (R3, R4, R5)."""
 
 from irontree.repository.repository import GitRepository, open_repository
 

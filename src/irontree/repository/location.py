@@ -1,4 +1,4 @@
-"""Where a repository's state lives: in its main worktree, from wherever the program is called (design, section 4)."""
+"""Where a repository's state lives: in its main worktree, from wherever the program is called (B12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One way in for every answer: form, terminal, command and comment are validated against the log here (design, 6)."""
+"""One way in for every answer: form, terminal, command and comment are validated here (rulings, Questions)."""
 
 from __future__ import annotations
 

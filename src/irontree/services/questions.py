@@ -1,4 +1,4 @@
-"""What the log asks a person: the same question for form, terminal, command line and comment (design, section 6)."""
+"""What the log asks a person: the same question for form, terminal, command line and comment (rulings, Questions)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from irontree.services.world import read_world
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An issue or a loop waits for a person. `key` is the same as long as the log is (design, section 6)."""
+    """An issue or a loop waits for a person. `key` is the same as long as the log is (rulings, Questions)."""
 
     rule: HaltRule
     key: str

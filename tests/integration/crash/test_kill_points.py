@@ -1,4 +1,6 @@
-"""Killed between any two effects and started again, the driver ends as one that was not (the kill-point list).
+"""Killed between any two effects and started again, the driver ends as one that was not.
+
+The effects are those of docs/explanation/crash-safety.md.
 
 `SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every
 third, of the merge every other.

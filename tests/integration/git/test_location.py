@@ -1,4 +1,4 @@
-"""State lives in one place per repository, from wherever the program is called (design, section 4; B12)."""
+"""State lives in one place per repository, from wherever the program is called (B12)."""
 
 from __future__ import annotations
 

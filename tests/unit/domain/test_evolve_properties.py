@@ -69,7 +69,7 @@ def test_a_hole_in_the_middle_is_always_noticed(history, data):
 @given(st.one_of(histories().map(lambda history: history.records), damaged()))
 @settings(max_examples=200)
 def test_done_needs_recorded_evidence_and_a_published_commit_where_there_is_code(records):
-    """Product claim 1; also for logs that nobody should have written."""
+    """See docs/explanation/done.md; also for logs that nobody should have written."""
     state = replay(records).state
     if state is None or not state.done:
         return

@@ -1,4 +1,4 @@
-"""The seven halt conditions, in their order, and what a person may answer (protocol, halt conditions; design, 6)."""
+"""The seven halt conditions, in their order, and what a person may answer (protocol, Halt Semantics)."""
 
 from __future__ import annotations
 

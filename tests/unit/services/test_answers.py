@@ -1,4 +1,4 @@
-"""Every answer comes in by one way, and is validated against the log (design, section 6)."""
+"""Every answer comes in by one way, and is validated against the log (rulings, Questions)."""
 
 from __future__ import annotations
 

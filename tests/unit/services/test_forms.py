@@ -1,4 +1,4 @@
-"""What the approval shows, and the questions: everything needed to decide, in one place (design, section 6)."""
+"""What the approval shows, and the questions: everything needed to decide, in one place (rulings, Questions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single steps obey the time at which a block ends, as the timer of a flow's run does (design, section 6)."""
+"""Single steps obey the time at which a block ends, as the timer of a flow's run does (R12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that people give in comments on the forge: one pass over what is open (design, section 6; rulings R9, R20).
+"""Answers that people give in comments on the forge: one pass over what is open (R9, R20).
 
 At least once, with the effect of once: an event names the comment that it follows from, our reply the one that it
 refuses. Who may write is asked of the forge for each command; the text of all others is never one.

@@ -105,7 +105,7 @@ def fail_pending(app: App, world: World, state: TaskState, meta: dict[str, Any])
 
 
 def aggregate(app: App, issue_number: int) -> TaskState:
-    """Complete a container from its planned children, all done by evidence (ruling B11, contract)."""
+    """Complete a container from its planned children, all done by evidence (B11, contract)."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.CONTAINER, "only a container that waits is aggregated")
     children = world.children.get(state.task_key, ())

@@ -1,4 +1,4 @@
-"""Write an event: first the log, durably, then what follows from it (design R2, R9)."""
+"""Write an event: first the log, durably, then what follows from it (R2, R9)."""
 
 from __future__ import annotations
 

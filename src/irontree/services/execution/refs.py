@@ -1,4 +1,4 @@
-"""Names under `refs/irontree/` and the trailers by which our commits are found again (design, section 4; R11)."""
+"""Names under `refs/irontree/` and the trailers by which our commits are found again (protocol, Files on disk; R11)."""
 
 from __future__ import annotations
 

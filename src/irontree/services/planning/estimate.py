@@ -1,4 +1,4 @@
-"""How often the agent is called until what is approved is done, and at most (design, section 7)."""
+"""How often the agent is called until what is approved is done, and at most (rulings, Command line)."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _agent_command(plan: Plan) -> tuple[str, ...]:
 
 
 def _said_by_agent(completed: Record[IssueEvent]) -> str:
-    """Its last words: a claim, not a fact (product claim 1)."""
+    """Its last words: a claim, not a fact."""
     summary = completed.meta.get("summary")
     return f"the agent says: {summary}" if summary else ""
 

@@ -1,4 +1,4 @@
-"""The text of every question a person is asked: everything needed to decide, in one place (design, section 6)."""
+"""The text of every question a person is asked: everything needed to decide, in one place (rulings, Questions)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verification report a person reads (protocol, Verification Report; contract 6.A, 6.C, 6.D)."""
+"""The verification report a person reads (protocol, Verification Report)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
-    """What the agent said of its attempt, in one line: a claim (product claim 1)."""
+    """What the agent said of its attempt, in one line: a claim."""
     meta = completed.meta if completed else {}
     agent, words = meta.get("agent") or {}, str(meta.get("summary", ""))
     ok = {"true": "done", "false": "not done"}.get(str(agent.get("claims_success")).lower(), "")
