@@ -15,6 +15,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.soak import SOAK
+
 # Names by which the caller's shell, hooks, CI or desktop would reach into a test.
 FOREIGN = ("GIT_", "PREFECT_", "IRONTREE_", "XDG_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_")
 # Without stored bytecode each program of ours that a test starts compiles 180 modules first: 0.15 s.
@@ -71,16 +73,12 @@ def _use_hypothesis_without_a_clock() -> None:
 
     The same examples each time: whoever runs the tests wants to know of his change. `make soak` looks for new ones.
     """
-    slow = [hypothesis.HealthCheck.too_slow]
-    hypothesis.settings.register_profile(
-        "irontree",
-        deadline=None,
-        database=None,
-        derandomize="SOAK" not in os.environ,
-        print_blob=True,
-        suppress_health_check=slow,
+    common = hypothesis.settings(
+        deadline=None, database=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
-    hypothesis.settings.load_profile("irontree")
+    hypothesis.settings.register_profile("ci", common, derandomize=True, max_examples=50)
+    hypothesis.settings.register_profile("soak", common, derandomize=False, max_examples=1000)
+    hypothesis.settings.load_profile("soak" if SOAK else "ci")
 
 
 def _make_home(home: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -38,7 +38,6 @@ def test_a_code_span_holds_whatever_is_in_it(text: str):
         max_size=8,
     )
 )
-@settings(max_examples=300)
 def test_contained_markdown_ends_where_it_should(lines: list[str]):
     tokens = MarkdownIt("commonmark").parse(rendering.markdown("\n".join(lines)) + "\n\n## After\n")
     assert [token.content for token in tokens if token.type == "inline"][-1:] == ["After"]

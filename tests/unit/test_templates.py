@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
@@ -169,13 +169,11 @@ def test_a_reply_is_fit_to_post_whatever_is_in_it(template: str):
 @given(st.sampled_from(STATUS_COMMENTS), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 @example("comments/run-commit-failed.md", "\N{ZERO WIDTH SPACE}\n```yaml")
 @example("comments/run-commit-failed.md", "\N{ZERO WIDTH SPACE} \N{ZERO WIDTH SPACE}")
-@settings(max_examples=300)
 def test_a_status_comment_is_slim_whatever_pieces_come_together(template: str, text: str):
     assert status_problems(RENDERER.render(template, **case(template, text))) == ()
 
 
 @given(st.sampled_from(REPLIES), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
-@settings(max_examples=300)
 def test_a_reply_is_fit_to_post_whatever_pieces_come_together(template: str, text: str):
     assert reply_problems(RENDERER.render(template, **case(template, text))) == ()
 
