@@ -24,14 +24,24 @@ FOREIGN_NAMES = (
     "PYTHONDONTWRITEBYTECODE",
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER"),
 )
+# No sample hooks to copy and remove a thousand times, no program started after each commit to look for garbage.
 GIT_CONFIG = """\
 [user]
 \tname = Test Author
 \temail = author@example.com
 [init]
 \tdefaultBranch = main
+\ttemplateDir =
 [commit]
 \tgpgSign = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[receive]
+\tautogc = false
+[core]
+\tfsync = none
 """
 HOME = pytest.StashKey[Path]()
 _LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1}
