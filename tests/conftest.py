@@ -44,7 +44,7 @@ GIT_CONFIG = """\
 \tfsync = none
 """
 HOME = pytest.StashKey[Path]()
-_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1}
+_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1, "tests/integration/crash": 2}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -71,11 +71,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, flows and whole demos, which mostly wait; the rest fills the gaps."""
-    items.sort(key=lambda item: _LONGEST_FIRST.get(_folder(item.nodeid), len(_LONGEST_FIRST)))
+    items.sort(key=lambda item: _rank(item.nodeid))
 
 
-def _folder(nodeid: str) -> str:
-    return "/".join(nodeid.split("/", 2)[:2])
+def _rank(nodeid: str) -> int:
+    ranks = (rank for folder, rank in _LONGEST_FIRST.items() if nodeid.startswith(f"{folder}/"))
+    return next(ranks, len(_LONGEST_FIRST))
 
 
 def _use_hypothesis_without_a_clock() -> None:
