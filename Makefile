@@ -71,8 +71,8 @@ format: $(STAMP) ## put the formatting right
 demo: $(STAMP) ## the main job on a sample repository, offline
 	$(BIN)/irontree demo
 
-soak: $(STAMP) ## every kill point, the longer forms of tests, and the stateful model for long (an hour)
-	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile tests/prefect tests/integration/crash tests/unit/model tests/unit/domain
+soak: $(STAMP) ## all tests in their longer forms: every kill point, many examples, the stateful model for long (hours)
+	SOAK=all $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build

@@ -15,6 +15,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.soak import SOAK
+
 # Names by which the caller's shell, hooks, CI or desktop would reach into a test.
 FOREIGN = ("GIT_", "PREFECT_", "IRONTREE_", "XDG_", "GITHUB_", "GH_", "GITEA_", "FORGEJO_")
 # Without stored bytecode each program of ours that a test starts compiles 180 modules first: 0.15 s.
@@ -22,17 +24,27 @@ FOREIGN_NAMES = (
     "PYTHONDONTWRITEBYTECODE",
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "PAGER"),
 )
+# No sample hooks to copy and remove a thousand times, no program started after each commit to look for garbage.
 GIT_CONFIG = """\
 [user]
 \tname = Test Author
 \temail = author@example.com
 [init]
 \tdefaultBranch = main
+\ttemplateDir =
 [commit]
 \tgpgSign = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[receive]
+\tautogc = false
+[core]
+\tfsync = none
 """
 HOME = pytest.StashKey[Path]()
-_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1}
+_LONGEST_FIRST = {"tests/prefect": 0, "tests/e2e": 1, "tests/integration/crash": 2}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,11 +71,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest, flows and whole demos, which mostly wait; the rest fills the gaps."""
-    items.sort(key=lambda item: _LONGEST_FIRST.get(_folder(item.nodeid), len(_LONGEST_FIRST)))
+    items.sort(key=lambda item: _rank(item.nodeid))
 
 
-def _folder(nodeid: str) -> str:
-    return "/".join(nodeid.split("/", 2)[:2])
+def _rank(nodeid: str) -> int:
+    ranks = (rank for folder, rank in _LONGEST_FIRST.items() if nodeid.startswith(f"{folder}/"))
+    return next(ranks, len(_LONGEST_FIRST))
 
 
 def _use_hypothesis_without_a_clock() -> None:
@@ -71,16 +84,12 @@ def _use_hypothesis_without_a_clock() -> None:
 
     The same examples each time: whoever runs the tests wants to know of his change. `make soak` looks for new ones.
     """
-    slow = [hypothesis.HealthCheck.too_slow]
-    hypothesis.settings.register_profile(
-        "irontree",
-        deadline=None,
-        database=None,
-        derandomize="SOAK" not in os.environ,
-        print_blob=True,
-        suppress_health_check=slow,
+    common = hypothesis.settings(
+        deadline=None, database=None, print_blob=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
-    hypothesis.settings.load_profile("irontree")
+    hypothesis.settings.register_profile("ci", common, derandomize=True, max_examples=50)
+    hypothesis.settings.register_profile("soak", common, derandomize=False, max_examples=1000)
+    hypothesis.settings.load_profile("soak" if SOAK else "ci")
 
 
 def _make_home(home: Path) -> None:

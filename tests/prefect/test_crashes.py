@@ -141,7 +141,9 @@ def session(held, witness, home, environment):
         yield session, loop_id
 
 
-@pytest.mark.parametrize(("held", "given_back"), [("agent", 1), ("check", 0)], indirect=["held"])
+@pytest.mark.parametrize(
+    ("held", "given_back"), [("agent", 1), pytest.param("check", 0, marks=in_soak)], indirect=["held"]
+)
 def test_the_flow_process_of_an_issue_is_killed(held, session, witness, undisturbed, given_back):
     """Agent and check die with it, the loop notices, and an attempt that was cut off is given back."""
     terminal, loop_id = session

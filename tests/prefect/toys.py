@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -124,8 +125,9 @@ class Toy:
     def app(self) -> App:
         return open_app(self.root, origin=Origin("ada", "command"))
 
-    @property
+    @cached_property
     def id(self) -> str:
+        """It never changes, and to ask git for it at every look costs more than the look."""
         return self.app.repository.id
 
     # --- getting somewhere -----------------------------------------------------------------------------

@@ -50,6 +50,9 @@ from irontree.store.memory import (
 from irontree.store.replays import PlainReplays
 from tests.support.store import NOON
 
+RENDERER = JinjaRenderer()
+"""One for all scenes: it keeps no state but compiled templates, and to compile them is most of a scene's work."""
+
 GREETING, ONE, TWO, PARTS, CLOSE = "greeting", "parts-part-one", "parts-part-two", "parts", "close"
 SPEC = """\
 # Toy
@@ -208,7 +211,7 @@ class Scene:
         self.agent = ScriptedAgent(writes_what_is_asked)
         self.reviewers: dict[str, ScriptedAgent] = {}
         self.checks = ScriptedCheckRunner(has)
-        self.renderer = JinjaRenderer()
+        self.renderer = RENDERER
         self.forge_seen = self.forge("us")
 
     @property

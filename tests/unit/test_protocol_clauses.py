@@ -7,8 +7,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 SECTION = (
     (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").partition("\n## Clauses\n")[2].partition("\n## ")[0]
@@ -32,6 +30,7 @@ CASES = (
 )
 
 
+@cache
 def rows() -> list[tuple[str, ...]]:
     """The cells of every row of every table."""
     cells = [tuple(cell.strip() for cell in line.replace(r"\|", "¦").split("|")) for line in LINE.findall(SECTION)]
@@ -59,10 +58,11 @@ def test_every_chapter_has_its_table():
     assert SECTION.count(f"| {' | '.join(COLUMNS)} |") == len(wanted) + 1
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_every_acceptance_case_has_a_row_and_a_test_under_its_number(case: str):
-    [row] = [row for row in rows() if row[0].startswith(f"TC-{case}:")]
-    assert f"::test_tc_{case.replace('.', '_')}_" in row[2]
+def test_every_acceptance_case_has_a_row_and_a_test_under_its_number():
+    for case in CASES:
+        proofs = [row[2] for row in rows() if row[0].startswith(f"TC-{case}:")]
+        assert len(proofs) == 1, case
+        assert f"::test_tc_{case.replace('.', '_')}_" in proofs[0], case
 
 
 def test_no_clause_stands_twice_in_a_chapter():
@@ -71,13 +71,20 @@ def test_no_clause_stands_twice_in_a_chapter():
         assert len(set(clauses)) == len(clauses), chapter.partition("\n")[0]
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:60])
-def test_a_clause_names_code_that_is_there_and_tests_that_are_there(row: tuple[str, ...]):
-    assert len(row) == len(COLUMNS)
-    assert all(row), "no cell is empty: a clause without deviation says `none`"
+def test_a_clause_names_code_that_is_there_and_tests_that_are_there():
+    wrong = {row[0]: found for row in rows() if (found := problems(row))}
+    assert rows()
+    assert wrong == {}
+
+
+def problems(row: tuple[str, ...]) -> list[str]:
+    if len(row) != len(COLUMNS) or not all(row):
+        return ["no cell is missing or empty: a clause without deviation says `none`"]
     _, lives_in, proofs, _ = row
     paths, named = CODE.findall(lives_in), NODE_ID.findall(proofs)
-    assert paths, "code is named by its path"
-    assert [path for path in paths if not (ROOT / path).is_file()] == []
-    assert len(named) == proofs.count("`") / 2 > 0, "a test is named by its node id"
-    assert [f"{path}::{name}" for path, name in named if name not in node_ids_in(path)] == []
+    return [
+        *([] if paths else ["code is named by its path"]),
+        *(f"{path} is not there" for path in paths if not (ROOT / path).is_file()),
+        *([] if len(named) == proofs.count("`") / 2 > 0 else ["a test is named by its node id"]),
+        *(f"{path}::{name} is not there" for path, name in named if name not in node_ids_in(path)),
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -38,7 +38,6 @@ def test_a_code_span_holds_whatever_is_in_it(text: str):
         max_size=8,
     )
 )
-@settings(max_examples=300)
 def test_contained_markdown_ends_where_it_should(lines: list[str]):
     tokens = MarkdownIt("commonmark").parse(rendering.markdown("\n".join(lines)) + "\n\n## After\n")
     assert [token.content for token in tokens if token.type == "inline"][-1:] == ["After"]
@@ -58,6 +57,7 @@ def test_a_long_text_is_cut_and_says_so():
 
 
 SECRETS = ("correct-horse-battery", "s3cr3t\tvalue")
+RENDERER = rendering.JinjaRenderer(secret_values({"SHOP_API_KEY": "correct-horse-battery"}))
 FILTERS = ("cell", "code", "cut(25)", "inline", "markdown", "one_line(40)", "plain", "quote_block", "slim", "text(30)")
 
 
@@ -74,8 +74,7 @@ def test_no_filter_lets_a_secret_or_half_of_one_through(filter_, secret):
 
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
 def test_no_template_shows_the_value_of_a_secret_variable(template):
-    renderer = rendering.JinjaRenderer(secret_values({"SHOP_API_KEY": "correct-horse-battery"}))
     text = "it said correct-horse-battery, and ghp_0123456789abcdefghijABCDEFGHIJ012345"
-    shown = renderer.render(template, **case(template, text))
+    shown = RENDERER.render(template, **case(template, text))
     assert "correct-horse" not in shown
     assert "ghp_" not in shown

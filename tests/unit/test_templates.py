@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
@@ -55,6 +56,11 @@ def rendered(template: str, text: str) -> str:
     return RENDERER.render(template, **case(template, text))
 
 
+def hostile(problem: Callable[[str], object]) -> dict[str, object]:
+    """What *problem* finds in each hostile value, by the value's name; empty if it finds nothing in any."""
+    return {name: found for name, text in HOSTILE.items() if (found := problem(text))}
+
+
 def headings(markdown: str) -> list[tuple[str, str]]:
     """Level and text of the headings that take effect: not those in quotations, lists or code."""
     tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
@@ -69,10 +75,21 @@ def sections(markdown: str) -> list[str]:
     return [content for tag, content in headings(markdown) if tag == "h2"]
 
 
+def effective_tags(markdown: str) -> list[str]:
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    inner = [child for token in tokens for child in token.children or ()]
+    return [token.content for token in [*tokens, *inner] if token.type in {"html_block", "html_inline"}]
+
+
+def outline(markdown: str) -> tuple[list[str], list[str]]:
+    """The levels of all headings, and the texts of those of sections."""
+    found = headings(markdown)
+    return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
+
+
 STATUS_COMMENTS = sorted(name for name, (_, view) in TEMPLATES.items() if view is CommentView)
 REPLIES = ["comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
-hostile = pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 
 
 # --- all templates --------------------------------------------------------------------------------------------
@@ -110,67 +127,61 @@ def test_a_name_that_is_not_given_is_an_error(template: str):
         RENDERER.render(template)
 
 
-@hostile
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
-def test_no_control_character_gets_through(template: str, text: str):
-    shown = rendered(template, text)
-    assert not {char for char in shown if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}} - {"\n", "\t"}
+def test_no_control_character_gets_through(template: str):
+    def unwanted(text: str) -> set[str]:
+        unlike = set(rendered(template, text)) - {"\n", "\t"}
+        return {char for char in unlike if unicodedata.category(char) in {"Cc", "Cs", "Zl", "Zp"}}
+
+    assert hostile(unwanted) == {}
 
 
-@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HOSTILE.items() if text])
 @pytest.mark.parametrize("template", CONTAINED)
-def test_values_never_change_the_outline(template: str, text: str):
-    ordinary = headings(rendered(template, ORDINARY))
-    shown = headings(rendered(template, text))
-    assert [tag for tag, _ in shown] == [tag for tag, _ in ordinary]
-    assert sections(rendered(template, text)) == sections(rendered(template, ORDINARY))
+def test_values_never_change_the_outline(template: str):
+    ordinary = outline(rendered(template, ORDINARY))
+
+    def changed(text: str) -> object:
+        shown = outline(rendered(template, text))
+        return shown if text and shown != ordinary else None
+
+    assert hostile(changed) == {}, f"instead of {ordinary}"
 
 
-@hostile
 @pytest.mark.parametrize("template", CONTAINED)
-def test_no_tag_takes_effect(template: str, text: str):
-    tokens = MarkdownIt("commonmark").enable("table").parse(rendered(template, text))
-    inner = [child for token in tokens for child in token.children or ()]
-    assert not [token.content for token in [*tokens, *inner] if token.type in {"html_block", "html_inline"}]
+def test_no_tag_takes_effect(template: str):
+    assert hostile(lambda text: effective_tags(rendered(template, text))) == {}
 
 
 # --- comments -------------------------------------------------------------------------------------------------
 
 
-@hostile
 @pytest.mark.parametrize("template", STATUS_COMMENTS)
-def test_a_status_comment_is_slim_whatever_is_in_it(template: str, text: str):
-    assert status_problems(rendered(template, text)) == ()
+def test_a_status_comment_is_slim_whatever_is_in_it(template: str):
+    assert hostile(lambda text: status_problems(rendered(template, text))) == {}
 
 
-@hostile
 @pytest.mark.parametrize("template", REPLIES)
-def test_a_reply_is_fit_to_post_whatever_is_in_it(template: str, text: str):
-    shown = rendered(template, text)
-    assert reply_problems(shown) == ()
-    assert len(shown) < MAX_CHARACTERS
+def test_a_reply_is_fit_to_post_whatever_is_in_it(template: str):
+    assert hostile(lambda text: reply_problems(rendered(template, text))) == {}
+    assert hostile(lambda text: len(rendered(template, text)) >= MAX_CHARACTERS) == {}
 
 
 @given(st.sampled_from(STATUS_COMMENTS), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 @example("comments/run-commit-failed.md", "\N{ZERO WIDTH SPACE}\n```yaml")
 @example("comments/run-commit-failed.md", "\N{ZERO WIDTH SPACE} \N{ZERO WIDTH SPACE}")
-@settings(max_examples=300)
 def test_a_status_comment_is_slim_whatever_pieces_come_together(template: str, text: str):
     assert status_problems(RENDERER.render(template, **case(template, text))) == ()
 
 
 @given(st.sampled_from(REPLIES), st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
-@settings(max_examples=300)
 def test_a_reply_is_fit_to_post_whatever_pieces_come_together(template: str, text: str):
     assert reply_problems(RENDERER.render(template, **case(template, text))) == ()
 
 
-@hostile
 @pytest.mark.parametrize("template", [*STATUS_COMMENTS, *REPLIES])
-def test_a_comment_ends_with_its_marker_and_holds_it_once(template: str, text: str):
-    shown = rendered(template, text)
-    assert shown.endswith(f"\n\n{MARKER}\n")
-    assert shown.count("<!--") == 1
+def test_a_comment_ends_with_its_marker_and_holds_it_once(template: str):
+    assert hostile(lambda text: not rendered(template, text).endswith(f"\n\n{MARKER}\n")) == {}
+    assert hostile(lambda text: rendered(template, text).count("<!--") != 1) == {}
 
 
 @pytest.mark.parametrize("template", STATUS_COMMENTS)
@@ -224,29 +235,37 @@ def test_a_reply_speaks_to_the_author_about_what_happened(basis):
 # --- issue, brief, report, prompt, forms ----------------------------------------------------------------------
 
 
-@hostile
-def test_an_issue_carries_its_own_key_once_and_nobody_elses(text: str):
-    lines = rendered("issues/body.md", text).splitlines()
-    assert [line for line in lines if line.strip().startswith("<!--") and "irontree:" in line] == [KEY_MARKER]
-    assert "- Task Key: auth-login" in lines
+def test_an_issue_carries_its_own_key_once_and_nobody_elses():
+    def other_keys(text: str) -> bool:
+        lines = rendered("issues/body.md", text).splitlines()
+        keys = [line for line in lines if line.strip().startswith("<!--") and "irontree:" in line]
+        return keys != [KEY_MARKER] or "- Task Key: auth-login" not in lines
+
+    assert hostile(other_keys) == {}
 
 
-@hostile
-def test_the_sections_of_an_issue_take_effect_after_any_description(text: str):
+def test_the_sections_of_an_issue_take_effect_after_any_description():
     ours = ["Acceptance Criteria", "Verification", "Target Files", "Status"]
-    assert sections(rendered("issues/body.md", text))[-4:] == ours
+    assert hostile(lambda text: not_last(ours, rendered("issues/body.md", text))) == {}
 
 
-@hostile
-def test_the_sections_of_a_prompt_take_effect_after_any_description(text: str):
+def test_the_sections_of_a_prompt_take_effect_after_any_description():
     ours = ["Acceptance criteria", "Files this is about", "How it will be verified"]
     ours += ["Why the last attempt was not enough", "Text by people without write access", "Rules"]
-    assert sections(rendered("prompts/run.md", text))[-6:] == ours
+    assert hostile(lambda text: not_last(ours, rendered("prompts/run.md", text))) == {}
 
 
-@hostile
-def test_an_issue_body_fits_into_a_forge(text: str):
-    assert len(rendered("issues/body.md", text)) < 65_536 or len(text) > 90_000
+def not_last(ours: list[str], markdown: str) -> object:
+    """What stands last instead of *ours*."""
+    last = sections(markdown)[-len(ours) :]
+    return None if last == ours else (last or "no section")
+
+
+def test_an_issue_body_fits_into_a_forge():
+    def too_long(text: str) -> bool:
+        return len(rendered("issues/body.md", text)) >= 65_536 and len(text) <= 90_000
+
+    assert hostile(too_long) == {}
 
 
 def test_a_brief_has_the_contracts_sections_in_order():

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
+import uuid
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,42 +85,88 @@ class Shell:
 
     def publish(self, spec: str = SPEC) -> None:
         """Approve a document and publish its issues, nothing more."""
-        (self.root / "SPEC.md").write_text(spec)
-        git(self.root, "add", "SPEC.md")
-        git(self.root, "commit", "--quiet", "--message", "requirements")
-        git(self.root, "push", "--quiet", "origin", "main")
-        # Approved a while ago: two approvals within one second have no order.
-        app = replace(open_app(self.root, origin=Origin("Test Author")), clock=StillClock())
-        proposal = propose(app, self.root / "SPEC.md")
-        with app.driver.hold("publish"):
-            publish(app, approve(app, proposal, proposal.revision, "Test Author"))
+        publish_at(self.root, spec)
 
     def configure(self, text: str) -> None:
         (self.root / ".mino" / "config.yml").write_text(text)
 
 
-@pytest.fixture
-def bare_shell(tmp_path, capsys) -> Shell:
-    """A repository with one commit that irontree does not know yet."""
-    root, remote = tmp_path / "project", tmp_path / "remote.git"
+def publish_at(root: Path, spec: str) -> None:
+    (root / "SPEC.md").write_text(spec)
+    git(root, "add", "SPEC.md")
+    git(root, "commit", "--quiet", "--message", "requirements")
+    git(root, "push", "--quiet", "origin", "main")
+    # Approved a while ago: two approvals within one second have no order.
+    app = replace(open_app(root, origin=Origin("Test Author")), clock=StillClock())
+    proposal = propose(app, root / "SPEC.md")
+    with app.driver.hold("publish"):
+        publish(app, approve(app, proposal, proposal.revision, "Test Author"))
+
+
+# --- repositories, each made once and then copied ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def bare_template(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bare-template")
+    root, remote = folder / "project", folder / "remote.git"
     root.mkdir()
-    git(tmp_path, "init", "--quiet", "--bare", str(remote))
+    git(folder, "init", "--quiet", "--bare", str(remote))
     git(root, "init", "--quiet")
     (root / "README.md").write_text("hello\n")
     git(root, "add", "README.md")
     git(root, "commit", "--quiet", "--message", "first")
     git(root, "remote", "add", "origin", str(remote))
     git(root, "push", "--quiet", "origin", "main")
-    return Shell(root, remote, capsys)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def template(bare_template, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("template")
+    copy(bare_template, folder)
+    set_up_at(folder)
+    return folder
+
+
+def set_up_at(folder: Path) -> None:
+    root, agent = folder / "project", folder / "agent"
+    agent.write_text(AGENT)
+    agent.chmod(0o755)
+    with redirect_stdout(io.StringIO()):
+        assert main(["-C", str(root), "init"]) == 0
+    (root / ".mino" / "config.yml").write_text(CONFIG.format(agent=agent))
+    publish_at(root, SPEC)
+
+
+def copy(template: Path, folder: Path) -> None:
+    """With an identity and a remote of its own; the agent is the template's, because its path is what was approved."""
+    for name in ("project", "remote.git"):
+        shutil.copytree(template / name, folder / name, symlinks=True)
+    root = folder / "project"
+    config = root / ".git" / "config"
+    config.write_text(config.read_text().replace(str(template), str(folder)))
+    if (root / ".mino").exists():
+        git(root, "config", "irontree.id", uuid.uuid4().hex[:12])
+    git(root, "status")  # the index knows the copied files by their new inodes
 
 
 @pytest.fixture
-def shell(bare_shell, tmp_path) -> Shell:
+def bare_shell(bare_template, tmp_path, capsys) -> Shell:
+    """A repository with one commit that irontree does not know yet."""
+    copy(bare_template, tmp_path)
+    return Shell(tmp_path / "project", tmp_path / "remote.git", capsys)
+
+
+@pytest.fixture
+def shell(template, tmp_path, capsys) -> Shell:
     """Set up, with an agent; #1 First text, #2 Parts, and #3 Second text in it are published."""
-    agent = tmp_path / "agent"
-    agent.write_text(AGENT)
-    agent.chmod(0o755)
-    assert bare_shell("init").code == 0
-    bare_shell.configure(CONFIG.format(agent=agent))
-    bare_shell.publish()
+    copy(template, tmp_path)
+    return Shell(tmp_path / "project", tmp_path / "remote.git", capsys)
+
+
+@pytest.fixture
+def shell_with_own_agent(bare_shell, tmp_path) -> Shell:
+    """The same, made for this test alone: it may change the agent beside it."""
+    set_up_at(tmp_path)
     return bare_shell

@@ -78,10 +78,10 @@ def test_a_moved_home_has_the_same_log_refs_and_id_and_goes_on_there(shell, arch
     assert elsewhere("checkup", "finalize", "issue-1").code == 0
 
 
-def test_the_commands_that_came_along_are_named(shell, archive, elsewhere, tmp_path):
+def test_the_commands_that_came_along_are_named(template, archive, elsewhere):
     """They were approved elsewhere: nobody is asked here."""
     done = elsewhere("import", str(archive), "--json")
-    assert done.data["commands"] == [str(tmp_path / "agent"), "test ! -e broken"]
+    assert done.data["commands"] == [str(template / "agent"), "test ! -e broken"]
     assert "test ! -e broken" in elsewhere("import", str(archive)).out
 
 

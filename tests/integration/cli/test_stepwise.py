@@ -188,9 +188,9 @@ def test_a_loop_at_work_takes_the_steps_itself(shell):
     assert "loop 2026-04-22-1432-a3f8b2 is at work here" in refused.err
 
 
-def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell, tmp_path):
+def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell_with_own_agent, tmp_path):
     (tmp_path / "agent").write_text("#!/bin/sh\necho half > half.txt\necho started\nexec sleep 60\n")
-    words = [sys.executable, "-m", "irontree", "-C", str(shell.root), "run", "1"]
+    words = [sys.executable, "-m", "irontree", "-C", str(shell_with_own_agent.root), "run", "1"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         assert any(line == "started\n" for line in process.stderr)
         process.send_signal(signal.SIGINT)
@@ -198,7 +198,7 @@ def test_ctrl_c_stops_the_agent_keeps_its_work_and_gives_the_attempt_back(shell,
     assert process.returncode == 130, err
     assert "attempt 1 given back" in out
     assert "Traceback" not in err
-    assert "half" in git(shell.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
+    assert "half" in git(shell_with_own_agent.root, "show", "refs/irontree/salvage/issue-1/2:half.txt")
 
 
 def test_an_attempt_that_was_killed_is_settled_and_followed_by_another_in_one_call(shell):
@@ -211,13 +211,13 @@ def test_an_attempt_that_was_killed_is_settled_and_followed_by_another_in_one_ca
     assert "attempt 1 of 2: committed" in done.out
 
 
-def test_what_stands_in_the_way_is_said_with_the_question_wherever_that_is_listed(shell, tmp_path):
+def test_what_stands_in_the_way_is_said_with_the_question_wherever_that_is_listed(shell_with_own_agent, tmp_path):
     """The name of the check alone says little to whoever removed the workspace."""
     (tmp_path / "agent").write_text('#!/bin/sh\nrm -rf "$PWD"\n')
-    assert shell("run", "1").code == 1
-    for told in (shell("status"), shell("why", "1"), shell("show", "1")):
+    assert shell_with_own_agent("run", "1").code == 1
+    for told in (shell_with_own_agent("status"), shell_with_own_agent("why", "1"), shell_with_own_agent("show", "1")):
         assert "was removed while it was worked in" in told.out
-    [question] = shell("status", "--json").data["questions"]
+    [question] = shell_with_own_agent("status", "--json").data["questions"]
     assert "to go on makes it anew and tries again" in question["said"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify, decide, step_for
@@ -27,7 +27,6 @@ def done(given_scope, key):
 
 
 @given(scopes())
-@settings(max_examples=200)
 def test_an_action_is_one_that_the_contract_allows_in_that_state(found):
     decision = decide(found)
     event(type(decision).__name__ if not isinstance(decision, Halt) else decision.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.events import ISSUE_EVENTS
@@ -67,7 +67,6 @@ def test_a_hole_in_the_middle_is_always_noticed(history, data):
 
 
 @given(st.one_of(histories().map(lambda history: history.records), damaged()))
-@settings(max_examples=200)
 def test_done_needs_recorded_evidence_and_a_published_commit_where_there_is_code(records):
     """See docs/explanation/done.md; also for logs that nobody should have written."""
     state = replay(records).state
@@ -100,7 +99,6 @@ def beneath(state):
 
 
 @given(st.one_of(histories().map(lambda history: history.records), damaged()))
-@settings(max_examples=200)
 def test_attempts_stay_within_the_budget_and_every_run_is_counted_or_given_back(records):
     state = replay(records).state
     if state is None:
@@ -188,7 +186,6 @@ def test_what_the_table_does_not_allow_is_refused_in_every_state(history, name):
         },
     ),
 )
-@settings(max_examples=300)
 def test_whatever_an_event_claims_it_is_refused_or_keeps_the_invariants(history, name, claims):
     state = history.now
     fields = ISSUE_EVENTS[name].model_fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.graph import Graph
@@ -202,7 +202,6 @@ def test_a_skip_cancels_the_smallest_set_that_the_rules_allow(data, nodes):
 
 
 @given(plans().filter(lambda nodes: not is_cyclic(nodes)))
-@settings(max_examples=50)
 def test_working_through_what_is_eligible_and_completing_composites_finishes_every_plan(nodes):
     graph = Graph.of(nodes)
     done = set()

@@ -8,7 +8,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from irontree.domain.ids import (
@@ -206,7 +206,6 @@ def test_an_issue_is_named_with_a_prefix_or_not_at_all(text, number):
     assert parse_issue(text) == number
 
 
-@settings(max_examples=20)
 @given(st.integers(min_value=1))
 def test_an_issue_reference_can_be_read_back(number):
     assert parse_issue(f"issue-{number}") == number

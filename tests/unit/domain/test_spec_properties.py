@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from irontree.domain.ids import normalize
@@ -142,7 +142,6 @@ def test_no_bytes_raise_anything_but_a_refusal(data):
     read_or_refuse(data)
 
 
-@settings(max_examples=300)
 @example("\ufeff\ufeff# T\n\n- [ ] x\n")
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("# A\n- [ ] x\n---\nb: c\n---")

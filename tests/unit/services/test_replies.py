@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.chain import digest_chain
@@ -162,7 +162,6 @@ def test_without_an_address_the_document_is_named(scene):
 
 @pytest.mark.parametrize("event", ["verify", "accept"])
 @given(note=st.text(st.characters(codec="utf-8"), min_size=1, max_size=120))
-@settings(max_examples=30, deadline=None)
 def test_a_note_is_never_echoed(tmp_path_factory, event, note):
     """Whatever a person noted, no word of it that is not ours already is on the forge."""
     scene = replying(make_scene(tmp_path_factory.mktemp("scene")))
