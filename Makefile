@@ -14,7 +14,7 @@ ONE_AGENT      := $(filter @google/gemini-cli@%,$(NODE_AGENTS)) gemini
 PYTHON_AGENTS  := aider-chat==0.86.2 mini-swe-agent==2.4.6
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-agents test-e2e test-scale check descriptions one-agent format demo soak bench lock clean
+.PHONY: help setup test test-agents test-e2e test-scale check descriptions one-agent format demo soak bench mutants lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,14 @@ soak: $(STAMP) ## all tests in their longer forms: every kill point, many exampl
 bench: $(STAMP) ## compare with the baselines; writes build/bench.json
 	@mkdir -p build
 	$(BIN)/python -m benchmarks
+
+mutants: build/mutants/sample.json ## how many small faults in the code the tests notice (two hours); goes on where it was stopped
+	$(BIN)/python -m tools.mutants run
+	@$(BIN)/python -m tools.mutants report
+
+build/mutants/sample.json: $(STAMP)
+	$(BIN)/python -m tools.mutants collect
+	$(BIN)/python -m tools.mutants sample
 
 lock: $(STAMP) ## resolve requirements.lock anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade --target build/uv uv
