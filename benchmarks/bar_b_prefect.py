@@ -20,8 +20,8 @@ from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import drive, lay_out, publish_task
 from benchmarks.sandbox import Effort
 from irontree.app import App
-from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.serving import Serving
+from irontree.flows.serve.registration import deployments_of
+from irontree.flows.serve.serving import Serving
 
 NAME, DISPATCH = "b: what Prefect adds to an issue", "b: dispatch latency of a run"
 BAR = 1.25

@@ -15,8 +15,8 @@ from benchmarks.logs import EVENTS_PER_ISSUE, lay_out_log
 from benchmarks.measure import Comparison, Pair, alternate, pairs_of
 from benchmarks.programs import IRONTREE, launch
 from benchmarks.sandbox import Effort
+from irontree.app import SystemClock
 from irontree.cli.main import main
-from irontree.clock import SystemClock
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout
 from irontree.store.replays import CachedReplays

@@ -13,7 +13,7 @@ from benchmarks.measure import Comparison, alternate, pairs_of
 from benchmarks.sandbox import Effort
 from irontree.domain.decide import Run, Scope, decide
 from irontree.domain.events import Record, TaskPublished
-from irontree.domain.evolve import evolve
+from irontree.domain.machine import evolve
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
 

@@ -15,7 +15,7 @@ from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.programs import Usage, launch
 from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
-from irontree.flows.local.deployments import deployments_of
+from irontree.flows.serve.registration import deployments_of
 
 START_BAR, FLOW_BAR = 2.0, 1.3
 FLOW_NAME = "f: flow process of an issue, memory"

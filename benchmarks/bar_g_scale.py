@@ -18,9 +18,9 @@ from benchmarks.measure import Comparison, Pair, alternate, pairs_of
 from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
-from irontree.flows.local.deployments import deployments_of
-from irontree.flows.local.server_state import ServerState
-from irontree.flows.local.serving import RUNNER, Serving
+from irontree.flows.serve.registration import deployments_of
+from irontree.flows.serve.serving import RUNNER, Serving
+from irontree.flows.server.state import ServerState
 
 RESUME = "g: from an answer to its event"
 SPREAD = "g: four tasks, of one repository or of four"

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from benchmarks.projects import lay_out
 from irontree.app import App
-from irontree.domain.chain import event_digest
+from irontree.domain.digests import event_digest
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.plan import Plan
 from irontree.services.loops import loop as loops
-from irontree.services.loops.loop_choice import loop_for
-from irontree.services.planning.approve import approve, propose
+from irontree.services.loops.choice import loop_for
+from irontree.services.proposals.documents import approve, propose
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM
 

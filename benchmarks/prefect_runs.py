@@ -16,13 +16,13 @@ from prefect.deployments.runner import RunnerDeployment
 
 from benchmarks.projects import publish, publish_task
 from irontree.app import App
-from irontree.flows.gate import questions
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.names import issue_key
-from irontree.flows.lifecycle.starting import start_issue, start_loop
-from irontree.flows.local.serving import Served
+from irontree.flows.runs import forms as questions
+from irontree.flows.runs import runs
+from irontree.flows.runs.runs import issue_key
+from irontree.flows.runs.starting import start_issue, start_loop
+from irontree.flows.serve.serving import Served
 from irontree.services.loops.loop import read_loop
-from irontree.services.world import read_world
+from irontree.services.record.world import read_world
 
 BARE = "bare"
 BARE_LOOP = Served("benchmarks.baselines.bare_flows.loop", BARE)
@@ -75,7 +75,7 @@ def time_resume_ours(app: App, title: str) -> float:
         form = _once(lambda: questions.open_question(client, asking.id))
         before, began = read_world(app).state(state.issue_number).sequence, time.time()
         payload = {"decision": form.choices[0], "approver": "benchmark", "note": "", "question": form.key}
-        questions.answer(client, asking.id, payload, key=form.key)
+        questions.answer_form(client, asking.id, payload, key=form.key)
         _once(lambda: read_world(app).state(state.issue_number).sequence > before)
         seconds = time.time() - began
         _once(lambda: read_loop(app, loop_id).entity.status == "completed")
@@ -89,7 +89,7 @@ def time_resume_bare() -> float:
         made = runs.ensure_run(client, f"bare-question/{BARE}", key=str(uuid4()), parameters={})
         form = _once(lambda: questions.open_question(client, made.id))
         began = time.time()
-        questions.answer(client, made.id, {"decision": "yes"}, key=form.key)
+        questions.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
         ended = _finished(client, made.id).end_time
     return ended.timestamp() - began if ended else float("nan")
 

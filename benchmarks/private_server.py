@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.programs import HERE
-from irontree.flows.local.local_server import LocalServer
-from irontree.flows.local.server_state import ServerState
-from irontree.flows.local.settings import adopt, local_environment
+from irontree.flows.server.private import LocalServer
+from irontree.flows.server.settings import adopt, local_environment
+from irontree.flows.server.state import ServerState
 
 START_SECONDS = 180
 END_SECONDS = 30

@@ -9,10 +9,10 @@ from benchmarks.sandbox import git, new_repository
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.decide import Halt
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.steps import perform
-from irontree.services.loops.deciding import next_decision
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
+from irontree.services.loops.choice import next_decision
+from irontree.services.proposals.documents import propose
 
 AGENT = 'echo done > "$IRONTREE_TASK_KEY.txt"'
 CHECK = "true"

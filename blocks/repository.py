@@ -8,8 +8,7 @@ from typing import cast
 from prefect.blocks.core import Block
 from pydantic import Field
 
-from irontree.blocks.gitea_credentials import GiteaCredentials
-from irontree.blocks.github_credentials import GitHubCredentials
+from irontree.blocks.credentials import GiteaCredentials, GitHubCredentials
 from irontree.errors import ConfigRefused
 
 

@@ -15,20 +15,16 @@ from prefect.states import Completed
 from irontree.app import App
 from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
-from irontree.flows.gate.asking import with_page
-from irontree.flows.gate.forms import make_form
-from irontree.flows.gate.suspension import ask, forget_answer
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.ending import fails_if_refused
-from irontree.flows.lifecycle.living import living
-from irontree.flows.lifecycle.starting import start_loop
-from irontree.flows.lifecycle.taking_up import wake_overtaken
-from irontree.services.gates import FORM
-from irontree.services.planning.approval import Wanted, approval_text
-from irontree.services.planning.approve import Proposal, ways_to_approve, with_choices
-from irontree.services.planning.asking import question_key, wanted_for
-from irontree.services.planning.authorise import authorise_issues
-from irontree.services.planning.intake import UNREADABLE, authorise
+from irontree.flows.gate import ask, forget_answer, make_form, with_page
+from irontree.flows.runs import runs
+from irontree.flows.runs.liveness import fails_if_refused, living
+from irontree.flows.runs.recovery import wake_overtaken
+from irontree.flows.runs.starting import start_loop
+from irontree.services.answers.documents import authorise, question_key, wanted_for
+from irontree.services.answers.issues import authorise_issues
+from irontree.services.proposals.approval import Wanted, approval_text
+from irontree.services.proposals.documents import UNREADABLE, Proposal, ways_to_approve, with_choices
+from irontree.services.questions.questions import FORM
 from irontree.tasks.artifacts import show_approval
 from irontree.tasks.mirror import tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
@@ -60,7 +56,7 @@ def _nothing_to_ask(app: App, document: str) -> State[None] | None:
     if own is None or own.empirical_policy.pause_keys:
         return None
     with runs.connect() as client:
-        mine = runs.suspended(client, app.repository.id)
+        mine = runs.suspended_runs(client, app.repository.id)
     if asking := next((run for run in mine if run.parameters.get("document") == document), None):
         return Completed(name="Asked already", message=f"{document} waits for approval at {runs.url_for(asking.id)} .")
     if not own.auto_scheduled:

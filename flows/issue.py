@@ -12,24 +12,20 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App, Origin
-from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
-from irontree.domain.waiting import TIMER, is_due
+from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Step, Verify, is_due
 from irontree.errors import AnswerRefused, IrontreeError
-from irontree.flows.gate.asking import Record, ask_until_taken, refuse_late_answers, take_late_answer
-from irontree.flows.lifecycle.ending import waits_if_refused
-from irontree.flows.lifecycle.living import living
-from irontree.flows.lifecycle.names import is_key_of_another_revision, is_key_of_issue, step_title
-from irontree.flows.lifecycle.runs import url_for
-from irontree.flows.lifecycle.starting import let_loop_go_on, start_own_run
-from irontree.flows.local.lifeline import finish_asked
-from irontree.services.answers import Answer, validate
+from irontree.flows.gate import Record, ask_until_taken, refuse_late_answers, take_late_answer
+from irontree.flows.runs.liveness import living, waits_if_refused
+from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for
+from irontree.flows.runs.starting import let_loop_go_on, start_own_run
+from irontree.flows.server.background import finish_asked
+from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
-from irontree.services.overview import title_of
-from irontree.services.questions import Question
-from irontree.services.world import read_world
+from irontree.services.questions.questions import Question
+from irontree.services.record.world import read_world
+from irontree.services.views.overview import title_of
 from irontree.tasks.artifacts import tell_story
-from irontree.tasks.opening import app_of
-from irontree.tasks.stages import REFUSED, answer_stage, checkup_stage, open_here, run_stage, verify_stage
+from irontree.tasks.stages import REFUSED, answer_stage, app_of, checkup_stage, open_here, run_stage, verify_stage
 
 STAGES: Final = {
     Recover: run_stage,

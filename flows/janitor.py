@@ -10,18 +10,11 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.flows.lifecycle.ending import fails_if_refused
-from irontree.flows.lifecycle.living import living, tidy
-from irontree.flows.lifecycle.noticing import remind, tell_labelled
-from irontree.flows.lifecycle.taking_up import (
-    go_on_approving,
-    mark_dead_runs,
-    put_in_order,
-    start_what_waits,
-    wake_overtaken,
-)
-from irontree.services.consistency.retention import drop_old_transcripts
-from irontree.services.delivery.comment_answers import look
+from irontree.flows.runs.liveness import fails_if_refused, living, tidy
+from irontree.flows.runs.recovery import go_on_approving, mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
+from irontree.flows.serve.chores import remind, tell_labelled
+from irontree.services.answers.comments import look
+from irontree.services.consistency.reconcile import drop_old_transcripts
 from irontree.services.loops.loop import read_loops
 from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import open_here

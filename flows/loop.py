@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
+from collections.abc import Callable, Coroutine
 from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
 from uuid import UUID
 
 from prefect import flow, get_run_logger
@@ -16,30 +20,83 @@ from irontree.app import App
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, in_words
-from irontree.flows.gate.asking import ask_until_taken, refuse_late_answers
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.display import Display
-from irontree.flows.lifecycle.ending import waits_if_refused
-from irontree.flows.lifecycle.living import living
-from irontree.flows.lifecycle.pages import pages_of_issues, row_title, what_happened
-from irontree.flows.lifecycle.runs import Run
-from irontree.flows.lifecycle.starting import start_issue
-from irontree.flows.lifecycle.taking_up import have_asking, put_in_order
-from irontree.flows.lifecycle.waiting import wait_for
-from irontree.flows.local.lifeline import finish_asked
-from irontree.services.answers import Answer, answer_loop
-from irontree.services.delivery.halted import tell_halts_if_free
+from irontree.errors import Busy, IrontreeError, in_words
+from irontree.flows.gate import ask_until_taken, refuse_late_answers
+from irontree.flows.runs.liveness import living, waits_if_refused
+from irontree.flows.runs.recovery import have_asking, put_in_order
+from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for
+from irontree.flows.runs.starting import pages_of_issues, row_title, start_issue, wait_for, what_happened
+from irontree.flows.server.background import finish_asked
+from irontree.services.answers.answers import Answer, answer_loop
+from irontree.services.delivery.deliver import tell_halts_if_free
+from irontree.services.execution.stale_lease import clear_the_way
 from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
-from irontree.services.loops.takeover import clear_the_way
-from irontree.services.projections.narrate import say_goal
-from irontree.services.questions import Question, question_about, question_of_loop
-from irontree.services.world import read_world, state_of
+from irontree.services.loops.choice import next_decision
+from irontree.services.questions.questions import Question, question_about, question_of_loop
+from irontree.services.record.world import read_world, state_of
+from irontree.services.views.history import say_goal
 from irontree.tasks.artifacts import show_loop
 from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
+
+# --- What a loop shows of itself while it works: beside the work, which neither waits for it nor fails with it
+
+
+logger = logging.getLogger(__name__)
+
+Show = Callable[[UUID | None], Coroutine[Any, Any, UUID | None]]
+"""Shows how far the work is, in what an earlier call has shown."""
+SHOWN_WITHIN: Final = 30.0
+"""Seconds that the end of the work waits for what is being shown."""
+
+
+class Display:
+    """Calls *show* when it is told to, one call behind the other. What fails in it is logged.
+
+    The end of the `async with` waits for what is being shown, for *within* seconds; a cancelled one for nothing.
+    """
+
+    def __init__(self, show: Show, *, within: float = SHOWN_WITHIN) -> None:
+        self._show = show
+        self._within = within
+        self._shown: UUID | None = None
+        self._wanted = False
+        self._showing: asyncio.Task[None] | None = None
+
+    def again(self) -> None:
+        """Show how far it is now, behind what is being shown; returns at once."""
+        self._wanted = True
+        if self._showing is None or self._showing.done():
+            self._showing = asyncio.create_task(self._keep_showing())
+            self._showing.add_done_callback(_tell_defect)
+
+    async def _keep_showing(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            try:
+                self._shown = await self._show(self._shown)
+            except (IrontreeError, OSError) as error:
+                logger.warning("how far the loop is could not be shown: %s", error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._showing is None:
+            return
+        if not isinstance(error, asyncio.CancelledError):
+            await asyncio.wait({self._showing}, timeout=self._within)
+        self._showing.cancel()
+        await asyncio.wait({self._showing})
+
+
+def _tell_defect(showing: asyncio.Task[None]) -> None:
+    if not showing.cancelled() and (error := showing.exception()):
+        logger.error("how far the loop is could not be shown", exc_info=error)
+
 
 CANCELLED = "was cancelled in Prefect"
 ENDS_WITHOUT_PROGRESS = 3
@@ -101,13 +158,13 @@ async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
 
 def _stop_if_cancelled(app: App, loop_id: str) -> None:
     """Stop for good what a person cancelled in Prefect, the issue's run too; a worker that ends is no such word."""
-    with runs.connect() as client:
-        if not runs.state(client, UUID(flow_run.get_id())).cancelled:
+    with connect() as client:
+        if not state(client, UUID(flow_run.get_id())).cancelled:
             return
         loops.halt(app, loop_id, Halt("blocked", detail=f"the run of the loop {CANCELLED}"))
-        for run in runs.taken_up(client, app.repository.id):
+        for run in taken_up(client, app.repository.id):
             if "number" in run.parameters and run.parameters.get("loop_id") == loop_id:
-                runs.cancel(client, run.id)
+                cancel(client, run.id)
 
 
 async def _drive(app: App, loop_id: str, display: Display) -> State[None] | None:
@@ -145,10 +202,10 @@ async def _show(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
     return await show_loop(app, loop_id, shown, await asyncio.to_thread(pages_of_issues, app, loop_id))
 
 
-async def _follow(app: App, before: TaskState, run: Run) -> Run | None:
+async def _follow(app: App, before: TaskState, run: RunInfo) -> RunInfo | None:
     """Wait until the issue's run has brought it to its end or to a halt; the run if it ended without any progress."""
     found = await _watch(app, before, run)
-    if not isinstance(found, Run):
+    if not isinstance(found, RunInfo):
         return None
     if found.cancelled:
         await asyncio.to_thread(_stop_at, app, before.issue_number)
@@ -157,10 +214,10 @@ async def _follow(app: App, before: TaskState, run: Run) -> Run | None:
     return found if after and after.sequence == before.sequence else None
 
 
-async def _watch(app: App, before: TaskState, run: Run) -> Run | bool:
+async def _watch(app: App, before: TaskState, run: RunInfo) -> RunInfo | bool:
     """Wait for the issue's run, as a row of our own run's page whose log tells what happened."""
     logger, title = get_run_logger(), await asyncio.to_thread(row_title, app, before)
-    logger.info("%s: at %s", title, runs.url_for(run.id))
+    logger.info("%s: at %s", title, url_for(run.id))
     row = watch_issue.with_options(task_run_name=title)
     found = await row(lambda: wait_for(lambda: _settled(app, before.issue_number), run.id))
     for line in await asyncio.to_thread(list, what_happened(app, before.issue_number, after=before.sequence)):
@@ -173,13 +230,13 @@ def _stop_at(app: App, issue_number: int) -> None:
         stop_at(app, issue_number, f"its run {CANCELLED}")
 
 
-def _set_going(app: App, loop_id: str, state: TaskState) -> Run:
+def _set_going(app: App, loop_id: str, state: TaskState) -> RunInfo:
     """Start the issue's run; one that is suspended though its question was answered elsewhere starts again."""
     run = start_issue(app, state, loop_id)
     if run.state != "PAUSED":
         return run
-    with runs.connect() as client:
-        return runs.reschedule(client, run.id)
+    with connect() as client:
+        return reschedule(client, run.id)
 
 
 def _settled(app: App, issue_number: int) -> bool | None:
@@ -214,9 +271,7 @@ def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
     run = have_asking(app, state, question_about(state, rule, loop_id))
-    return Completed(
-        name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {runs.url_for(run.id)} (Resume)"
-    )
+    return Completed(name=HALTED, message=f"{rule.title}: {decision.task_key}. Answer at {url_for(run.id)} (Resume)")
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:

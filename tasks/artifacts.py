@@ -27,10 +27,9 @@ from irontree.app import App
 from irontree.domain.ids import slugify
 from irontree.http_client import HttpError
 from irontree.services.loops.loop import read_loop
-from irontree.services.projections.links import links_for
-from irontree.services.projections.story import story_text
-from irontree.services.projections.tree import tree_text
-from irontree.services.world import read_world
+from irontree.services.questions.pages import story_text, tree_text
+from irontree.services.record.world import read_world
+from irontree.services.views.history import links_for
 
 logger = logging.getLogger(__name__)
 Shown = TypeVar("Shown")

@@ -21,9 +21,9 @@ from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 
 from irontree.app import App
-from irontree.domain.moments import moment
+from irontree.domain.timestamps import moment
 from irontree.errors import IrontreeError
-from irontree.services.projections.happenings import Happening, happenings
+from irontree.services.views.history import Happening, happenings
 from irontree.store.files import replace
 from irontree.store.layout import Layout
 from irontree.tasks.pages import page_of_run

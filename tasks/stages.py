@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, TypeVar
 
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
@@ -13,17 +19,138 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from irontree.app import App, Origin
+from irontree.bootstrap import open_app
 from irontree.domain.decide import Step
+from irontree.domain.text import secret_values, without_secrets
 from irontree.errors import Cancelled, IrontreeError, in_words
-from irontree.ports import Cancellation
-from irontree.services.answers import NOT_TAKEN, Answer, answer_issue
+from irontree.ports import Cancellation, Progress
+from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue
 from irontree.services.execution.steps import perform
-from irontree.services.world import read_world
+from irontree.services.record.world import read_world
 from irontree.tasks.artifacts import publish_report
-from irontree.tasks.blocking import in_thread
-from irontree.tasks.log_stream import LogProgress, never_silent
 from irontree.tasks.mirror import mirror
-from irontree.tasks.opening import app_of
+
+# --- Runs a service, which blocks, in a thread of an async task, and stops it when Prefect stops the task
+
+
+Result = TypeVar("Result")
+
+
+async def in_thread(work: Callable[[Cancellation], Result]) -> Result:
+    """Return what *work* returns; it gets a flag that is set when this task is cancelled, and is always waited for.
+
+    Prefect cancels a run by SIGTERM, which reaches an async task as CancelledError, and kills the process 30 s later.
+    """
+    stop = threading.Event()
+    job = asyncio.ensure_future(asyncio.to_thread(work, stop))
+    try:
+        return await asyncio.shield(job)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([job])
+        raise
+
+
+# --- Opens the repository that a run was given: by its path, or by the name of a block
+
+
+def app_of(
+    repository: str,
+    *,
+    origin: Origin,
+    cancel: Cancellation | None = None,
+    progress: Progress | None = None,
+) -> App:
+    """The ports of *repository*: an absolute path, or the name of an `irontree-repository` block.
+
+    Raises ConfigRefused for a block that does not exist, and what `open_app` raises.
+    """
+    if Path(repository).is_absolute():
+        return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
+    # Declaring types of blocks takes 25 ms of a run's start, and most runs are given a path.
+    from irontree.blocks import load_repository  # noqa: PLC0415
+
+    block = load_repository(repository)
+    environment = {**os.environ, **(block.credentials.variables() if block.credentials else {})}
+    return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
+
+
+# --- What a step says, as lines of its run's log: bounded, without secrets, and never silent for long
+
+
+WHOLE: Final = 1000
+"""Lines of one step that are all shown; Prefect keeps each in its database. The transcript has everything."""
+SAMPLE_EVERY: Final = 10.0
+"""Seconds between lines that are shown beyond that."""
+LONGEST: Final = 1000
+"""Characters of a line."""
+SILENCE: Final = 60.0
+"""Seconds after which a step that says nothing is said to be at work."""
+
+Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
+
+
+class LogProgress:
+    """The port `Progress` for one step of a flow run; called from several threads."""
+
+    def __init__(self, logger: Logger, now: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._now = now
+        self._lock = threading.Lock()
+        self._secrets = secret_values(os.environ)
+        self._began = self._heard = self._shown = now()
+        self._lines = self._left_out = 0
+
+    def note(self, text: str) -> None:
+        """One line; of very many only one now and then."""
+        with self._lock:
+            self._heard = self._now()
+            self._lines += 1
+            if self._lines > WHOLE and self._heard - self._shown < SAMPLE_EVERY:
+                self._left_out += 1
+                return
+            left_out, self._left_out = self._left_out, 0
+        if left_out:
+            self._say(f"... {left_out} more lines are in the transcript alone")
+        self._say(without_secrets(text, self._secrets)[:LONGEST])
+
+    def say_if_silent(self) -> None:
+        """Say for how long the step has been at work, if nothing else was shown for a while."""
+        now = self._now()
+        if now - self._shown < SILENCE:
+            return
+        quiet = "" if self._heard == self._began else f", the last line came {_span(now - self._heard)} ago"
+        self._say(f"at work for {_span(now - self._began)}{quiet}")
+
+    def _say(self, text: str) -> None:
+        self._shown = self._now()
+        self._logger.info(text)
+
+
+@asynccontextmanager
+async def never_silent(progress: LogProgress, every: float = SILENCE / 4) -> AsyncIterator[None]:
+    """Have *progress* say for the block that the step is at work, when it is silent; looks *every* so many seconds."""
+
+    async def look() -> None:
+        while True:
+            await asyncio.sleep(every)
+            progress.say_if_silent()
+
+    looking = asyncio.create_task(look())
+    try:
+        yield
+    finally:
+        looking.cancel()
+
+
+def _span(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 5 min`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, left = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {left} min"
+    return f"{minutes} min" if minutes else f"{rest} s"
+
 
 Found = TypeVar("Found")
 

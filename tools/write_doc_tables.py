@@ -14,13 +14,11 @@ from pathlib import Path
 
 from irontree.agents.presets import PRESETS
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
-from irontree.domain.evolve import _PHASE_AFTER
 from irontree.domain.halt import RULES, HaltRule
-from irontree.domain.labels import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, PENDING
-from irontree.domain.legal import LEGAL
-from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
-from irontree.domain.state import Phase
-from irontree.services.hints import OpenQuestion
+from irontree.domain.loop import LOOP_EVENTS, LoopEvent
+from irontree.domain.machine import _PHASE_AFTER, LEGAL
+from irontree.domain.state import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, PENDING, Phase
+from irontree.services.questions.commands import OpenQuestion
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARKED = re.compile(r"(?<=<!-- table: )(?P<name>[a-z-]+)(?P<open> -->\n)(?P<body>.*?)(?=<!-- end -->)", re.DOTALL)

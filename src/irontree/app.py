@@ -6,36 +6,57 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
-if TYPE_CHECKING:
-    from irontree.domain.container import ContainerSpec
-    from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy
-    from irontree.ports import (
-        Blocker,
-        Cancellation,
-        CheckRunner,
-        Children,
-        Clock,
-        CodingAgent,
-        ContainerEngine,
-        Deliveries,
-        EventLog,
-        Forge,
-        Lease,
-        Lock,
-        LoopLog,
-        PlanStore,
-        Progress,
-        Projections,
-        Renderer,
-        Replays,
-        Repository,
-        ResultStore,
-        RunLock,
-        Upkeep,
-    )
-    from irontree.preferences import Preferences
+from irontree.domain.plan import AgentSpec, ContainerSpec, ExecutionPolicy, PermissionRule, PublishPolicy
+from irontree.domain.settings import Automations
+from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
+from irontree.ports import (
+    Blocker,
+    Cancellation,
+    CheckRunner,
+    Children,
+    Clock,
+    CodingAgent,
+    ContainerEngine,
+    Deliveries,
+    EventLog,
+    Forge,
+    Lease,
+    Lock,
+    LoopLog,
+    PlanStore,
+    Progress,
+    Projections,
+    Renderer,
+    Replays,
+    Repository,
+    ResultStore,
+    RunLock,
+    Upkeep,
+)
+
+# --- `Preferences`: settings that change how we talk, and not what is executed
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What the configuration says of it; none of this needs an approval."""
+
+    close_on_done: CloseOnDone | None = None
+    """None: bug -> manual, everything else -> auto (contract)."""
+    composite_threshold: int = COMPOSITE_THRESHOLD
+    """An issue with more open checkboxes is not adopted (ruling R16)."""
+    reply: Mode = "auto"
+    """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
+    loop_budget: int | None = None
+    """None: max(50, 10 * tasks) (ruling R17)."""
+    tracker: str = ""
+    """The address of the repository whose issues are written; empty where they are files."""
+    api_url: str | None = None
+    """The Prefect server that the configuration names."""
+    automations: Automations = field(default_factory=Automations)
 
 
 class AnyContainer:
@@ -116,3 +137,14 @@ class App:
     def stamp(self) -> str:
         """Now, ISO 8601, UTC, to the second."""
         return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- The system's clock, as the port `Clock`
+
+
+class SystemClock:
+    """Reads the time of the machine."""
+
+    def now(self) -> datetime:
+        """The present moment, UTC."""
+        return datetime.now(UTC)

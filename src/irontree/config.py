@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -22,18 +22,14 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from ruamel.yaml import YAML
 
-from irontree.domain.automation_settings import Automations
-from irontree.domain.budget_settings import BudgetSettings
 from irontree.domain.budgets import approved_budgets
-from irontree.domain.container import ContainerSpec
-from irontree.domain.container_settings import Container
-from irontree.domain.detection import DETECTION
-from irontree.domain.gate_settings import GateSettings, approved_gates
-from irontree.domain.meant import nearest
+from irontree.domain.checks import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
+    ContainerSpec,
     ExecutionPolicy,
     PermissionRule,
     PromotionPolicy,
@@ -41,12 +37,22 @@ from irontree.domain.plan import (
     ReviewerSpec,
     WorkspacePolicy,
 )
-from irontree.domain.settings import AgentAdapter, ApiUrl, InnerPath, RefName, Section, VariableName
+from irontree.domain.settings import (
+    AgentAdapter,
+    ApiUrl,
+    Automations,
+    BudgetSettings,
+    Container,
+    GateSettings,
+    InnerPath,
+    RefName,
+    Section,
+    VariableName,
+    approved_gates,
+)
+from irontree.domain.text import nearest
 from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
 from irontree.errors import ConfigRefused, EnvironmentRefused
-
-if TYPE_CHECKING:
-    from ruamel.yaml import YAML
 
 
 def _words(value: object) -> object:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from irontree.domain.credentials import without_secrets
-from irontree.domain.lint import comment_problems, plain, slim
+from irontree.domain.comments import comment_problems, plain, slim
+from irontree.domain.text import without_secrets
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
@@ -39,7 +39,7 @@ class JinjaRenderer:
     """Implements `Renderer` with the templates of `irontree.templates`."""
 
     def __init__(self, secrets: Collection[str] = ()) -> None:
-        """*secrets* are values that no text may show, besides what looks like a token (`domain/credentials.py`)."""
+        """*secrets* are values that no text may show, besides what looks like a token (`domain/text.py`)."""
         self._secrets = tuple(secrets)
         self._environment = Environment(
             loader=PackageLoader("irontree.templates", ""),

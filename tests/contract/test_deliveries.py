@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.ports import DeliveryCursor
-from irontree.store.deliveries import FileDeliveries
+from irontree.store.documents import FileDeliveries
 from irontree.store.layout import create
 from irontree.store.memory import MemoryDeliveries
 

@@ -8,8 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from irontree.domain.chain import digest_chain
-from irontree.domain.digest import event_digest
+from irontree.domain.digests import digest_chain, event_digest
 from irontree.domain.events import ISSUE_EVENTS, CheckupDone, Record, RunCompleted
 from irontree.errors import NotEligible, Refused, SequenceConflict
 from irontree.ports import EventLog

@@ -11,7 +11,7 @@ import pytest
 
 from irontree.errors import ConfigRefused, RemoteFailed
 from irontree.forges import FORGES, Location, connect
-from irontree.forges.text import as_kept
+from irontree.forges.markers import as_kept
 from irontree.ports import Forge, Label
 from tests.support.forges import Stage, settings
 from tests.support.stages import STAGES

@@ -13,8 +13,8 @@ import pytest
 
 from irontree.errors import RemoteUnavailable, RequirementsRefused
 from irontree.ports import Forge
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.publish import Published, publish
+from irontree.services.execution.publish import Published, publish
+from irontree.services.proposals.documents import approve, propose
 from tests.support.forges import FallibleStage, Stage
 from tests.support.stages import FALLIBLE, STAGES
 from tests.support.world import SPEC, Scene, make_scene

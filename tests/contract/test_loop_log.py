@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.loop import TRANSITIONS_KEPT, Transition
-from irontree.domain.loop_events import LOOP_EVENTS, LoopBudgetExtended, LoopCancelled, LoopCompleted, LoopResumed
+from irontree.domain.loop import (
+    LOOP_EVENTS,
+    TRANSITIONS_KEPT,
+    LoopBudgetExtended,
+    LoopCancelled,
+    LoopCompleted,
+    LoopResumed,
+    Transition,
+)
 from irontree.errors import LogDamaged, SequenceConflict
+from irontree.store.event_log import FileLoopLog
 from irontree.store.layout import Layout, create
-from irontree.store.loops import FileLoopLog
 from irontree.store.memory import MemoryLoopLog
 from tests.support.store import LOOP_ID, StillClock, entity, loop_halted, loop_started
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused
-from irontree.processes import Child, Limits
+from irontree.ports import Child
 from irontree.processes.container_command import container_name
 from irontree.processes.containers import Engine
+from irontree.processes.family import Limits
 from tests.support.containers import ABSENT, Place, fake_place, real_place
 from tests.support.processes import AMPLE, MemoryRegistry
 
@@ -25,7 +26,7 @@ SECRET = "a-key-that-nobody-may-see"
 DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
-from irontree.domain.container import ContainerSpec
+from irontree.domain.plan import ContainerSpec
 from irontree.processes import Children, Limits
 
 class FileRegistry:

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irontree.domain.plan import Approval, PlanNode
+from irontree.store.documents import FilePlanStore
 from irontree.store.layout import create
 from irontree.store.memory import MemoryPlanStore
-from irontree.store.plans import FilePlanStore
 from tests.support.store import plan
 
 

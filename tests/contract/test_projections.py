@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from irontree.store.documents import FileProjections
 from irontree.store.layout import create
 from irontree.store.memory import MemoryProjections
-from irontree.store.projections import FileProjections
 
 
 class OnDisk:

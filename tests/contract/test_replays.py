@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from irontree.domain.evolve import replay
+from irontree.domain.machine import replay
 from irontree.domain.state import Phase
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create

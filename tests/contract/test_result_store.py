@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.results import CheckReport, CheckResult
+from irontree.domain.checks import CheckReport, CheckResult
+from irontree.store.documents import FileResultStore
 from irontree.store.layout import create
 from irontree.store.memory import MemoryResultStore
-from irontree.store.results import FileResultStore
 from tests.support.store import SHA
 
 

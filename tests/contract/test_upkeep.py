@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from irontree.store.documents import FileUpkeep
 from irontree.store.layout import create
 from irontree.store.memory import MemoryUpkeep
-from irontree.store.upkeep import FileUpkeep
 
 
 class OnDisk:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from irontree.bootstrap import set_up
-from irontree.demo import layout, sample
+from irontree.demo import layout
+from irontree.demo import layout as sample
 from tests.prefect.harness import prepare_home
 from tests.prefect.terminal import Typed, typed
 

@@ -18,9 +18,9 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
-from irontree.cli.answering import expected_numbers, prepare, refuse_unknown
-from irontree.demo import sample
-from irontree.services.world import read_world
+from irontree.cli.answer import expected_numbers, prepare, refuse_unknown
+from irontree.demo import layout as sample
+from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import faults
 from tests.prefect.harness import prepare_home
 from tests.support.repositories import git

@@ -10,12 +10,12 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
-from irontree.processes import SHELL
+from irontree.processes.family import SHELL
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.steps import perform
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.services.world import read_world
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import propose
+from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.containers import ABSENT, IMAGE, fake_place
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from irontree.config import load_config
-from irontree.demo import sample
+from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
+from irontree.domain.checks import commands_for
 from irontree.domain.graph import Graph
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
-from irontree.domain.verdict import commands_for
 from irontree.errors import EnvironmentRefused, Refused
 from tests.support.graphs import all_children_done, eligible
 
@@ -81,7 +81,7 @@ def test_the_configuration_names_the_check_the_replay_program_and_where_code_goe
     place = lay_out(tmp_path / "demo", pace=0.25)
     policy = load_config(place.repository / ".mino" / "config.yml").policy(None, "elsewhere")
     assert [check.model_dump() for check in policy.checks] == [sample.CHECK]
-    replay = (sys.executable, "-m", "irontree.agents.replay", str(place.patches), "--pace", "0.25")
+    replay = (sys.executable, "-m", "irontree.agents.recordings", str(place.patches), "--pace", "0.25")
     assert policy.agent.command == replay
     assert (policy.publish.mode, policy.publish.remote, policy.publish.target_branch) == ("direct", "origin", "main")
 

@@ -21,7 +21,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
 from irontree.config import write_config
-from irontree.processes import capture
+from irontree.processes.running import capture
 from tests.support.repositories import git
 
 SPEC = "# Work\n\n## First text\n\n- [ ] It is there (check: tests)\n"

@@ -10,10 +10,10 @@ import pytest
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Run, Verify
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.steps import perform
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import propose
+from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.repositories import git
 

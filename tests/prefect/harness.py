@@ -28,7 +28,7 @@ from prefect.settings import (
 )
 from prefect.states import State
 
-from irontree.flows.local import server_database
+from irontree.flows.server import process as server_database
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "build" / f"prefect-{version('prefect')}.db"

@@ -9,10 +9,9 @@ from pathlib import Path
 from prefect import flow
 from prefect.states import Completed, State
 
-from irontree.flows.gate.forms import make_form
-from irontree.flows.gate.suspension import ask
-from irontree.flows.local.lifeline import end_with_runner, finish_asked
-from irontree.tasks.blocking import in_thread
+from irontree.flows.gate import ask, make_form
+from irontree.flows.server.background import end_with_runner, finish_asked
+from irontree.tasks.stages import in_thread
 
 Decide = make_form("Decide", ["accept", "send back", "skip"], ["attempts"])
 QUESTION = "## Issue 12\n\n| criterion | evidence |\n|---|---|\n| the sum is right | `make test` |"

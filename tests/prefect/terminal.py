@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.app import App
-from irontree.cli.answering import prepare
-from irontree.cli.following import Asking, Follower, Shown
-from irontree.flows.gate.questions import Question as Asked
-from irontree.flows.local.session import Session
-from irontree.services.answers import Answer
-from irontree.services.questions import Question
+from irontree.cli.answer import prepare
+from irontree.cli.follow import Follower, QuestionClient, Shown
+from irontree.flows.runs.forms import FormQuestion as Asked
+from irontree.flows.serve.session import Session
+from irontree.services.answers.answers import Answer
+from irontree.services.questions.questions import Question
 from tests.prefect.toys import PATIENCE, wait_until
 
 
@@ -34,7 +34,7 @@ class ListScreen:
     def busy(self, text: str) -> None:
         pass
 
-    def ask(self, question: Question, asked: Asked, url: str, still_open: Asking) -> Answer | None:
+    def ask(self, question: Question, asked: Asked, url: str, still_open: QuestionClient) -> Answer | None:
         self.asked.append(asked)
         return None
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.domain.intent import Issues
+from irontree.domain.commands import Issues
 from irontree.flows.intake import intake
-from irontree.flows.lifecycle.taking_up import wake_overtaken
-from irontree.flows.local.duties import take_up_what_died
+from irontree.flows.runs.recovery import wake_overtaken
+from irontree.flows.serve.chores import take_up_what_died
+from irontree.services.answers.issues import authorise_issues
 from irontree.services.loops.loop import cancel
-from irontree.services.planning.authorise import authorise_issues
-from irontree.services.planning.intake import name_to_approve
-from irontree.services.planning.resolve import resolve
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import name_to_approve
+from irontree.services.proposals.issues import resolve
+from irontree.services.record.world import read_world
 from tests.prefect.toys import FRIENDLY, make_toy, served
 
 APPROVE = "approve this revision and start the loop"

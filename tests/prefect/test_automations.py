@@ -17,13 +17,11 @@ from prefect.events.worker import EventsWorker
 from prefect.states import Completed
 
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.automations import register_automations
-from irontree.flows.lifecycle.noticing import remind, tell_labelled
-from irontree.flows.local.changes import ForgeChanges
-from irontree.flows.local.configured import Configured
-from irontree.flows.local.deployments import NIGHTLY
 from irontree.flows.reconcile import reconcile
+from irontree.flows.runs import runs
+from irontree.flows.serve.automations import Configured, register_automations
+from irontree.flows.serve.chores import ForgeChanges, remind, tell_labelled
+from irontree.flows.serve.registration import NIGHTLY
 from irontree.ports import Label
 from irontree.tasks.mirror import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until

@@ -11,9 +11,9 @@ from prefect.states import Cancelled, Completed, Running, Scheduled
 from irontree.flows.intake import intake
 from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, mark_dead_runs, newest_run, take_up
 from irontree.flows.loop import loop
+from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import NOBODY_STARTS, mark_dead_runs, newest_run, take_up
 from irontree.services.loops.loop import read_loops
 from tests.integration.crash.laboratory import faults
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of

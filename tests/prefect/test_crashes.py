@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.gate.questions import open_question
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits
-from irontree.flows.local.local_server import LocalServer
-from irontree.flows.local.server_state import ServerState
-from irontree.flows.local.session import Session
-from irontree.flows.local.settings import local_environment
+from irontree.flows.runs import runs
+from irontree.flows.runs.forms import open_question
+from irontree.flows.runs.recovery import newest_run, start_what_waits
+from irontree.flows.serve.session import Session
+from irontree.flows.server.private import LocalServer
+from irontree.flows.server.settings import local_environment
+from irontree.flows.server.state import ServerState
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
 from tests.prefect.terminal import follow, follower, typed

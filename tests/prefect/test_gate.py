@@ -9,8 +9,8 @@ import pytest
 from prefect.states import Cancelled, Scheduled
 
 from irontree.errors import AnswerRefused
-from irontree.flows.gate.questions import answer, open_question
-from irontree.flows.lifecycle import runs
+from irontree.flows.runs import runs
+from irontree.flows.runs.forms import answer_form, open_question
 from tests.prefect.harness import deploy, drive, logs
 from tests.prefect.sample_flows import QUESTION, question
 
@@ -56,15 +56,15 @@ def test_a_run_that_is_not_suspended_asks_nothing(client):
 
 
 def test_the_answer_of_the_form_lets_the_run_go_on(client, asked):
-    answer(client, asked, ACCEPT | {"note": "well done"}, key="halt-1")
+    answer_form(client, asked, ACCEPT | {"note": "well done"}, key="halt-1")
     assert again(client, asked) == "Answered"
     assert outcome(client, asked) == "accept by Ada (halt-1)"
 
 
 def test_a_second_answer_is_refused(client, asked):
-    answer(client, asked, ACCEPT, key="halt-1")
+    answer_form(client, asked, ACCEPT, key="halt-1")
     with pytest.raises(AnswerRefused, match="not open any more"):
-        answer(client, asked, {"decision": "skip", "approver": "Bob"}, key="halt-1")
+        answer_form(client, asked, {"decision": "skip", "approver": "Bob"}, key="halt-1")
     again(client, asked)
     assert outcome(client, asked) == "accept by Ada (halt-1)"
 
@@ -82,20 +82,20 @@ def test_a_second_answer_is_refused(client, asked):
 )
 def test_a_wrong_answer_is_refused_with_its_reason_and_the_question_stays_open(client, standing, payload, reason):
     with pytest.raises(AnswerRefused, match=reason):
-        answer(client, standing, payload, key="halt-1")
+        answer_form(client, standing, payload, key="halt-1")
     assert open_question(client, standing).key == "halt-1"
 
 
 def test_an_answer_to_an_earlier_question_is_refused(client, standing):
     with pytest.raises(AnswerRefused, match="not open any more"):
-        answer(client, standing, ACCEPT, key="halt-0")
+        answer_form(client, standing, ACCEPT, key="halt-0")
     assert open_question(client, standing).key == "halt-1"
 
 
 def test_a_question_can_be_answered_after_a_wrong_answer(client, asked):
     with pytest.raises(AnswerRefused):
-        answer(client, asked, {}, key="halt-1")
-    answer(client, asked, ACCEPT, key="halt-1")
+        answer_form(client, asked, {}, key="halt-1")
+    answer_form(client, asked, ACCEPT, key="halt-1")
     assert again(client, asked) == "Answered"
 
 
@@ -104,12 +104,12 @@ def test_an_undecided_run_that_was_rescheduled_asks_again_under_the_next_key(cli
         runs.reschedule(client, asked)
         assert again(client, asked) == "Suspended"
         assert open_question(client, asked).key == f"halt-1-again-{number}"
-    answer(client, asked, ACCEPT, key="halt-1-again-3")
+    answer_form(client, asked, ACCEPT, key="halt-1-again-3")
     assert again(client, asked) == "Answered"
 
 
 def test_a_replay_takes_the_stored_answer_and_asks_nobody(client, asked):
-    answer(client, asked, ACCEPT, key="halt-1")
+    answer_form(client, asked, ACCEPT, key="halt-1")
     again(client, asked)
     runs.reschedule(client, asked)
     assert again(client, asked) == "Answered"
@@ -117,7 +117,7 @@ def test_a_replay_takes_the_stored_answer_and_asks_nobody(client, asked):
 
 
 def test_an_answer_survives_a_process_that_died_before_it_read_it(client, asked):
-    answer(client, asked, ACCEPT, key="halt-1")
+    answer_form(client, asked, ACCEPT, key="halt-1")
     client.set_flow_run_state(asked, Cancelled(), force=True)
     client.set_flow_run_state(asked, Scheduled())
     assert again(client, asked) == "Answered"
@@ -128,7 +128,7 @@ def test_a_cancelled_run_that_starts_again_asks_its_question_anew(client, asked)
     client.set_flow_run_state(asked, Cancelled())
     client.set_flow_run_state(asked, Scheduled())
     assert again(client, asked) == "Suspended"
-    answer(client, asked, ACCEPT, key=open_question(client, asked).key)
+    answer_form(client, asked, ACCEPT, key=open_question(client, asked).key)
     assert again(client, asked) == "Answered"
 
 
@@ -146,14 +146,14 @@ def test_an_answer_that_comes_before_the_form_is_stored_waits_for_it(client, ask
     form = client.read_flow_run_input(asked, "suspended-halt-1-schema")
     client.delete_flow_run_input(asked, "suspended-halt-1-schema")
     threading.Timer(0.3, client.create_flow_run_input, (asked, "suspended-halt-1-schema", form)).start()
-    answer(client, asked, ACCEPT, key="halt-1")
+    answer_form(client, asked, ACCEPT, key="halt-1")
     assert again(client, asked) == "Answered"
 
 
 def test_a_run_that_halted_and_was_answered_has_no_log_line_above_info(client, asked):
     runs.reschedule(client, asked)
     again(client, asked)
-    answer(client, asked, ACCEPT, key="halt-1-again-2")
+    answer_form(client, asked, ACCEPT, key="halt-1-again-2")
     again(client, asked)
     lines = logs(client, asked)
     assert [text for level, text in lines if level > logging.INFO] == []

@@ -7,9 +7,9 @@ from prefect.schedules import Cron
 from prefect.states import Crashed, Scheduled
 
 from irontree.flows.intake import intake
-from irontree.flows.lifecycle.taking_up import go_on_approving, newest_run, wake_overtaken
-from irontree.flows.local.approvals import asked_approvals
-from irontree.services.planning.approve import propose
+from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
+from irontree.flows.serve.approvals import asked_approvals
+from irontree.services.proposals.documents import propose
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
 

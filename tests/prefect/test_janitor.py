@@ -8,10 +8,10 @@ import pytest
 from prefect.states import Pending, Running
 
 from irontree.flows.janitor import janitor
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.taking_up import NOBODY_STARTS, WORKERS_START, mark_dead_runs, start_what_waits, take_up
 from irontree.flows.reconcile import reconcile
-from irontree.services.execution.preflight import block
+from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, start_what_waits, take_up
+from irontree.services.work.preflight import block
 from tests.prefect.harness import logs
 from tests.prefect.toys import GREETING, make_toy
 

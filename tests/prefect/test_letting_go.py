@@ -13,13 +13,12 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import RunnerDeployment
 from prefect.states import Completed, Pending
 
-from irontree.flows.lifecycle import runs
-from irontree.flows.local.deployments import POOL
-from irontree.flows.local.duties import Duty
-from irontree.flows.local.registration import register
-from irontree.flows.local.service import Service
-from irontree.flows.local.serving import LIMIT
-from irontree.services.overview import SERVING
+from irontree.flows.runs import runs
+from irontree.flows.serve.chores import Duty
+from irontree.flows.serve.registration import POOL, register
+from irontree.flows.serve.service import Service
+from irontree.flows.serve.serving import LIMIT
+from irontree.services.views.overview import SERVING
 from tests.prefect.toys import GREETING, make_toy
 
 

@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.local.listening import is_prefect
-from irontree.flows.local.local_server import LocalServer
-from irontree.flows.local.server_state import Place
+from irontree.flows.server.background import is_prefect
+from irontree.flows.server.private import LocalServer
+from irontree.flows.server.state import Place
 from tests.prefect.harness import prepare_home
 from tests.support.soak import in_soak
 

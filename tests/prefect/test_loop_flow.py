@@ -12,14 +12,14 @@ import pytest
 from prefect.states import Crashed
 
 from irontree.domain.decide import Halt
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.taking_up import newest_run, start_what_waits, take_up, wake_overtaken
 from irontree.flows.loop import loop
-from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import newest_run, start_what_waits, take_up, wake_overtaken
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import next_step, perform
 from irontree.services.loops.loop import cancel, extend, halt, skip, spend
-from irontree.services.questions import Question, question_of_loop
+from irontree.services.questions.questions import Question, question_of_loop
 from irontree.tasks.artifacts import key_of
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from irontree.flows.lifecycle.taking_up import newest_run
-from irontree.services.loops.loop_choice import replacement
-from irontree.services.planning.approve import propose
+from irontree.flows.runs.recovery import newest_run
+from irontree.services.loops.choice import replacement
+from irontree.services.proposals.documents import propose
 from tests.prefect.terminal import typed
 from tests.prefect.toys import GREETING, make_toy, served
 from tests.support.soak import in_soak

@@ -8,7 +8,7 @@ import pytest
 from prefect.states import Cancelling, Completed, Crashed, Pending, Running
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.lifecycle import runs
+from irontree.flows.runs import runs
 from tests.prefect.harness import deploy, drive, prefect_at
 from tests.prefect.sample_flows import note, question
 
@@ -26,7 +26,7 @@ def workspace_id(client):
 def ensure(client, workspace_id, tmp_path):
     """Have the note flow's run of issue 1."""
 
-    def ensure(text: str) -> runs.Run:
+    def ensure(text: str) -> runs.RunInfo:
         parameters = {"folder": str(tmp_path), "text": text}
         key = f"{workspace_id}:issue-1"
         return runs.ensure_run(client, f"note/{workspace_id}", key=key, parameters=parameters, name="#1 note")

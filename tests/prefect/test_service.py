@@ -8,10 +8,10 @@ import signal
 import psutil
 import pytest
 
-from irontree.flows.lifecycle import runs
-from irontree.flows.local.deployments import POOL
-from irontree.services.overview import SERVING
-from irontree.tasks.opening import app_of
+from irontree.flows.runs import runs
+from irontree.flows.serve.registration import POOL
+from irontree.services.views.overview import SERVING
+from irontree.tasks.stages import app_of
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import typed
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until

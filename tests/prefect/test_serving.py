@@ -22,11 +22,10 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Scheduled
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.gate.questions import answer, open_question
-from irontree.flows.lifecycle import runs
-from irontree.flows.local.deployments import POOL
-from irontree.flows.local.registration import close_queue, drop_missed
-from irontree.flows.local.serving import Served, Serving
+from irontree.flows.runs import runs
+from irontree.flows.runs.forms import answer_form, open_question
+from irontree.flows.serve.registration import POOL, close_queue, drop_missed
+from irontree.flows.serve.serving import Served, Serving
 from tests.prefect.harness import logs as stored_logs
 from tests.prefect.sample_flows import note
 
@@ -94,7 +93,7 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
         assert gone(processes)
         assert not serving.alive()
     assert mark_lost(client, workspace_id) == [working]
-    answer(client, asking, {"decision": "accept", "approver": "Ada"}, key=question.key)
+    answer_form(client, asking, {"decision": "accept", "approver": "Ada"}, key=question.key)
     close_queue(client, workspace_id, "its folder")
     with serve() as serving:
         serving.wait_ready()

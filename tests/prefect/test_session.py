@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from irontree.flows.lifecycle import runs
-from irontree.flows.local.session import Session
+from irontree.flows.runs import runs
+from irontree.flows.serve.session import Session
 from irontree.services.loops.loop import read_loop
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed

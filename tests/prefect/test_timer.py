@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.taking_up import have_asking
-from irontree.services.answers import Answer, answer_issue
-from irontree.services.execution.preflight import block
+from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import have_asking
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import next_step
-from irontree.services.questions import Question
+from irontree.services.questions.questions import Question
+from irontree.services.work.preflight import block
 from tests.prefect.toys import GREETING, make_toy
 
 LONG_AGO, NEVER = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)

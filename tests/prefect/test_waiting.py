@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from irontree.flows.lifecycle.runs import Run
-from irontree.flows.lifecycle.waiting import wait_for
+from irontree.flows.runs.runs import RunInfo
+from irontree.flows.runs.starting import wait_for
 from tests.prefect.harness import deploy, drive
 from tests.prefect.sample_flows import note, question
 
@@ -26,7 +26,7 @@ def test_what_the_log_shows_ends_the_wait(run_id):
 def test_a_run_that_ended_without_it_is_what_was_found(client, run_id):
     drive(note, client, run_id)
     found = asyncio.run(wait_for(lambda: None, run_id))
-    assert isinstance(found, Run)
+    assert isinstance(found, RunInfo)
     assert (found.id, found.state) == (run_id, "COMPLETED")
 
 

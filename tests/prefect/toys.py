@@ -30,22 +30,22 @@ from prefect.states import Pending, State
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.state import TaskState
-from irontree.flows.gate import questions
-from irontree.flows.gate.questions import Question
 from irontree.flows.intake import intake
 from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.runs import Run
-from irontree.flows.lifecycle.starting import start_issue
-from irontree.flows.lifecycle.taking_up import newest_run, take_up
 from irontree.flows.loop import loop
 from irontree.flows.reconcile import reconcile
+from irontree.flows.runs import forms as questions
+from irontree.flows.runs import runs
+from irontree.flows.runs.forms import FormQuestion
+from irontree.flows.runs.recovery import newest_run, take_up
+from irontree.flows.runs.runs import RunInfo
+from irontree.flows.runs.starting import start_issue
+from irontree.services.answers.documents import authorise
+from irontree.services.execution.publish import publish
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.intake import authorise
-from irontree.services.planning.publish import publish
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import approve, propose
+from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.prefect.harness import deploy, drive
 
@@ -166,14 +166,14 @@ class Toy:
     def answer(self, run_id: UUID, decision: str, note: str = "", **more: Any) -> None:
         """Fill in the form that is open, as somebody in the browser."""
         payload = {"decision": decision, "approver": "Ada", "note": note, **more}
-        questions.answer(self.client, run_id, payload, key=self.asked(run_id).key)
+        questions.answer_form(self.client, run_id, payload, key=self.asked(run_id).key)
 
-    def go(self, loop_id: str) -> Run:
+    def go(self, loop_id: str) -> RunInfo:
         """Let the loop go as far as it does, and see where its run ended; somebody has to serve the toy."""
         assert take_up(self.app, loop_id)
         return self.rest(loop_id)
 
-    def rest(self, loop_id: str) -> Run:
+    def rest(self, loop_id: str) -> RunInfo:
         """The loop's newest run, once everything is settled."""
         self.settle()
         found = newest_run(self.app, loop_id)
@@ -186,7 +186,7 @@ class Toy:
 
     # --- looking at it ---------------------------------------------------------------------------------
 
-    def asked(self, run_id: UUID) -> Question:
+    def asked(self, run_id: UUID) -> FormQuestion:
         """What the run asks; its form is stored a moment after the run is suspended."""
         return wait_until(lambda: questions.open_question(self.client, run_id), patience=10)
 
@@ -202,19 +202,19 @@ class Toy:
     def loop_events(self, loop_id: str) -> list[str]:
         return [record.event.event for record in self.app.loops.read(loop_id).records]
 
-    def runs_of(self, number: int) -> list[Run]:
+    def runs_of(self, number: int) -> list[RunInfo]:
         """All runs that this issue ever had."""
         return [run for run in self._runs() if run.parameters.get("number") == number]
 
-    def all_runs(self) -> list[Run]:
+    def all_runs(self) -> list[RunInfo]:
         """Whatever ran, or will run, for this toy."""
         return self._runs()
 
-    def suspended(self) -> list[Run]:
+    def suspended(self) -> list[RunInfo]:
         """The open questions."""
         return self._runs(StateType.PAUSED)
 
-    def _runs(self, *types: StateType) -> list[Run]:
+    def _runs(self, *types: StateType) -> list[RunInfo]:
         return [runs.state(self.client, run.id) for run in self._found(*types)]
 
     def _found(self, *types: StateType) -> list[FlowRun]:
@@ -249,7 +249,7 @@ def make_toy(
     return toy
 
 
-def text_of(question: Question) -> str:
+def text_of(question: FormQuestion) -> str:
     """What a form says, without the link to its page, which each run has of its own."""
     return question.description.partition("\n\n")[2]
 

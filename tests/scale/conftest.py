@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.flows.lifecycle import runs
+from irontree.flows.runs import runs
 from tests.prefect.conftest import LEAK
 from tests.prefect.harness import prefect_at
 from tests.support.cluster import Cluster, cluster, missing

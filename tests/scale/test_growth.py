@@ -14,9 +14,9 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
-from irontree.flows.lifecycle import runs
-from irontree.flows.lifecycle.starting import start_loop
-from irontree.flows.lifecycle.taking_up import newest_run
+from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import newest_run
+from irontree.flows.runs.starting import start_loop
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.prefect.harness import prefect_at
 from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, wait_until

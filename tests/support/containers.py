@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from irontree.domain.container import ContainerSpec
+from irontree.domain.plan import ContainerSpec
 from irontree.processes import Children
 from tests.support.processes import MemoryRegistry
 

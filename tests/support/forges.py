@@ -14,8 +14,7 @@ from typing import Protocol
 
 from irontree.forges import ForgeSettings, Merge
 from irontree.forges.local import LocalForge
-from irontree.forges.memory import MemoryForge
-from irontree.forges.memory_tracker import Tracker
+from irontree.forges.memory import MemoryForge, Tracker
 from irontree.ports import Forge, ReviewVerdict
 from irontree.store.codec import read_mapping, write_mapping
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.app import App
-from irontree.domain.intent import Issues, OpenIssues
+from irontree.domain.commands import Issues, OpenIssues
+from irontree.services.answers.issues import adopt, authorise_issues
 from irontree.services.loops.loop import Loop
-from irontree.services.planning.adopt import adopt
-from irontree.services.planning.authorise import authorise_issues
-from irontree.services.planning.resolve import ResolvedPlan, resolve
+from irontree.services.proposals.issues import ResolvedPlan, resolve
 from tests.support.world import Scene
 
 CLEAR = "- [ ] it says hello `$ has greet.txt hello`\n"

@@ -7,7 +7,9 @@ import select
 import threading
 from pathlib import Path
 
-from irontree.processes import Child, Children, Limits
+from irontree.ports import Child
+from irontree.processes import Children
+from irontree.processes.family import Limits
 
 PATIENCE_SECONDS = 30
 NEVER = threading.Event()

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from irontree.domain.events import IssueEvent, RunStarted, TaskPublished, VerifyPassed
-from irontree.domain.loop import LoopEntity
-from irontree.domain.loop_events import LoopHalted, LoopStarted
+from irontree.domain.loop import LoopEntity, LoopHalted, LoopStarted
 from irontree.domain.plan import AgentSpec, Approval, Criterion, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 
 SHA = "00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.halt import RULE
 from irontree.domain.plan import (
     AgentSpec,
@@ -15,9 +16,7 @@ from irontree.domain.plan import (
     PublishPolicy,
     WorkspacePolicy,
 )
-from irontree.domain.results import CheckResult
-from irontree.domain.verdict import Coverage
-from irontree.services.projections.page_views import (
+from irontree.services.views.pages import (
     HappenedView,
     InboxRowView,
     InboxView,
@@ -26,7 +25,7 @@ from irontree.services.projections.page_views import (
     TreeView,
     WaitingView,
 )
-from irontree.services.projections.views import (
+from irontree.services.views.values import (
     TEMPLATES,
     AnswerView,
     ApprovalView,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from irontree.agents.scripted import ScriptedAgent, Step
-from irontree.app import App, Origin
+from irontree.app import App, Origin, Preferences
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
 from irontree.domain.events import IssueEvent, Record
@@ -16,24 +16,22 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, Plan, PublishPolicy, ReviewerSpec
 from irontree.domain.state import TaskState
 from irontree.forges import ForgeSettings
-from irontree.forges.memory import MemoryForge
-from irontree.forges.memory_tracker import Tracker
+from irontree.forges.memory import MemoryForge, Tracker
 from irontree.ports import AgentResult, AgentTask
-from irontree.preferences import Preferences
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
-from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers.documents import authorise
+from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.stale_lease import clear_the_way
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import Loop
-from irontree.services.loops.takeover import clear_the_way
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.intake import authorise
-from irontree.services.planning.publish import publish
-from irontree.services.questions import Question, question_about, question_of_loop
-from irontree.services.world import World, read_world
+from irontree.services.proposals.documents import approve, propose
+from irontree.services.questions.questions import Question, question_about, question_of_loop
+from irontree.services.record.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
     MemoryDeliveries,

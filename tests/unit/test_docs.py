@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 from irontree.cli.main import verb_parser
-from irontree.config import Config, Section
+from irontree.config import Config
+from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
 from irontree.domain.events import IssueEvent
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
-from irontree.domain.results import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
-from irontree.flows.local.deployments import FLOWS, SCHEDULES
+from irontree.domain.settings import Section
+from irontree.flows.serve.registration import FLOWS, SCHEDULES
 from irontree.repository.backup import KEPT, LOG_REF
-from irontree.services.execution.preflight import FREE_TRANSITIONS
 from irontree.services.execution.publication import BACKOFF_SECONDS, ROUNDS
+from irontree.services.work.preflight import FREE_TRANSITIONS
 from irontree.store.codec import EVENT_BYTES
 from irontree.store.layout import Layout
 from irontree.store.lockfiles import LEASE_STALE, RUN_STALE

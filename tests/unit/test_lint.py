@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.events import ISSUE_EVENTS, IssueEvent
-from irontree.domain.lint import (
+from irontree.domain.comments import (
     MAX_CHARACTERS,
     comment_problems,
     marked_problems,
@@ -16,7 +15,8 @@ from irontree.domain.lint import (
     slim,
     status_problems,
 )
-from irontree.domain.loop_events import LOOP_EVENTS
+from irontree.domain.events import ISSUE_EVENTS, IssueEvent
+from irontree.domain.loop import LOOP_EVENTS
 from tests.support.soak import SOAK
 from tests.support.views import FRAGMENTS
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from irontree import rendering
-from irontree.domain.credentials import secret_values
-from irontree.services.projections.views import TEMPLATES
+from irontree.domain.text import secret_values
+from irontree.services.views.values import TEMPLATES
 from tests.support.views import case
 
 

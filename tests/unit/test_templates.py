@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markdown_it import MarkdownIt
 
+from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.halt import RULE, RULES
-from irontree.domain.lint import MAX_CHARACTERS, comment_problems, reply_problems, status_problems
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
-from irontree.services.hints import OpenQuestion
-from irontree.services.projections.views import (
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.views.values import (
     TEMPLATES,
     ApprovalView,
     BriefView,

@@ -14,10 +14,10 @@ from irontree.processes import Children
 Spec = TypeVar("Spec", bound=AgentSpec)
 
 # Imported when asked for: a command that runs no agent does not pay for any.
-_KNOWN = "irontree.agents.known:KnownAgent"
+_KNOWN = "irontree.agents.program:KnownAgent"
 _ADAPTERS = {
     "acp": "irontree.agents.acp:AcpAgent",
-    "command": "irontree.agents.command:CommandAgent",
+    "command": "irontree.agents.program:CommandAgent",
     **dict.fromkeys(KNOWN_AGENTS, _KNOWN),
 }
 

@@ -1,26 +1,255 @@
 """Any agent that speaks the Agent Client Protocol on its stdin and stdout: `gemini --acp`, `opencode acp`, ...
 
+It starts no program and reads no clock: lines come in, lines go out, and at the end `ended` says how it went.
+Everything the agent asks is answered at once: leave to do something by the approved rules, and whatever we do not
+offer (files, terminals, forms) as an unknown method.
+
 It gets the environment and the variables of the adapter `command`; the prompt comes in the protocol. The end of the
 turn is its terminal record: how the program ends after that says nothing.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from irontree.agents import acp_messages as acp
-from irontree.agents.acp_session import Ended, Session
-from irontree.agents.meter import Meter
-from irontree.agents.reading import failure_in, failure_of_status, retry_time
+from irontree.agents.reading import Meter, failure_in, failure_of_status, retry_time
 from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
-from irontree.clock import SystemClock
-from irontree.domain.attempt import Claim, FailureClass
-from irontree.domain.plan import AgentSpec
+from irontree.app import SystemClock
+from irontree.domain.attempt import Claim, FailureClass, Usage
+from irontree.domain.plan import AgentSpec, PermissionRule, ToolRequest, denials
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed, Limits
+from irontree.processes import Children, Completed
+from irontree.processes.family import Limits
+
+# --- One session with an agent that speaks the Agent Client Protocol: our half of the talk, and nothing else
+
+
+_INITIALIZE, _NEW_SESSION, _PROMPT = range(3)
+WORDS_CHARACTERS = 500
+# Programs put remarks of their own among the model's words, as whole pieces and without line ends.
+_REMARK = re.compile(r"(?:API )?(?:Error|Warning|Info): ")
+LINE_CHARACTERS = 500
+SAID_CHARACTERS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a session ended: by the protocol's *stop_reason*, or by an error's *code* and *words*."""
+
+    stop_reason: str = ""
+    code: int | None = None
+    words: str = ""
+
+
+class Session:
+    """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see."""
+
+    def __init__(
+        self,
+        prompt: str,
+        workspace: Path,
+        rules: Sequence[PermissionRule],
+        note: Callable[[str], None],
+    ) -> None:
+        self._prompt = prompt
+        self._workspace = workspace.resolve()
+        self._rules = rules
+        self._note = note
+        self._calls: dict[str, acp.ToolCall] = {}
+        self._greeting = acp.Greeting(acp.VERSION, "", ())
+        self._said = ""
+        self._unshown = ""
+        self._stopping = False
+        self.ended: Ended | None = None
+        self.session: str | None = None
+        self.usage = Usage()
+        self.denied: list[str] = []
+
+    @property
+    def over(self) -> bool:
+        """Whether the prompt is answered, or never will be."""
+        return self.ended is not None
+
+    @property
+    def has_worked(self) -> bool:
+        """Whether it used any tool."""
+        return bool(self._calls)
+
+    @property
+    def words(self) -> str:
+        """The end of what it said last."""
+        return self._said.strip()[-WORDS_CHARACTERS:]
+
+    def begin(self) -> bytes:
+        """Greet."""
+        return acp.initialize(_INITIALIZE)
+
+    def stop(self) -> bytes:
+        """Cancel the turn; before there is one, there is nothing to cancel."""
+        self._stopping = True
+        return acp.cancel(self.session) if self.session else b""
+
+    def hear(self, line: bytes) -> bytes:
+        """Take one message; what is to be answered to it."""
+        match acp.read(line):
+            case acp.Request() as request:
+                return self._answer(request)
+            case acp.Notification(acp.UPDATE, params):
+                self._learn(params)
+            case acp.Answer(identity, result):
+                return self._go_on(identity, result)
+            case acp.Fault(identity, code, words) if identity in {_INITIALIZE, _NEW_SESSION, _PROMPT}:
+                self._end(Ended(code=code, words=self._with_logins(code, words)))
+            case acp.Noise(text) if text:
+                self._show(text)
+        return b""
+
+    def _go_on(self, identity: int | str, result: object) -> bytes:
+        if identity == _INITIALIZE:
+            return self._open(acp.read_greeting(result))
+        if identity == _NEW_SESSION:
+            return self._give_work(acp.read_session(result))
+        if identity == _PROMPT:
+            stop_reason, spent = acp.read_end(result)
+            self.usage = replace(spent, cost_usd=self.usage.cost_usd)
+            self._end(Ended(stop_reason, words="" if stop_reason else "it ended for no reason that the protocol knows"))
+        return b""
+
+    def _open(self, greeting: acp.Greeting | None) -> bytes:
+        if greeting is None or greeting.version != acp.VERSION:
+            spoken = f"version {greeting.version}" if greeting else "something else"
+            self._end(Ended(words=f"it speaks {spoken} of the Agent Client Protocol; version {acp.VERSION} is needed"))
+            return b""
+        self._greeting = greeting
+        if greeting.name:
+            self._show(f"agent: {greeting.name}")
+        return acp.new_session(_NEW_SESSION, str(self._workspace))
+
+    def _give_work(self, session: str | None) -> bytes:
+        if session is None:
+            self._end(Ended(words="it opened no session"))
+            return b""
+        self.session = session
+        return acp.prompt(_PROMPT, session, self._prompt)
+
+    def _answer(self, request: acp.Request) -> bytes:
+        if request.method != acp.ASK_PERMISSION:
+            return acp.refuse(request.identity, acp.METHOD_NOT_FOUND, f"{request.method} is not offered")
+        asked = acp.read_permission(request.params)
+        if asked is None:
+            self._show("it asked for leave in a way that cannot be read: refused")
+            return acp.refuse(request.identity, acp.INVALID_PARAMS, "this request for permission cannot be read")
+        return acp.answer_permission(request.identity, None if self._stopping else self._decide(asked))
+
+    def _decide(self, asked: acp.PermissionAsked) -> str | None:
+        """The option to choose: yes for this once, or no; None where neither can be said."""
+        call = self._known(asked.call)
+        wanted = _tool_request(call, self._workspace)
+        denied = denials(self._rules, wanted)
+        if not denied and asked.yes is not None:
+            self._show(f"allowed: {wanted.tool} {', '.join(wanted.subjects)}")
+            return asked.yes
+        for words in denied or (f"it can only be allowed for ever: {call.tool or 'other'} {call.title or ''}".strip(),):
+            self._show(f"denied: {words}")
+            if words not in self.denied:
+                self.denied.append(words)
+        return asked.no
+
+    def _learn(self, params: object) -> None:
+        match acp.read_update(params, self.session or ""):
+            case acp.Said(text):
+                self._hear_words(text)
+            case acp.ToolCall() as call:
+                self._hear_call(call)
+            case acp.Planned(done, steps, current):
+                self._show(f"plan: {done} of {steps} done{f', now: {current}' if current else ''}")
+            case acp.Spent(cost):  # the cost of the whole session; what tokens are reported may fall again
+                self.usage = replace(self.usage, cost_usd=max(cost, self.usage.cost_usd or 0))
+            case None:
+                pass
+
+    def _hear_words(self, piece: str) -> None:
+        text = f"\n{piece}" if self._unshown and _REMARK.match(piece) else piece
+        self._said = (self._said + text)[-SAID_CHARACTERS:]
+        *lines, self._unshown = (self._unshown + text).split("\n")
+        for line in lines:
+            self._note_line(line)
+
+    def _hear_call(self, call: acp.ToolCall) -> None:
+        seen = self._calls.get(call.identity)
+        known = self._known(call)
+        what = f"{known.tool or 'tool'}: {known.title or known.identity}"
+        if seen is None:
+            self._said = ""  # what is said before more work is done is not the last word
+            self._show(what)
+        elif known.status == "failed" and seen.status != "failed":
+            self._show(f"failed: {what}")
+
+    def _known(self, call: acp.ToolCall) -> acp.ToolCall:
+        """All that is known of that use of a tool, from this message and earlier ones."""
+        before = self._calls.get(call.identity, call)
+        known = replace(
+            before,
+            tool=call.tool or before.tool,
+            title=call.title or before.title,
+            status=call.status or before.status,
+            command=call.command or before.command,
+            address=call.address or before.address,
+            paths=call.paths or before.paths,
+        )
+        self._calls[call.identity] = known
+        return known
+
+    def _with_logins(self, code: int, words: str) -> str:
+        if code != acp.AUTH_REQUIRED or not self._greeting.logins:
+            return words
+        return f"{words} (it can be logged in by: {', '.join(self._greeting.logins)})"
+
+    def _end(self, ended: Ended) -> None:
+        self._flush()
+        self.ended = ended
+
+    def _show(self, text: str) -> None:
+        self._flush()
+        self._note_line(text)
+
+    def _flush(self) -> None:
+        line, self._unshown = self._unshown, ""
+        self._note_line(line)
+
+    def _note_line(self, line: str) -> None:
+        if line.strip():
+            self._note(line.strip()[:LINE_CHARACTERS])
+
+
+def _tool_request(call: acp.ToolCall, workspace: Path) -> ToolRequest:
+    """The request in the words of the rules: paths of the workspace relative to it."""
+    inside: list[str] = []
+    outside: list[str] = []
+    for path in (_located(named, workspace) for named in call.paths):
+        if path.is_relative_to(workspace):
+            inside.append(path.relative_to(workspace).as_posix())
+        else:
+            outside.append(str(path))
+    return ToolRequest(
+        call.tool or "other", call.title or "", call.command, call.address, tuple(inside), tuple(outside)
+    )
+
+
+def _located(named: str, workspace: Path) -> Path:
+    """Where *named* leads, links followed. A home folder stays as it is written: it is none of the workspace's."""
+    plain = named.removeprefix("file://")
+    return Path(plain) if plain.startswith("~") or "\0" in plain else Path(os.path.realpath(workspace / plain))
+
+
+# --- Any agent that speaks the Agent Client Protocol on its stdin and stdout: `gemini --acp`, `opencode acp`,
+
 
 _TROUBLE = re.compile(r"^(?:API )?Error: .*", re.MULTILINE | re.DOTALL)
 _BY_STOP_REASON: Mapping[str, FailureClass] = {

@@ -16,18 +16,32 @@ Its exit code is noted and decides nothing: agent programs exit 0 on a refused l
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
+from typing import Final
 
-from irontree.agents.meter import Add, Meter, Tally, says_nothing
-from irontree.agents.reading import Reading
+from irontree.agents import as_called
+from irontree.agents.presets import PRESETS
+from irontree.agents.presets.preset import Preset
+from irontree.agents.reading import Add, Meter, Reading, Tally, says_nothing
 from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
-from irontree.clock import SystemClock
+from irontree.app import SystemClock
 from irontree.domain.attempt import Claim, FailureClass
 from irontree.domain.plan import AgentSpec
+from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed, Limits
+from irontree.processes import Children, Completed
+from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.family import Limits
+from irontree.processes.running import capture
+
+# --- A program as a coding agent: how it is called, watched, read and stopped, whichever program it is
+
 
 SUMMARY_CHARACTERS = 500
 
@@ -112,3 +126,71 @@ def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Ca
         second(line)
 
     return hear
+
+
+# --- Any program as a coding agent: prompt on stdin and as a file, work in the current folder (see `program`)
+
+
+class CommandAgent(ProgramAgent):
+    """The port `CodingAgent` for a command line of which nothing is known."""
+
+    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+        """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
+        if not spec.command:
+            raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
+        super().__init__(spec, children, environment, Way(spec.command, _read_nothing, str.rstrip))
+
+
+def _read_nothing(_lines: Iterable[str], _now: datetime) -> Reading:
+    """What an unknown program prints is for people."""
+    return Reading()
+
+
+# --- An agent program that is known here: the adapter named after it
+
+
+STATUS_SECONDS: Final = 20
+
+
+class KnownAgent(ProgramAgent):
+    """The port `CodingAgent` for the preset that `spec.adapter` names."""
+
+    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+        """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
+        preset = PRESETS[spec.adapter]
+        words = spec.called or as_called(spec).called
+        super().__init__(spec, children, environment, _way(preset, words))
+        self._known = spec
+        self._preset = preset
+        self._caller = environment
+
+    def no_access(self) -> str | None:
+        """Ask the program, if there is neither a key nor a log-in to be seen: some keep theirs out of sight.
+
+        What this machine knows says nothing of a container.
+        """
+        spec, preset, caller = self._known, self._preset, self._caller
+        status, home = preset.status, Path(caller.get("HOME", "~")).expanduser()
+        if status is None or spec.container:
+            return None
+        if preset.signed_in_here(caller, spec.environment) or status.elsewhere(home, spec.arguments):
+            return None
+        program = self._found()
+        if program is None:
+            return None
+        environment = {**scrubbed_environment(caller, spec.environment), **preset.settings}
+        try:
+            said = capture([program, *status.words], cwd=Path("/"), environment=environment, seconds=STATUS_SECONDS)
+        except EnvironmentRefused:  # it does not answer: the attempt will tell
+            return None
+        denied = status.denies((said.stdout + said.stderr).decode("utf-8", "replace"))
+        return f"`{shlex.join((preset.program, *status.words))}` says that nobody is logged in" if denied else None
+
+    def _found(self) -> str | None:
+        """The program, where it is one word: more of them may record a session, or replay one."""
+        words = self._known.command or (self._preset.program,)
+        return shutil.which(words[0], path=self._caller.get("PATH", os.defpath)) if len(words) == 1 else None
+
+
+def _way(preset: Preset, words: tuple[str, ...]) -> Way:
+    return Way(words, preset.read, preset.tell, preset.settings, preset.add, preset.exits)

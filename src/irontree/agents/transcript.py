@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask, Progress
-from irontree.processes import scrubbed_environment
+from irontree.processes.container_command import scrubbed_environment
 
 PROMPT_FILE = "prompt.md"
 OUTPUT_FILE = "output.log"

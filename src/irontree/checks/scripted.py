@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from irontree.domain.container import ContainerSpec
-from irontree.domain.results import CheckResult
+from irontree.domain.checks import CheckResult
+from irontree.domain.plan import ContainerSpec
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]

@@ -1,18 +1,134 @@
-"""The repository's own checks, run by the shell in a workspace."""
+"""The repository's own checks, run by the shell in a workspace, with the versions of the tools that they call.
+
+Only well-known tools are asked, by words that do nothing else: an unknown program may do anything with `--version`.
+
+An editable install in the Python that the checks find leads every import back to the checkout: the checks pass or
+fail for code that is not the one to be verified. Only places that are cheap to read are looked at.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import platform
+import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
-from irontree.checks.foreign import foreign_sources
-from irontree.checks.versions import read_versions, tools_called
-from irontree.domain.container import ContainerSpec
-from irontree.domain.results import CheckResult, truncate
+from irontree.domain.checks import CheckResult, truncate
+from irontree.domain.plan import ContainerSpec
 from irontree.ports import Cancellation, Progress
-from irontree.processes import SHELL, Children, Limits, scrubbed_environment
+from irontree.processes import Children
+from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.family import SHELL, Limits
+
+# --- The versions of the tools that checks call, for the verification report
+
+
+# For tools that do not know `--version`.
+_ASKED: Final[dict[str, tuple[str, ...]]] = {"go": ("go", "version"), "java": ("java", "-version")}
+_KNOWN: Final = frozenset(
+    {
+        *("git", "python", "python3", "pytest", "uv", "tox", "nox", "ruff", "mypy", "poetry", "hatch", "pre-commit"),
+        *("node", "npm", "pnpm", "yarn", "bun", "deno", "tsc", "eslint", "cargo", "rustc", "go", "make", "just"),
+        *("cmake", "ctest", "ninja", "java", "mvn", "ruby", "bundle", "php", "composer", "dotnet", "swift", "docker"),
+    }
+)
+_BEHIND: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "tsc", "eslint"), ("node",)),
+    **dict.fromkeys(("make", "just", "pytest", "tox", "nox", "mypy", "pre-commit"), ("python3",)),
+    "cargo": ("rustc",),
+}
+"""Whose version matters as much as that of what is called, or what it most likely calls."""
+_CALLED = re.compile(r"(?:^|&&|\|\||[;|&(\n])\s*(?:\w+=\S*\s+)*(?:(?:exec|time|env|sudo)\s+)*([\w./+-]+)")
+_NUMBER = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
+
+Ask = Callable[[tuple[str, ...]], str]
+"""What a command prints; empty if it cannot be had."""
+
+
+def tools_called(commands: Iterable[str]) -> tuple[str, ...]:
+    """The well-known tools that shell commands call, by name, in order, each with what stands behind it."""
+    called = (match[1].rpartition("/")[2] for command in commands for match in _CALLED.finditer(command))
+    known = (name for name in called if name in _KNOWN)
+    return tuple(dict.fromkeys(tool for name in known for tool in (name, *_BEHIND.get(name, ()))))
+
+
+def read_versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> dict[str, str]:
+    """The system, and the version of each tool that may be there (*has*) and says one."""
+    return {"system": f"{platform.system()} {platform.machine()}", **dict(_versions(tools, has, ask))}
+
+
+def _versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> Iterator[tuple[str, str]]:
+    for tool in tools:
+        if has(tool) and (number := _NUMBER.search(ask(_ASKED.get(tool, (tool, "--version"))))):
+            yield ("python" if tool == "python3" else tool), number[0]
+
+
+# --- Whether the checks would test the user's checkout instead of the workspace (ruling R4)
+
+
+_SEARCH_PATHS = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "CLASSPATH")
+_SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
+_OWN_ENVIRONMENTS = (".venv", "venv")
+
+
+def foreign_sources(workspace: Path, user_root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """One sentence per sign found; *environment* is that of the checks."""
+    signs = [*_by_variables(user_root, environment)]
+    for site in _sites(workspace, environment):
+        signs += _by_editable_installs(site, user_root)
+    return tuple(dict.fromkeys(signs))
+
+
+def _by_variables(user_root: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    for name in _SEARCH_PATHS:
+        for entry in filter(None, environment.get(name, "").split(os.pathsep)):
+            if _is_inside(Path(entry), user_root):
+                yield f"{name} leads to your checkout ({entry}): the checks may test it instead of the workspace"
+
+
+def _sites(workspace: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """The site-packages of the Python that the checks find, and of virtual environments in the workspace."""
+    found = (shutil.which(name, path=environment.get("PATH", os.defpath)) for name in ("python", "python3"))
+    prefixes = [Path(python).parent.parent for python in found if python]
+    prefixes += [workspace / name for name in _OWN_ENVIRONMENTS]
+    for prefix in dict.fromkeys(prefixes):
+        for pattern in _SITES:
+            yield from sorted(prefix.glob(pattern))
+
+
+def _by_editable_installs(site: Path, user_root: Path) -> Iterator[str]:
+    """By the record of the installer (PEP 610), and by path files for tools that leave none."""
+    for record in sorted(site.glob("*.dist-info/direct_url.json")):
+        if _is_inside(_editable_target(record), user_root):
+            package = record.parent.name.partition("-")[0]
+            yield f"{package} is installed from your checkout (editable, in {site}): the checks may test it instead"
+    for path_file in sorted(site.glob("*.pth")):
+        lines = path_file.read_text(encoding="utf-8", errors="replace").splitlines()
+        if any(_is_inside(Path(line.strip()), user_root) for line in lines if line.startswith("/")):
+            yield f"{path_file} leads to your checkout: the checks may test it instead of the workspace"
+
+
+def _editable_target(record: Path) -> Path | None:
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+        editable = content["dir_info"]["editable"]
+        return Path(unquote(urlsplit(str(content["url"])).path)) if editable else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_inside(path: Path | None, folder: Path) -> bool:
+    return path is not None and path.is_absolute() and path.resolve().is_relative_to(folder.resolve())
+
+
+# --- The repository's own checks, run by the shell in a workspace
+
 
 _VERSION_SECONDS = 10
 

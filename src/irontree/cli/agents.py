@@ -1,18 +1,92 @@
-"""`irontree agents [list | record DIR -- COMMAND | replay DIR]`: coding agents, and their sessions as recordings."""
+"""`irontree agents [list | record DIR -- COMMAND | replay DIR]`: coding agents here, and recordings of them."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+import re
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from irontree.cli.agent_programs import Program, look_for_all
+from irontree.agents.presets import PRESETS
+from irontree.agents.presets.preset import Preset
+from irontree.agents.recordings import Recording, record, replay
 from irontree.cli.blocks import Cell, Table
-from irontree.cli.context import Context
+from irontree.cli.context import Context, Verb
 from irontree.cli.parser import UsageError, add_command, add_json
-from irontree.errors import ConfigRefused
+from irontree.domain.plan import AgentSpec
+from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.running import capture
+
+# --- Coding agents on this machine: which of those that are known here are installed, and whether one can be starte
+
+
+VERSION_SECONDS: Final = 20
+_VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One known agent on this machine. *path* and *version* None: it is not there, or does not say."""
+
+    preset: Preset
+    path: str | None
+    version: str | None
+    access: bool | None
+    """Whether it has a key or a log-in, as far as can be told without calling anybody; None if it cannot."""
+
+
+def look_for_all(environment: Mapping[str, str]) -> tuple[Program, ...]:
+    """Every agent that is known here, in the table's order; those that are there are asked for their version."""
+    with ThreadPoolExecutor() as pool:  # each takes a second to start
+        return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
+
+
+def _look_for(preset: Preset, environment: Mapping[str, str]) -> Program:
+    path = shutil.which(preset.program, path=environment.get("PATH", os.defpath))
+    version = _version(path, {**scrubbed_environment(environment), **preset.settings}) if path else None
+    return Program(preset, path, version, preset.signed_in_here(environment, preset.variables))
+
+
+def _version(path: str, environment: Mapping[str, str]) -> str | None:
+    try:
+        said = capture([path, "--version"], cwd=Path("/"), environment=environment, seconds=VERSION_SECONDS).stdout
+    except EnvironmentRefused:
+        return None
+    found = _VERSION.search(said.decode("utf-8", "replace"))
+    return found[0] if found else None
+
+
+def installed(programs: Collection[str]) -> tuple[Preset, ...]:
+    """Those of *programs* (names on PATH) that are known here, in the table's order."""
+    return tuple(preset for preset in PRESETS.values() if preset.program in programs)
+
+
+def require_agent(spec: AgentSpec) -> None:
+    """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
+
+    One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
+    its first attempt can tell.
+    """
+    if spec.program is None:
+        raise ConfigRefused(
+            "agent.command is empty: nobody would do the work",
+            remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
+        )
+    if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
+        raise ConfigRefused(
+            f"{spec.program}, the program of the agent, is not on PATH",
+            remedy="install it, or name another under agent.command in .mino/config.yml",
+        )
+
+
+# --- `irontree agents [list | record DIR -- COMMAND | replay DIR]`: coding agents, and their sessions as recordings
+
 
 _EPILOG: Final = """\
 irontree agents record ~/recordings -- claude -p --permission-mode acceptEdits
@@ -50,7 +124,6 @@ def run(context: Context) -> int:
     recordings = _recordings(options.recordings)
     if options.action == "record":
         return _record(recordings, context, os.environ)
-    from irontree.agents.replay import replay
 
     return replay(recordings, options.pace, os.environ, context.folder)
 
@@ -94,9 +167,6 @@ def _recordings(named: str | None) -> Path:
 
 
 def _record(recordings: Path, context: Context, environment: Mapping[str, str]) -> int:
-    from irontree.agents.recording import record
-    from irontree.agents.tape import Recording
-
     if not context.options.command:
         raise UsageError("name the program to record: irontree agents record DIR -- COMMAND")
     task_key, attempt = environment.get("IRONTREE_TASK_KEY"), environment.get("IRONTREE_ATTEMPT", "")
@@ -106,3 +176,6 @@ def _record(recordings: Path, context: Context, environment: Mapping[str, str]) 
             remedy="put this command into agent.command in .mino/config.yml, or set both to record by hand",
         )
     return record(Recording(recordings / task_key, int(attempt)), context.options.command, environment, context.folder)
+
+
+VERBS: Final = {"agents": Verb(add_arguments, run)}

@@ -1,16 +1,49 @@
-"""What a verb shows, as values: the console prints them as plain text, or with Rich on a terminal.
+"""What a verb shows, as values, printed as plain text or with Rich; foreign text is made harmless for a terminal.
 
 `Style` says what a text means; only the terminal knows what that looks like.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal
+from typing import Final, Literal
 
-from irontree.cli.text import one_line, printable
+from irontree.domain.state import Phase
+from irontree.services.views.overview import SKIPPED, IssueRow, state_words
+
+# --- Text by people and programs, made harmless for a terminal: nothing in it moves a cursor or hides a line
+
+
+_ESCAPES: Final = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])"
+_LINE_ENDS: Final = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
+# Control characters, and those that show text in another order than it is in.
+_UNWANTED: Final = "[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+
+
+def printable(text: str) -> str:
+    """*text* without escape sequences and control characters; lines and tabs stay."""
+    if text.isprintable():  # most are: the patterns, whose sets are large, are compiled when there is one that is not
+        return text
+    return re.sub(_UNWANTED, "", re.sub(_LINE_ENDS, "\n", re.sub(_ESCAPES, "", text)))
+
+
+def one_line(text: str) -> str:
+    """All of *text* in one line."""
+    return " ".join(printable(text).split())
+
+
+def short_sha(code_ref: str | None) -> str:
+    """A commit as people name it; empty for none."""
+    if code_ref is None or code_ref == "not_applicable":
+        return ""
+    return code_ref[:7]
+
+
+# --- What a verb shows, as values: the console prints them as plain text, or with Rich on a terminal
+
 
 Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
 GAP = "  "
@@ -102,3 +135,17 @@ def _indented(text: str) -> str:
 def indentation(text: str) -> str:
     """The spaces at its beginning, which show how deep something is in a tree; none where nothing follows."""
     return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""
+
+
+# --- The tree of issues with their state, drawn for a terminal or as plain lines
+
+
+_MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}
+
+
+def tree_line(row: IssueRow, *, skipped: bool = False) -> str:
+    """`✓ #3 Parse amounts  done  4f2a9c1`."""
+    words = state_words(row, skipped=skipped)
+    attempts = f"attempts {row.attempts}" if row.attempts and row.phase != Phase.DONE else ""
+    facts = "  ".join(part for part in (words, attempts, short_sha(row.code_ref)) if part)
+    return f"{'  ' * row.depth}{_MARKS.get(words, '·')} #{row.number} {row.title}  {facts}"

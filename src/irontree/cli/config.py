@@ -1,4 +1,4 @@
-"""`irontree config`: every setting, its value, where it comes from; `config schema` and `plan-schema` for programs."""
+"""`irontree config`: every setting, its value, where it comes from; `irontree completion`: completion for a shell."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import shtab
 from pydantic import BaseModel
 
+from irontree.app import App
 from irontree.cli.blocks import Block, Cell, Lines, Style, Table
-from irontree.cli.context import Context
+from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.settings import Section
 from irontree.errors import EnvironmentRefused
 
-if TYPE_CHECKING:
-    from irontree.app import App
+# --- `irontree config`: every setting, its value, where it comes from; `config schema` and `plan-schema` for progra
+
 
 UNSET: Final = "(unset)"
 SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": Plan}
@@ -37,7 +39,7 @@ class Setting:
     description: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the name of a schema, or nothing."""
     parser.add_argument(
         "what",
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(context: Context) -> int:
+def run_config(context: Context) -> int:
     """Print all settings, or a schema, which needs no repository."""
     if context.options.what:
         context.console.dump(SCHEMAS[context.options.what].model_json_schema(by_alias=True))
@@ -125,3 +127,42 @@ def _target(app: App) -> PublishPolicy | None:
         return app.policy(None).publish
     except EnvironmentRefused:
         return None
+
+
+# --- `irontree completion SHELL`: a script that lets the shell complete verbs, options and file names
+
+
+_PATHS: Final = {"intent": shtab.FILE, "file": shtab.FILE, "folder": shtab.DIRECTORY}
+"""Arguments that name a path, by argparse's name for them."""
+SHELLS = tuple(shell for shell in shtab.SUPPORTED_SHELLS if shell in ("bash", "zsh", "fish"))
+
+
+def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the shell."""
+    parser.add_argument("shell", choices=SHELLS, help="how to load its script: docs/how-to/complete-in-the-shell.md")
+
+
+def run_completion(context: Context) -> int:
+    """Print the script; it needs no repository."""
+    context.console.write(f"{shtab.complete(whole_parser(), context.options.shell)}\n")
+    return OK
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """All verbs in one parser: otherwise the module of one verb is imported alone."""
+    from irontree.cli.main import VERBS, fill_parser
+
+    parser = argparse.ArgumentParser(prog="irontree")
+    verbs = parser.add_subparsers(metavar="VERB")
+    for verb, text in VERBS.items():
+        fill_parser(verb, filled := verbs.add_parser(verb, help=text))
+        for argument in filled._actions:  # noqa: SLF001  (argparse has no other way to ask)
+            if completes := _PATHS.get(argument.dest):
+                argument.complete = completes  # type: ignore[attr-defined]
+    return parser
+
+
+VERBS: Final = {
+    "config": Verb(add_config_arguments, run_config),
+    "completion": Verb(add_completion_arguments, run_completion),
+}

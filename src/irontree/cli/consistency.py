@@ -1,44 +1,47 @@
-"""The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight."""
+"""`irontree audit`, and the modes of `checkup` that look for trouble: check, reconcile, repair, pre-flight."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.asked import question_block
 from irontree.cli.blocks import Block, Cell, Lines
-from irontree.cli.context import Context
-from irontree.cli.finding import find_issue, find_number
+from irontree.cli.context import Context, Verb, find_issue, find_number
+from irontree.cli.inbox import question_block
+from irontree.cli.parser import add_json
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
-from irontree.services.consistency import repair as repair_service
-from irontree.services.consistency.audit import Finding, landed_findings, lost_findings, stream_findings, unreadable
-from irontree.services.consistency.restore import Restoration
-from irontree.services.delivery.comment_lint import lint_comments
-from irontree.services.execution.preflight import (
-    FREE_TRANSITIONS,
-    blockers,
-    fails_alike,
-    require_runnable,
-    stop_before_run,
+from irontree.services.consistency.audit import (
+    Finding,
+    audit,
+    landed_findings,
+    lost_findings,
+    stream_findings,
+    unreadable,
 )
+from irontree.services.consistency.reconcile import Restoration, repair
+from irontree.services.delivery.comments import lint_comments
 from irontree.services.execution.steps import follow_up
-from irontree.services.hints import OpenQuestion
-from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import open_loops, read_loops
-from irontree.services.open_questions import asked_about
-from irontree.services.overview import half_published, title_of
-from irontree.services.planning.staleness import changed_since_approval
-from irontree.services.projections.history import request_url_of
-from irontree.services.world import World, read_world
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.questions import asked_about, list_questions
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import request_url_of
+from irontree.services.views.overview import half_published, title_of
+from irontree.services.work.preflight import FREE_TRANSITIONS, blockers, fails_alike, require_runnable, stop_before_run
+from irontree.services.work.staleness import changed_since_approval
+
+# --- The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight
+
 
 # --- check --------------------------------------------------------------------------------------------------
 
 
-def check(context: Context) -> int:
+def run_check(context: Context) -> int:
     """Say what contradicts itself in the log, which effects are due, and which of our comments hold what they must not.
 
     Writes nothing. 1 if anything is found.
@@ -79,7 +82,7 @@ def _unfit_comments(app: App) -> Iterator[Finding]:
 # --- reconcile ----------------------------------------------------------------------------------------------
 
 
-def reconcile(context: Context) -> int:
+def run_reconcile(context: Context) -> int:
     """Restore, record gaps and what happened outside, deliver what is due. 1 if anything is wrong or was recorded."""
     app, options = context.open(), context.options
     number = find_number(read_world(app), options.issue) if options.issue else None
@@ -153,11 +156,11 @@ class _Ending:
 # --- repair -------------------------------------------------------------------------------------------------
 
 
-def repair(context: Context) -> int:
+def run_repair(context: Context) -> int:
     """Make again what is derived from the log and the plans, and say what was different. 1 if it is not sound yet."""
     app = context.open()
     with app.driver.hold("repair", wait_seconds=context.options.wait):
-        done = repair_service.repair(app)
+        done = repair(app)
     left = tuple(findings(app, read_world(app)))
     mended = [{"where": one.where, "what": one.what} for one in done]
     lines = tuple(Cell(f"{one.where}: {one.what}", "good") for one in done) or (Cell("Nothing was to be repaired."),)
@@ -172,7 +175,7 @@ def repair(context: Context) -> int:
 # --- pre-flight ---------------------------------------------------------------------------------------------
 
 
-def pre_flight(context: Context) -> int:
+def run_pre_flight(context: Context) -> int:
     """`pre-flight ok issue-12` and nothing written, or all that is in the way, with the first of it recorded."""
     app = context.open()
     world = read_world(app)
@@ -240,3 +243,38 @@ def _blocks(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending:
         yield Lines((Cell("Nothing is wrong.", "good"),))
     yield from (question_block(question) for question in asked)
     yield from ending.blocks()
+
+
+# --- `irontree audit`: the whole log re-derived from its files; 1 and exact findings if anything in it is not sound
+
+
+def add_audit_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take nothing but the form of the output."""
+    add_json(parser)
+
+
+def run_audit(context: Context) -> int:
+    """Print what was found; writes nothing."""
+    app = context.look()
+    found = audit(app)
+    looked_at = (
+        f"{len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s), {len(app.plans.revisions())} plan(s)"
+    )
+    context.console.show(lambda: audit_json(found), audit_blocks(found, looked_at))
+    return 1 if found else 0
+
+
+def audit_json(found: tuple[Finding, ...]) -> dict[str, Any]:
+    """`ok`, and `findings` with where, what and remedy (or null)."""
+    return {"ok": not found, "findings": [item.as_json() for item in found]}
+
+
+def audit_blocks(found: tuple[Finding, ...], looked_at: str) -> Iterator[Block]:
+    """The same for people."""
+    if not found:
+        yield Lines((Cell(f"Sound: {looked_at}, every event legal, chained, and its commits here.", "good"),))
+        return
+    yield Lines(tuple(Cell(item.line(), "bad") for item in found), title=f"{len(found)} finding(s) in {looked_at}")
+
+
+VERBS: Final = {"audit": Verb(add_audit_arguments, run_audit)}

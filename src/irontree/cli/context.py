@@ -1,22 +1,36 @@
-"""What a verb gets: its options, where to print, where to work; and the way to the repository's ports."""
+"""What a verb gets: its options, where to print, the repository's ports; which issue is meant; exit codes."""
 
 from __future__ import annotations
 
 import argparse
+import getpass
 import os
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Final, NamedTuple
 
+from irontree.app import App, Origin
+from irontree.bootstrap import open_app
 from irontree.cli.console import Console
+from irontree.domain.ids import typed_issue
+from irontree.domain.state import TaskState
+from irontree.domain.text import meant
+from irontree.errors import NotEligible
+from irontree.ports import Cancellation
+from irontree.services.record.world import World
 
-if TYPE_CHECKING:
-    import threading
+# --- What a verb gets: its options, where to print, where to work; and the way to the repository's ports
 
-    from irontree.app import App
-    from irontree.ports import Cancellation
+
+class Verb(NamedTuple):
+    """What may be typed behind a verb, and what does it; `run` returns the exit code."""
+
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[Context], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +47,16 @@ class Context:
 
     def look(self) -> App:
         """The ports of the repository, for who only looks: git is not asked for a name."""
-        from irontree.app import Origin
-        from irontree.bootstrap import open_app
-
         return open_app(self.folder, origin=Origin(actor=""), progress=self.console)
 
     def open(self, *, cancel: Cancellation | None = None) -> App:
         """The ports of the repository, on behalf of who types; raises what `bootstrap.open_app` raises."""
-        from irontree.app import Origin
-        from irontree.bootstrap import open_app
-
         app = open_app(self.folder, origin=Origin(actor=""), cancel=cancel, progress=self.console)
         return replace(app, origin=Origin(actor=app.repository.user_name() or login_name()))
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
         """Ctrl-C asks the step in the block to stop and keep what was done; a second one ends it at once."""
-        import signal
-        import threading
-
         cancel = threading.Event()
 
         def stop(*_: object) -> None:
@@ -71,9 +76,39 @@ class Context:
 
 def login_name() -> str:
     """Who types, by the log-in."""
-    import getpass
-
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container with a number for a user
         return f"user {os.getuid()}"
+
+
+# --- Which issue somebody means, and which step of it
+
+
+def find_issue(world: World, text: str) -> TaskState:
+    """The issue that `issue-12`, `#12`, `12` or a task key names; raises NotEligible if the log knows none."""
+    return world.state(find_number(world, text))
+
+
+def find_number(world: World, text: str) -> int:
+    """Its number, even if nothing of its log can be read; raises NotEligible for a key that nobody has."""
+    number = typed_issue(text)
+    if number is not None:
+        return number
+    if text in world.states:
+        return world.states[text].issue_number
+    raise NotEligible(
+        f"{text!r} is no issue (issue-12, #12, 12) and no task key here{meant(text, world.states)}",
+        remedy="`irontree status` lists them",
+    )
+
+
+# --- What the program says to the shell
+
+
+OK: Final = 0
+REFUSED: Final = 1
+"""Refused, halted, or failed as it may."""
+USAGE: Final = 2
+BUG: Final = 3
+INTERRUPTED: Final = 130

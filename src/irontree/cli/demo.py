@@ -8,24 +8,24 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from irontree.bootstrap import set_up
-from irontree.cli.agent_programs import require_agent
-from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.approving import WAIT_SECONDS, ask_for_approval
-from irontree.cli.context import Context
-from irontree.cli.driving import Drive, local_server
+from irontree.cli.agents import require_agent
+from irontree.cli.answer import WAIT_SECONDS, Prepared, ask_for_approval, expected_numbers, prepare, refuse_unknown
+from irontree.cli.context import Context, Verb
+from irontree.cli.drive import Drive, local_server
 from irontree.cli.parser import UsageError
-from irontree.demo import sample
+from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
-from irontree.services.hints import program_for, this_program
-from irontree.services.overview import SERVING
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.services.world import World
+from irontree.services.answers.documents import authorise
+from irontree.services.proposals.documents import propose
+from irontree.services.questions.commands import program_for, this_program
+from irontree.services.record.world import World
+from irontree.services.views.overview import SERVING
 
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
@@ -138,3 +138,6 @@ def _where_everything_is(place: DemoPlace) -> str:
         f"\nWhere everything is:\n{lines}\nOn your own repository{first}:\n"
         "  irontree init\n  irontree example > SPEC.md\n  irontree task SPEC.md\n"
     )
+
+
+VERBS: Final = {"demo": Verb(add_arguments, run)}

@@ -18,18 +18,17 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agent_programs import require_agent
+from irontree.cli.agents import require_agent
 from irontree.cli.blocks import Block, Cell, Style, Table
-from irontree.cli.context import Context
-from irontree.cli.exit_codes import OK, REFUSED
-from irontree.cli.forge_facts import access_line, obstacles
+from irontree.cli.context import OK, REFUSED, Context, Verb
+from irontree.cli.init import access_line, obstacles
 from irontree.cli.parser import add_json
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
-from irontree.services.execution.preflight import blockers_of
-from irontree.services.planning.approval import unpushed
-from irontree.services.world import read_world
+from irontree.services.proposals.approval import unpushed
+from irontree.services.record.world import read_world
+from irontree.services.work.preflight import blockers_of
 from irontree.store.locks import flock_works
 
 Verdict = Literal["good", "note", "bad"]
@@ -131,8 +130,8 @@ def _folder(name: str, folder: Path) -> Examined:
 
 
 def _server(environment: Mapping[str, str]) -> Examined:
-    from irontree.flows.local.server_state import ServerState
-    from irontree.flows.local.settings import chosen_api_url, state_folder
+    from irontree.flows.server.settings import chosen_api_url, state_folder
+    from irontree.flows.server.state import ServerState
 
     configured = chosen_api_url(environment, None)
     if configured:
@@ -237,3 +236,6 @@ def _log(app: App) -> Examined:
     if found:
         return Examined("bad", "event log", f"{len(found)} finding(s), the first: {found[0].line()}", "irontree audit")
     return Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
+
+
+VERBS: Final = {"doctor": Verb(add_arguments, run)}

@@ -13,8 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell, indentation
-from irontree.cli.text import one_line, printable
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell, indentation, one_line, printable
 
 STYLES: Final[dict[Style, str]] = {
     "": "",

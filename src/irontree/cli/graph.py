@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
-from irontree.cli.context import Context
+from irontree.cli.context import Context, Verb
 from irontree.cli.parser import add_json
-from irontree.domain.drawing import mermaid
 from irontree.domain.graph import Graph
-from irontree.domain.pictures import dot, svg
+from irontree.domain.pictures import dot, mermaid, svg
 from irontree.errors import NotEligible
-from irontree.services.projections.tree import looks_of
-from irontree.services.world import World, read_world
+from irontree.services.questions.pages import looks_of
+from irontree.services.record.world import World, read_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,3 +58,6 @@ def _node(world: World, key: str) -> dict[str, Any]:
         "parent": node.parent,
         "depends_on": list(node.depends_on),
     }
+
+
+VERBS: Final = {"graph": Verb(add_arguments, run)}

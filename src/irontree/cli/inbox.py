@@ -3,18 +3,219 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.awaiting import everything_waiting
 from irontree.cli.blocks import Block, Cell, Lines
-from irontree.cli.context import Context
-from irontree.cli.everywhere import everywhere
-from irontree.cli.exit_codes import OK
+from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
-from irontree.errors import IrontreeError, in_words
-from irontree.services.inbox import Waiting, oldest_first
+from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
+from irontree.flows.server.state import environment_of_server, is_unknown_to_servers, ui_url
+from irontree.services.questions.commands import DAMAGED, OpenQuestion
+from irontree.services.questions.inbox import FormUrl, Waiting, approval_waiting, oldest_first, waiting
+from irontree.store.registry import Registered, Registry, user_registry
+from irontree.tasks.pages import page_of_run
+
+# --- The approvals that only a Prefect server knows of, for a listing that most often has none
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Those that forms ask for, before anything is in the log; *unknown* says why there may be more, else empty."""
+
+    waiting: tuple[Waiting, ...] = ()
+    unknown: str = ""
+
+
+def approvals_waiting(app: App) -> Approvals:
+    """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
+    if is_unknown_to_servers(app):
+        return Approvals()
+
+    return asked_by_server(app)
+
+
+# --- An open question as a verb shows it: what it is about, and every command that answers it
+
+
+def question_block(asked: OpenQuestion, form_url: str | None = None) -> Block:
+    """The question, its form if that is known, and how to answer it."""
+    why = f": {asked.detail}" if asked.detail else ""
+    title = f"{asked.about[:1].upper()}{asked.about[1:]}" if asked.loop_id and asked.number is None else asked.about
+    return Lines((f"{asked.what}{why}", *_answer_lines(asked, form_url)), title=title, framed=True)
+
+
+def _answer_lines(asked: OpenQuestion, form_url: str | None) -> Iterator[Cell]:
+    if asked.said:
+        yield Cell(asked.said, "faint")
+    if form_url:
+        yield Cell(f"form: {form_url}")
+    if asked.damaged and not asked.newer:
+        yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
+        yield Cell(f"  {DAMAGED}", "command")
+    if asked.look:
+        yield Cell("see what would be approved, and what changed:", "faint")
+        yield Cell(f"  {asked.look}", "command")
+    for choice, command in asked.answers:
+        yield Cell(f"{choice.label}:", "faint")
+        yield Cell(f"  {command}", "command")
+
+
+# --- All that waits for a person in one repository: what its log asks, and the approvals that only a server knows o
+
+
+NO_SERVER = (
+    "no Prefect server runs, so approvals that a label or the night asks for are not in this list; "
+    "`irontree serve` shows them again"
+)
+
+
+def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
+    """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
+    if is_unknown_to_servers(app):
+        return waiting(app), ""
+    environment = environment_of_server(app)
+    links = _form_url(ui_url(environment)) if environment else None
+    approvals = _asked_by(app, environment)
+    return (*waiting(app, links), *approvals.waiting), approvals.unknown
+
+
+def asked_by_server(app: App) -> Approvals:
+    """What the server of *app* says that it asks the approval of, or why that is not known."""
+    return _asked_by(app, environment_of_server(app))
+
+
+def _asked_by(app: App, environment: Mapping[str, str] | None) -> Approvals:
+    if environment is None:
+        automations = app.preferences().automations
+        return Approvals(unknown=NO_SERVER if automations.start_label or automations.nightly else "")
+    from irontree.flows.serve.approvals import asked_approvals  # it imports the HTTP client
+
+    form_url = _form_url(ui_url(environment))
+    try:
+        found = asked_approvals(app.repository.id, environment)
+    except ServerUnavailable as error:
+        return Approvals(unknown=in_words(error))
+    return Approvals(tuple(approval_waiting(app, asked, form_url) for asked in found))
+
+
+def _form_url(ui: str) -> FormUrl:
+    return lambda run: page_of_run(ui, run)
+
+
+# --- The repositories of this machine, for verbs that look beyond the one that is here
+
+
+AGAIN_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A registered repository: its ports, or why it cannot be opened."""
+
+    known: Registered
+    app: App | None = None
+    problem: str = ""
+
+
+def registered(context: Context, registry: Registry | None = None) -> tuple[Found, ...]:
+    """Every registered repository, by path; one that is gone, or is another by now, says so."""
+    return tuple(_open(context, known) for known in (registry or user_registry()).all())
+
+
+@dataclass
+class Newcomers:
+    """Finds what was registered or removed since the repositories with the ids *known* were chosen; each once."""
+
+    context: Context
+    known: set[str]
+    registry: Registry = field(default_factory=user_registry)
+    now: Callable[[], float] = time.monotonic
+    _problems: dict[str, str] = field(default_factory=dict)
+    _again_at: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self) -> Iterator[App]:
+        """Those that are new now; of one that cannot be opened it is said why, and it is tried again in a while."""
+        for known in self._registered() or ():
+            if known.id not in self.known and self.now() >= self._again_at.get(known.id, 0):
+                found = _open(self.context, known)
+                self._tell(found)
+                if found.app:
+                    self.known.add(known.id)
+                    yield found.app
+
+    def _tell(self, found: Found) -> None:
+        """Say what keeps it from being opened, once as long as it stays the same."""
+        mine = found.known.id
+        if found.problem and found.problem != self._problems.get(mine):
+            self.context.console.note(f"left out: {found.known.root}: {found.problem}")
+        self._problems[mine], self._again_at[mine] = found.problem, self.now() + AGAIN_SECONDS
+
+    def removed(self) -> frozenset[str]:
+        """The ids of those that were known and are not registered any more; registered again, they are new."""
+        found = self._registered()
+        gone = frozenset() if found is None else frozenset(self.known - {known.id for known in found})
+        self.known -= gone
+        return gone
+
+    def _registered(self) -> tuple[Registered, ...] | None:
+        """None where the disk refuses or is away: what is served goes on, and the next look reads it."""
+        try:
+            return self.registry.listed()
+        except EnvironmentRefused:
+            return None
+
+
+def here(context: Context) -> App | None:
+    """The repository that we are in; None outside one, or before `init`."""
+    try:
+        app = context.look()
+        app.repository.id  # noqa: B018  (raises before `init`)
+    except NotARepository:
+        return None
+    return app
+
+
+def everywhere(context: Context) -> tuple[tuple[App, ...], tuple[str, ...]]:
+    """The repository here and every registered one; and what kept any of them from being opened, a line each."""
+    found = registered(context)
+    apps = [one.app for one in found if one.app]
+    if (mine := here(context)) and mine.repository.id not in {app.repository.id for app in apps}:
+        apps.insert(0, mine)
+    return tuple(apps), tuple(f"{one.known.root}: {one.problem}" for one in found if one.problem)
+
+
+def is_listed(app: App) -> bool:
+    """Whether `irontree serve` serves it when it is started anywhere; False where the list cannot be read."""
+    with suppress(EnvironmentRefused):
+        return any(known.id == app.repository.id for known in user_registry().all())
+    return False
+
+
+def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
+    """The repositories in *folders*, opened on behalf of who types; raises what opening one raises."""
+    for folder in folders:
+        yield context.at(context.folder / Path(folder)).open()
+
+
+def _open(context: Context, known: Registered) -> Found:
+    try:
+        app = context.at(known.root).open()
+        app.preferences()  # a configuration that cannot be read keeps no other repository from being served
+    except NotARepository as error:
+        forget = f"irontree repos remove {shlex.quote(str(known.root))}"
+        return Found(known, problem=f"{error.message}. If it is gone for good: {forget}")
+    except IrontreeError as error:
+        return Found(known, problem=in_words(error))
+    if app.repository.id != known.id:
+        return Found(known, problem=f"it is another repository now ({app.repository.id})")
+    return Found(known, app)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,3 +285,6 @@ def _lines(one: Waiting) -> Iterator[Cell]:
 
 
 _ADD = "-> irontree repos add DIR"
+
+
+VERBS: Final = {"inbox": Verb(add_arguments, run)}

@@ -1,4 +1,7 @@
-"""`irontree init`: set a repository up, say what was chosen and why; a second time changes nothing it need not."""
+"""`irontree init`: set a repository up, say what was chosen and why; `--from-backup` restores a lost log (R13).
+
+It is an option of `init`, the one verb that works where there is no log, no configuration, or no `.mino/` at all.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +17,113 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from irontree.bootstrap import open_set_aside, require_log, require_settled
-from irontree.bootstrap.equipment import ask_program
+from irontree.app import SystemClock
+from irontree.bootstrap import ask_program, open_set_aside, require_log, require_settled
 from irontree.cli.blocks import Block, Cell, Lines, Table
-from irontree.cli.context import Context
-from irontree.cli.forge_facts import access_line, obstacles
+from irontree.cli.context import Context, Verb
+from irontree.cli.init_proposals import GITHUB, LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
 from irontree.cli.parser import add_json
-from irontree.cli.proposals import GITHUB, LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
-from irontree.cli.restoring import Restored, bring_back, bring_config_back, require_backup
 from irontree.config import Config, load_config, write_config
-from irontree.domain.labels import COLORS
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
+from irontree.domain.state import COLORS
 from irontree.errors import EnvironmentRefused
-from irontree.forges import Location
-from irontree.forges.gitea_credentials import token_variable
-from irontree.forges.github_credentials import find_credential
-from irontree.forges.location import location_of
-from irontree.ports import Label
+from irontree.forges import Location, location_of
+from irontree.forges.credentials import find_credential, token_variable
+from irontree.ports import Label, RepositoryFacts
 from irontree.repository import GitRepository
-from irontree.services.consistency.audit import audit
+from irontree.repository.backup import LOG_REF
+from irontree.services.consistency.audit import Finding, audit
+from irontree.store.archive import restore
+from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
-from irontree.store.locks import flock_works
+from irontree.store.locks import FileLock, flock_works
+
+# --- What a forge says of itself and of us, in a line each, for `init` and `doctor`
+
+
+def access_line(facts: RepositoryFacts) -> str:
+    """Which repository, as which account, with which right."""
+    right = "may write" if facts.can_write else "may only read"
+    return f"issues go to {facts.url} as {facts.account}, who {right}"
+
+
+def obstacles(facts: RepositoryFacts) -> Iterator[tuple[str, str]]:
+    """What keeps issues from being written there, each with its remedy."""
+    if facts.archived:
+        yield f"{facts.full_name} is archived", "unarchive it in its settings"
+    if not facts.has_issues:
+        yield f"{facts.full_name} has no issues", "enable them in its settings"
+    if not facts.can_write:
+        yield f"{facts.account} may not write to {facts.full_name}", "use a token with write access (docs/forges.md)"
+
+
+# --- `irontree init --from-backup`: what is lost of the log comes back from `refs/irontree/log` (ruling R13)
+
+
+_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The paths that came back, and what the audit says of the whole."""
+
+    paths: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys."""
+        return {"restored": list(self.paths), "findings": [finding.as_json() for finding in self.findings]}
+
+    def blocks(self) -> Iterator[Block]:
+        """The same for people."""
+        yield Lines(tuple(self._summary()))
+        if self.findings:
+            yield Lines(tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content")
+        else:
+            yield Lines((Cell("The audit finds the whole log sound.", "good"),))
+
+    def _summary(self) -> Iterator[Cell | str]:
+        yield Cell(f"Restored {len(self.paths)} file(s) from {LOG_REF}" if self.paths else "Nothing was lost", "title")
+        yield from self.paths[:_SHOWN]
+        if more := len(self.paths[_SHOWN:]):
+            yield f"and {more} more"
+
+
+def require_backup(git: GitRepository, remote: str) -> None:
+    """Have the backup here, fetched from *remote* if one is named. Raises EnvironmentRefused, RemoteFailed."""
+    if remote:
+        git.fetch_backup(remote)
+    if git.read_ref(LOG_REF) is None:
+        raise EnvironmentRefused(
+            f"{git.root} has no {LOG_REF} to restore from",
+            remedy="if it was pushed to a remote: `irontree init --from-backup REMOTE`; without that: `irontree init`",
+        )
+
+
+def bring_config_back(git: GitRepository, layout: Layout) -> bool:
+    """Take a deleted configuration from the last commit, if it is there: it is no part of the backup; whether it was.
+
+    What is there stays.
+    """
+    committed = git.committed(layout.shown(layout.config))
+    if committed is None or layout.config.exists():
+        return False
+    Disk().write_durably(layout.config, committed)
+    return True
+
+
+def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:
+    """Write every file of the log that was backed up and is gone; the paths. Raises Busy, LogDamaged."""
+    with FileLock(layout.driver_lock, SystemClock(), socket.gethostname()).hold("init --from-backup"):
+        written = restore(layout.root, git.backed_up(git.lost_files()))
+        if layout.events.is_dir():
+            git.mark_history()
+        git.back_up()
+    return written
+
+
+# --- `irontree init`: set a repository up, say what was chosen and why; a second time changes nothing it need not
+
 
 _READ: Final = re.compile(r"pyproject\.toml|package\.json|Makefile|[\w-]*requirements[\w-]*\.txt")
 _READ_BYTES: Final = 256 * 1024
@@ -288,3 +377,6 @@ def _shown(value: Any) -> str:
     if all(isinstance(item, str) for item in value):
         return shlex.join(value)
     return "; ".join(f"{item['name']}: {item['run']}" for item in value)
+
+
+VERBS: Final = {"init": Verb(add_arguments, run)}

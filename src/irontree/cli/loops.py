@@ -1,27 +1,63 @@
-"""`irontree loops [LOOP_ID]`: the loops of this repository, or one with its tasks and transitions."""
+"""`irontree loops [LOOP_ID]`: the loops of this repository with their budgets, or one with its transitions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.asked import question_block
-from irontree.cli.blocks import Block, Cell, Lines, Table
-from irontree.cli.budgets import budget_blocks, budgets_json
-from irontree.cli.context import Context
-from irontree.cli.loop_table import loop_table
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.context import Context, Verb
+from irontree.cli.inbox import question_block
 from irontree.cli.parser import add_json
 from irontree.domain.events import Record
-from irontree.domain.loop_events import LoopEvent
-from irontree.services.listed_questions import list_questions
+from irontree.domain.loop import LoopEvent
+from irontree.domain.spending import Budget
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loop
-from irontree.services.overview import LoopRow, overview, title_of
-from irontree.services.projections.narrate import say_loop_event
-from irontree.services.world import World, read_world
+from irontree.services.questions.questions import list_questions
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import say_loop_event
+from irontree.services.views.overview import LoopRow, overview, title_of
+
+# --- What is spent of budgets, and what is left, wherever a listing shows it
+
+
+def budget_blocks(budgets: Sequence[Budget]) -> Iterator[Block]:
+    """One line for each; nothing where there is none."""
+    if budgets:
+        yield Lines(tuple(Cell(budget.words, _style(budget)) for budget in budgets), title="Budgets")
+
+
+def budgets_json(budgets: Iterable[Budget]) -> list[dict[str, Any]]:
+    """The documented keys: amounts in parts (millionths of a US dollar, tokens, milliseconds), and in words."""
+    derived = ("left", "over", "warns", "words")
+    return [asdict(budget) | {name: getattr(budget, name) for name in derived} for budget in budgets]
+
+
+def _style(budget: Budget) -> Style:
+    return "bad" if budget.over else "asks" if budget.warns else "faint"
+
+
+# --- Loops in a table, wherever they are listed
+
+
+def loop_table(rows: Iterable[LoopRow]) -> Table:
+    """One line for each."""
+    return Table(("LOOP", "DONE", "TRANSITIONS", "STATE"), tuple(_cells(row) for row in rows))
+
+
+def _cells(row: LoopRow) -> tuple[Cell | str, ...]:
+    at = f" at {row.halt_at}" if row.halt_at else ""
+    why = f": {row.halt_reason.replace('_', ' ')}{at}" if row.halt_reason else ""
+    done = f"{row.done} of {row.total}{f', {row.skipped} skipped' if row.skipped else ''}"
+    return (row.loop_id, done, f"{row.budget_used} of {row.budget}", f"{row.status}{why}")
+
+
+# --- `irontree loops [LOOP_ID]`: the loops of this repository, or one with its tasks and transitions
+
 
 SHOWN_TRANSITIONS = 20
 
@@ -94,3 +130,6 @@ def _asked(app: App, world: World, loop: Loop) -> Iterator[Block]:
     if loop.is_open:
         mine = (asked for asked in list_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)
+
+
+VERBS: Final = {"loops": Verb(add_arguments, run)}

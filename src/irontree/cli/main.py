@@ -1,7 +1,7 @@
 """`irontree VERB …`: finds the verb, imports its module alone, and is the one error boundary.
 
-The module of a verb is named after it and has two functions: `add_arguments(parser)` says what may be typed,
-`run(context)` does it and returns the exit code. Exit codes: 0 done, 1 refused, halted or failed as expected,
+Each module here has the verbs of one noun in its `VERBS`; `HOMES` names those that are called otherwise than their
+module. Exit codes: 0 done, 1 refused, halted or failed as expected,
 2 wrong usage, 3 a bug of ours, 130 interrupted.
 """
 
@@ -15,13 +15,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from irontree import __version__
-from irontree.cli.console import Console, open_console
-from irontree.cli.context import Context
-from irontree.cli.exit_codes import BUG, INTERRUPTED, OK, REFUSED, USAGE
+from irontree.cli.console import Console, open_console, write_report
+from irontree.cli.context import BUG, INTERRUPTED, OK, REFUSED, USAGE, Context, Verb
 from irontree.cli.parser import Parser, UsageError
+from irontree.domain.text import meant
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -73,24 +73,31 @@ VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {verb: text for group in GROUPS.values() for verb, text in group.items()}
 )
 
+HOMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "audit": "consistency",
+        "show": "issue",
+        "events": "issue",
+        "report": "issue",
+        "why": "issue",
+        "run": "steps",
+        "verify": "steps",
+        "checkup": "steps",
+        "export": "archive",
+        "import": "archive",
+        "completion": "config",
+        "example": "plan",
+        "automations": "serve",
+    }
+)
+"""The modules of verbs that are not named after them."""
+
 _ENVIRONMENT_ERRORS: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room on the disk, then type the same again"),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
     **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "name a file that can be there"),
 }
 """What is the machine's trouble and no bug of ours, and what to do about it."""
-
-
-class Verb(Protocol):
-    """The module of a verb."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say what may be typed behind the verb."""
-        ...
-
-    def run(self, context: Context) -> int:
-        """Do it; the exit code."""
-        ...
 
 
 def entry() -> None:
@@ -176,7 +183,6 @@ def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
         where = f"{error.filename}: " if error.filename else ""
         console.refused(EnvironmentRefused(f"{where}{error.strerror}", remedy=_ENVIRONMENT_ERRORS[error.errno]))
         return REFUSED
-    from irontree.cli.bugreport import write_report
 
     console.bug(error, write_report(error, words, os.environ))
     return BUG
@@ -196,12 +202,11 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
 
 
 def _load(verb: str) -> Verb:
-    return cast("Verb", importlib.import_module(f"irontree.cli.{verb}"))
+    home = importlib.import_module(f"irontree.cli.{HOMES.get(verb, verb)}")
+    return cast("Mapping[str, Verb]", home.VERBS)[verb]
 
 
 def _unknown(verb: str) -> UsageError:
-    from irontree.domain.meant import meant
-
     close = meant(verb, VERBS, "`irontree {}`")
     return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 

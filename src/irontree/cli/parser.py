@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from irontree.domain.text import meant
+
 COMMAND = "command"
 _MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")
 LAST_PORT = 65535
@@ -36,7 +38,6 @@ class Parser(argparse.ArgumentParser):
         found = _MISTYPED.search(message)
         if found is None:
             return ""
-        from irontree.domain.meant import meant
 
         word = (found["option"] or found["choice"]).partition("=")[0]
         choices = (str(choice) for action in self._actions for choice in action.choices or ())

@@ -1,24 +1,45 @@
-"""`irontree plan NOTES.md`: have the agent turn a free-form text into a requirement document."""
+"""`irontree plan NOTES.md` and `irontree example`: a requirement document from a free-form text, or to start from."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from irontree.cli.blocks import Block, Lines
-from irontree.cli.context import Context
-from irontree.cli.example import example_text
-from irontree.cli.exit_codes import OK
+from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json, add_wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
-from irontree.services.planning.planner import Draft, plan_document
+from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.proposals.planner import Draft, plan_document
+
+# --- `irontree example`: a requirement document to start from, on stdout
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_example_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take no arguments."""
+    parser.epilog = "irontree example > SPEC.md"
+
+
+def run_example(context: Context) -> int:
+    """Print the document to the letter."""
+    context.console.write(example_text())
+    return 0
+
+
+def example_text() -> str:
+    """The example that comes with the program."""
+    return files("irontree.templates").joinpath("example", "requirements.md.j2").read_text(encoding="utf-8")
+
+
+# --- `irontree plan NOTES.md`: have the agent turn a free-form text into a requirement document
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the text, and where the document goes."""
     parser.add_argument("text", metavar="NOTES.md", help="what you want, in any words")
     parser.add_argument("-o", "--output", metavar="SPEC.md", help="where the document goes (default: NOTES.plan.md)")
@@ -28,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def run(context: Context) -> int:
+def run_plan(context: Context) -> int:
     """Plan, and write the document."""
     options = context.options
     source = context.folder / options.text
@@ -38,6 +59,7 @@ def run(context: Context) -> int:
         raise Refused(f"{target} is there already", remedy="name another file with --output, or overwrite with --force")
     app = context.open()
     with app.driver.hold(f"plan {options.text}", wait_seconds=options.wait):
+        settle_leftovers(app)
         draft = plan_document(app, text, target.name, example_text())
     _write(target, draft.text)
     shown = str(target.relative_to(context.folder)) if target.is_relative_to(context.folder) else str(target)
@@ -73,3 +95,9 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="name another file with --output") from error
+
+
+VERBS: Final = {
+    "plan": Verb(add_plan_arguments, run_plan),
+    "example": Verb(add_example_arguments, run_example),
+}

@@ -6,17 +6,16 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from irontree.app import App
-from irontree.cli.awaiting import everything_waiting
 from irontree.cli.blocks import Block, Cell, Lines, Table
-from irontree.cli.context import Context
-from irontree.cli.everywhere import Found, each, registered
-from irontree.cli.exit_codes import OK
+from irontree.cli.context import OK, Context, Verb
+from irontree.cli.inbox import Found, each, everything_waiting, registered
 from irontree.cli.parser import UsageError, add_json
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.overview import Overview, overview
+from irontree.services.views.overview import Overview, overview
 from irontree.store.registry import user_registry
 
 HEADINGS = ("REPOSITORY", "QUEUE", "DONE", "WAITING", "AT WORK")
@@ -121,3 +120,6 @@ def _remove(context: Context, named: str) -> None:
     if not mine:
         raise NotEligible(f"{named} is not registered", remedy="`irontree repos` lists what is")
     user_registry().remove(max(mine, key=lambda known: len(known.root.parts)).id)
+
+
+VERBS: Final = {"repos": Verb(add_arguments, run)}

@@ -1,4 +1,4 @@
-"""`irontree serve [DIR …]`: a Prefect server and a worker for the repositories of this machine, until Ctrl-C."""
+"""`irontree serve` and `automations`: a Prefect server and a worker for the repositories of this machine."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
-from irontree.cli.awaiting import everything_waiting
+from irontree.cli.blocks import Lines
 from irontree.cli.console import Console
-from irontree.cli.context import Context
-from irontree.cli.driving import Server
-from irontree.cli.everywhere import Newcomers, each, here, registered
-from irontree.cli.exit_codes import INTERRUPTED, OK
-from irontree.cli.parser import positive, tcp_port
+from irontree.cli.context import INTERRUPTED, OK, Context, Verb
+from irontree.cli.drive import Server
+from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
+from irontree.cli.parser import add_json, positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
-from irontree.flows.local.finding import ui_url
-from irontree.flows.local.listening import require_free
-from irontree.flows.local.local_server import LocalServer
-from irontree.flows.local.server_state import LOOPBACK, Place, ServerState
-from irontree.flows.local.settings import PASSWORD, adopt, chosen_api_url, state_folder
-from irontree.services.hints import program_for
-from irontree.services.inbox import Waiting
+from irontree.flows.server.background import require_free
+from irontree.flows.server.private import LocalServer
+from irontree.flows.server.settings import PASSWORD, adopt, chosen_api_url, state_folder
+from irontree.flows.server.state import LOOPBACK, Place, ServerState, require_server, ui_url
 from irontree.services.loops.loop import read_loops
-from irontree.services.overview import SERVING
-from irontree.services.projections.inbox_page import inbox_text
+from irontree.services.questions.commands import program_for
+from irontree.services.questions.inbox import Waiting, inbox_text
+from irontree.services.views.overview import SERVING
 from irontree.store.registry import user_registry
 
 if TYPE_CHECKING:
-    from irontree.flows.local.service import Service
+    from irontree.flows.serve.service import Service
+
+
+# --- `irontree serve [DIR …]`: a Prefect server and a worker for the repositories of this machine, until Ctrl-C
+
 
 GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
@@ -46,7 +47,7 @@ OPEN: Final = "--open-to-everyone"
 SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the repositories, the server, and how long flows may go on after Ctrl-C."""
     parser.add_argument(
         "folders", metavar="DIR", nargs="*", help="a repository (default: the one here, and those in `irontree repos`)"
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(context: Context) -> int:
+def run_serve(context: Context) -> int:
     """Serve until Ctrl-C or SIGTERM; 0 if every step came to its end, 130 if one was cut off."""
     options = context.options
     place = place_of(options, os.environ)
@@ -255,9 +256,8 @@ def _serve(
     server: Server,
     listed: Listed,
 ) -> int:
-    from irontree.flows.local.changes import ForgeChanges
-    from irontree.flows.local.duties import DUTIES, Duty
-    from irontree.flows.local.service import Service  # imports Prefect: its settings come first
+    from irontree.flows.serve.chores import DUTIES, Duty, ForgeChanges
+    from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
         _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
@@ -280,7 +280,7 @@ def _serve(
 
 def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
     """Keeps the page of all that waits on the server."""
-    from irontree.flows.lifecycle.runs import connect  # as above
+    from irontree.flows.runs.runs import connect  # as above
     from irontree.tasks.artifacts import show_inbox
 
     def show(found: Sequence[Waiting]) -> None:
@@ -298,7 +298,7 @@ def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str
     if port is None:
         yield
         return
-    from irontree.flows.local.webhooks import WebhookReceiver
+    from irontree.flows.serve.webhooks import WebhookReceiver
 
     with WebhookReceiver(port, secret, hurry, changed) as receiver:
         _print(context.console, f"Webhooks: {receiver.url}")
@@ -376,3 +376,36 @@ def _now() -> str:
 def _print(console: Console, text: str) -> None:
     console.write(f"{text}\n")
     console.flush()
+
+
+# --- `irontree automations`: have the Prefect server notify, start and reconcile by itself, as the configuration sa
+
+
+def add_automations_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take whether to remove them."""
+    parser.add_argument("--remove", action="store_true", help="remove all that this repository has on the server")
+    add_json(parser)
+
+
+def run_automations(context: Context) -> int:
+    """Register or remove them, and list their names; raises ServerUnavailable where no server runs."""
+    app = context.look()
+    adopt(require_server(app), state_folder())
+    from irontree.flows.runs import runs
+    from irontree.flows.serve.automations import register_automations, remove_automations
+
+    change = remove_automations if context.options.remove else register_automations
+    with runs.connect() as client:
+        names = change(client, app)
+    done = "removed" if context.options.remove else "on the server"
+    lines = tuple(f"{done}: {name}" for name in names) or (
+        "No automations: `automations:` in .mino/config.yml is empty.",
+    )
+    context.console.show(lambda: {"automations": list(names)}, [Lines(lines)])
+    return 0
+
+
+VERBS: Final = {
+    "serve": Verb(add_serve_arguments, run_serve),
+    "automations": Verb(add_automations_arguments, run_automations),
+}

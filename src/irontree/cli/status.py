@@ -8,26 +8,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.approvals import Approvals, approvals_waiting
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table
-from irontree.cli.budgets import budget_blocks, budgets_json
-from irontree.cli.context import Context
-from irontree.cli.exit_codes import OK
-from irontree.cli.loop_table import loop_table
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table, short_sha
+from irontree.cli.context import OK, Context, Verb
+from irontree.cli.inbox import Approvals, approvals_waiting, is_listed, question_block
+from irontree.cli.loops import budget_blocks, budgets_json, loop_table
 from irontree.cli.parser import add_json
-from irontree.cli.text import short_sha
 from irontree.domain.state import Phase
-from irontree.services.listed_questions import list_questions
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
-from irontree.services.next_command import next_command
-from irontree.services.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
-from irontree.services.world import read_world
-
-if TYPE_CHECKING:
-    from irontree.services.hints import OpenQuestion
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.next_steps import next_command
+from irontree.services.questions.questions import list_questions
+from irontree.services.record.world import read_world
+from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks of `--watch`; an unchanged log costs a stat of each file."""
@@ -101,7 +96,6 @@ def look(app: App) -> Glance:
 def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
     if not still_open(loops):
         return False
-    from irontree.cli.everywhere import is_listed
 
     return is_listed(app)
 
@@ -150,8 +144,6 @@ def blocks(glance: Glance) -> Iterator[Block]:
 
 
 def _question_blocks(glance: Glance) -> Iterator[Block]:
-    from irontree.cli.asked import question_block
-
     yield from (question_block(question) for question in glance.asked)
     yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
 
@@ -218,3 +210,6 @@ def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:
     for row in rows:
         yield from (f"issue-{row.number}: not delivered yet: {failure}" for failure in row.undelivered)
         yield from (f"issue-{row.number}: {warning}" for warning in row.warnings)
+
+
+VERBS: Final = {"status": Verb(add_arguments, run)}

@@ -1,32 +1,234 @@
-"""`irontree task`: from a document to done; one approval, then the loop, followed on this terminal."""
+"""`irontree task`: from a document or existing issues to done; one approval, then the loop, followed here."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.agent_programs import require_agent
-from irontree.cli.answering import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.approving import WAIT_SECONDS, ask_for_approval, show_plan, show_published
-from irontree.cli.context import Context
-from irontree.cli.documents import meant_document
-from irontree.cli.driving import Drive, local_server
-from irontree.cli.exit_codes import OK
-from irontree.cli.finding import find_issue
-from irontree.cli.foreseeing import show_loop_ahead, show_plan_ahead
-from irontree.cli.issues import adopt_one, take_in_issues
+from irontree.cli.agents import require_agent
+from irontree.cli.answer import (
+    WAIT_SECONDS,
+    Prepared,
+    ask_for_approval,
+    expected_numbers,
+    prepare,
+    refuse_unknown,
+    show_plan,
+    show_published,
+)
+from irontree.cli.blocks import Block, Cell, Lines, Table, one_line
+from irontree.cli.context import OK, Context, Verb, find_issue
+from irontree.cli.drive import Drive, local_server
 from irontree.cli.parser import UsageError
+from irontree.domain.commands import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
+from irontree.domain.decide import Aggregate, Decision, Finalize, Foreseen, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
-from irontree.domain.intent import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
+from irontree.domain.halt import RULE
+from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
+from irontree.domain.text import nearest
 from irontree.errors import NotEligible
-from irontree.services.execution.landed import require_not_landed, waits_with_commit
+from irontree.services.answers.documents import authorise, authorise_stepwise
+from irontree.services.answers.issues import adopt, approve_issues, authorise_issues, resolve_to_approve
+from irontree.services.execution.recovery import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import Choices, Proposal, planned, propose
-from irontree.services.planning.intake import authorise, authorise_stepwise
-from irontree.services.world import read_world
+from irontree.services.loops.loop import Loop
+from irontree.services.proposals.adoption import approval_name
+from irontree.services.proposals.approval import foresee_loop, foresee_plan
+from irontree.services.proposals.documents import Choices, Proposal, planned, propose
+from irontree.services.proposals.issues import Member, ResolvedPlan, resolve
+from irontree.services.record.world import read_world
+
+# --- Which document somebody means
+
+
+_SUFFIXES: Final = (".md", ".markdown")
+
+
+def meant_document(typed: str, folder: Path, root: Path) -> str | None:
+    """The document, relative to *folder*, whose name is nearest: beside the one that was *typed*, or in *root*."""
+    looked_for = folder / typed
+    found = {
+        path.stem.casefold(): path
+        for place in (root, looked_for.parent)
+        for path in sorted(place.glob("*"))
+        if path.suffix.lower() in _SUFFIXES and path.is_file()
+    }
+    close = nearest(looked_for.stem.casefold(), found)
+    return os.path.relpath(found[close], folder) if close else None
+
+
+# --- `irontree task … --what-if`: the steps that would follow, if all went well, and who would be asked on the way
+
+
+_STEPS: Final = {
+    Recover: "recover",
+    Run: "run",
+    Verify: "verify",
+    Finalize: "finalize",
+    Aggregate: "aggregate",
+    Halt: "asks you",
+}
+
+
+def show_plan_ahead(context: Context, app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> int:
+    """Show what a loop over *tasks*, each with the settings it is approved with, would do."""
+    found = foresee_plan(app, tasks, budget)
+    return _show(context, found, {node.task_key: node.title for node, _ in tasks})
+
+
+def show_loop_ahead(context: Context, app: App, loop: Loop) -> int:
+    """Show what a loop that is there would do from here."""
+    nodes = read_world(app).nodes
+    return _show(context, foresee_loop(app, loop), {key: node.title for key, node in nodes.items()})
+
+
+def _show(context: Context, found: Sequence[Foreseen], titles: Mapping[str, str]) -> int:
+    context.console.show(lambda: as_json(found), blocks(found, titles))
+    return OK
+
+
+def as_json(found: Sequence[Foreseen]) -> dict[str, Any]:
+    """`steps` in order, and the halt reason that the walk `ends_with`."""
+    steps = [
+        {"step": _step(item.decision), "task_key": item.decision.task_key, "assumed": item.assumed}
+        for item in found
+        if item.assumed
+    ]
+    return {"steps": steps, "ends_with": _ending(found).reason}
+
+
+def blocks(found: Sequence[Foreseen], titles: Mapping[str, str]) -> Iterator[Block]:
+    """The same for people; *titles* by task key."""
+    steps = [item for item in found if item.assumed]
+    rows = tuple(_row(number, item, titles) for number, item in enumerate(steps, start=1))
+    if rows:
+        yield Table(("", "STEP", "TASK", "TAKEN TO COME TO"), rows)
+    asked = sum(isinstance(item.decision, Halt) for item in steps)
+    often = {0: "never", 1: "once"}.get(asked, f"{asked} times")
+    ending = _ending(found)
+    at = f" at {titles.get(ending.task_key, ending.task_key)}" if ending.task_key else ""
+    yield Lines(
+        (
+            f"If every attempt passes, you are asked {often}, and it ends with: {RULE[ending.reason].title}{at}.",
+            *([ending.detail] if ending.detail else []),
+            Cell("Nothing was started, written or asked for.", "faint"),
+        )
+    )
+
+
+def _ending(found: Sequence[Foreseen]) -> Halt:
+    last = found[-1].decision
+    if not isinstance(last, Halt):
+        raise TypeError(f"a forecast ends with a halt, not with {last}")
+    return last
+
+
+def _row(number: int, item: Foreseen, titles: Mapping[str, str]) -> tuple[Cell | str, ...]:
+    key = item.decision.task_key or ""
+    step = Cell(_step(item.decision), "asks" if isinstance(item.decision, Halt) else "")
+    return (Cell(f"{number}", "faint"), step, titles.get(key, key), Cell(item.assumed, "faint"))
+
+
+def _step(decision: Decision) -> str:
+    return _STEPS[type(decision)]
+
+
+# --- `irontree task` over existing issues: one that is taken in, or a set of them with one approval and one loop
+
+
+def adopt_one(context: Context, app: App, number: int) -> int:
+    """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`)."""
+    options = context.options
+    if options.plan or options.what_if or options.approve or options.answer or options.stepwise or options.detach:
+        raise UsageError(f"adopt takes issue-{number} in and stops there: for a plan or an approval, type '#{number}'")
+    with app.driver.hold(f"issue-{number}, adopt", wait_seconds=WAIT_SECONDS):
+        plan = adopt(app, number)
+    _tell(context, plan, number)
+    return OK
+
+
+def _tell(context: Context, plan: Plan, number: int) -> None:
+    node, console = plan.nodes[0], context.console
+    console.write(f"#{number}  adopted  {one_line(node.title)}  ({node.task_key}, revision {plan.spec_revision})\n")
+    for question in node.open_questions:
+        console.write(f"  Open question: {one_line(question)}\n")
+    if node.open_questions:
+        console.write("Answer in the issue: edit it, or add a comment with the criteria. Nothing is approved before.\n")
+        console.write(f"Next, after that: irontree task '#{number}'\n")
+        return
+    approve = f"irontree checkup unblock issue-{number} --approve {approval_name(plan)}"
+    console.write(f"Next: irontree task '#{number}'  (approves it and works on it), or {approve}\n")
+
+
+def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prepared: Sequence[Prepared]) -> int:
+    """Resolve once, show it, have it approved, and follow its loop (protocol, Intent Resolution)."""
+    options = context.options
+    ask_for = resolve if options.plan or options.what_if else resolve_to_approve
+    resolved = ask_for(app, intent, " ".join(options.intent))
+    if options.plan:
+        return show_plan(context, app, resolved, _resolved_data(resolved))
+    if options.what_if:
+        todo = (member for member in resolved.members if member.node.task_key not in resolved.skipped)
+        pairs = [(member.node, member.plan.policy) for member in todo]
+        return show_plan_ahead(context, app, pairs, resolved.budget)
+    refuse_unknown(prepared, {member.node.task_key: member.number for member in resolved.members})
+    if options.stepwise:
+        return _stepwise(context, app, resolved)
+    if not options.detach:
+        require_agent(resolved.policy.agent)
+    with local_server(app, detach=options.detach) as server:
+        ask_for_approval(context, app, resolved, loop_mode=True, meanwhile=server.start)
+        with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):
+            loop = authorise_issues(app, resolved, app.origin.actor)
+        return Drive(app, server, context.console, list(prepared), detach=options.detach).drive(loop.id)
+
+
+def _stepwise(context: Context, app: App, resolved: ResolvedPlan) -> int:
+    """Take in and approve, and stop there."""
+    if resolved.due:
+        ask_for_approval(context, app, resolved, loop_mode=False)
+        with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):
+            approve_issues(app, resolved, app.origin.actor)
+    return show_published(context, ((member.number, member.status, member.node) for member in resolved.members))
+
+
+def _resolved_data(resolved: ResolvedPlan) -> dict[str, object]:
+    """`--plan --json`: what is approved by which name, the tasks in order, and what is left out."""
+    return {
+        "name": resolved.name,
+        "loop_id": resolved.loop_id,
+        "intent": resolved.intent,
+        "query": resolved.query,
+        "approved": resolved.approved,
+        "skipped": list(resolved.skipped),
+        "budget_max_transitions": resolved.budget,
+        "tasks": [_task_data(member) for member in resolved.members],
+        "excluded": [
+            {"issue": each.number, "title": each.title, "reason": each.reason, "remedy": each.remedy or None}
+            for each in resolved.excluded
+        ],
+        "policy": resolved.policy.model_dump(mode="json"),
+    }
+
+
+def _task_data(member: Member) -> dict[str, object]:
+    return {
+        "issue": member.number,
+        "status": member.status,
+        "archive": member.archive or None,
+        "to_be_approved": member.due,
+        "spec_revision": member.plan.spec_revision,
+        "spec_path": member.plan.spec_path,
+        "node": member.node.model_dump(mode="json"),
+    }
+
+
+# --- `irontree task`: from a document to done; one approval, then the loop, followed on this terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +361,7 @@ def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: Resum
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:
-    from irontree.flows.lifecycle.nudging import close_overtaken  # it imports Prefect, and only if a server runs
+    from irontree.flows.runs.waking import close_overtaken  # it imports Prefect, and only if a server runs
 
     loops.cancel(app, loop_id, app.origin.actor)
     app.repository.back_up()
@@ -196,3 +398,6 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
 def _numbers(app: App, keys: Sequence[str]) -> dict[str, int]:
     states = read_world(app).states
     return {key: states[key].issue_number for key in keys if key in states}
+
+
+VERBS: Final = {"task": Verb(add_arguments, run)}

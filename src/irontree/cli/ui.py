@@ -7,18 +7,17 @@ import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from irontree.app import App
-from irontree.cli.awaiting import everything_waiting
-from irontree.cli.context import Context
-from irontree.cli.exit_codes import OK
-from irontree.cli.finding import find_issue
+from irontree.cli.context import OK, Context, Verb, find_issue
+from irontree.cli.inbox import everything_waiting
 from irontree.errors import NotEligible
-from irontree.flows.local.finding import require_server, runs_url, ui_url
-from irontree.flows.local.settings import adopt, state_folder
-from irontree.services.inbox import oldest_first
-from irontree.services.world import read_world
+from irontree.flows.server.settings import adopt, state_folder
+from irontree.flows.server.state import require_server, runs_url, ui_url
+from irontree.services.questions.inbox import oldest_first
+from irontree.services.record.world import read_world
 from irontree.tasks.pages import page_of_run
 
 
@@ -63,8 +62,8 @@ def has_screen(environ: Mapping[str, str], platform: str) -> bool:
 
 
 def _issue_run(app: App, what: str) -> UUID | None:
-    from irontree.flows.lifecycle import runs  # imports Prefect: its settings come first
-    from irontree.flows.lifecycle.names import issue_key
+    from irontree.flows.runs import runs  # imports Prefect: its settings come first
+    from irontree.flows.runs.runs import issue_key
 
     state = find_issue(read_world(app), what)
     with runs.connect() as client:
@@ -73,7 +72,10 @@ def _issue_run(app: App, what: str) -> UUID | None:
 
 
 def _loop_run(app: App, loop_id: str) -> UUID | None:
-    from irontree.flows.lifecycle.taking_up import newest_run  # as above
+    from irontree.flows.runs.recovery import newest_run  # as above
 
     found = newest_run(app, loop_id)
     return found.id if found else None
+
+
+VERBS: Final = {"ui": Verb(add_arguments, run)}

@@ -1,4 +1,8 @@
-"""Lay the sample project out in a folder: a clone for the user, its remote, and the prepared work."""
+"""The sample project of `irontree demo`: what it holds, and how it is laid out in a folder.
+
+All of it is package data: `data/history` are its first commits as mails, `data/patches/TASK_KEY/ATTEMPT.patch` is
+what the replay agent applies, each on top of what the tasks before it published.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,50 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
 from irontree.config import write_config
-from irontree.demo import sample
+from irontree.domain.spec import Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, GitFailed, Refused
-from irontree.processes import capture
+from irontree.processes.running import capture
 from irontree.repository.git import git_environment
 from irontree.store.layout import create
+
+# --- Fairshare, a small real project: its history, its requirement document, and the work prepared for each task
+
+
+PROJECT: Final = "fairshare"
+DOCUMENT: Final = "requirements.md"
+CHECK: Final = {"name": "tests", "run": "python3 -m unittest -q"}
+
+ANSWERS: Final = (
+    "issue-6=send-back:Begin with the total, line the amounts up, and say in words who owes and who gets money back",
+    "issue-6=accept:Now everybody can read it",
+)
+"""Answers for the one question that the sample asks: what a terminal or a form would be given, in their order."""
+
+
+def requirements() -> Requirements:
+    """The sample's requirement document, read; the same tree, keys and revision wherever it is laid out."""
+    return read_requirements(data("requirements.md").read_bytes(), DOCUMENT)
+
+
+def history() -> bytes:
+    """The project's commits but the last, oldest first, as a mailbox for `git am`."""
+    mails = sorted(data("history").iterdir(), key=lambda mail: mail.name)
+    return b"".join(mail.read_bytes() for mail in mails)
+
+
+def data(name: str) -> Traversable:
+    """A file or folder of the package's data."""
+    return files("irontree.demo").joinpath("data", name)
+
+
+# --- Lay the sample project out in a folder: a clone for the user, its remote, and the prepared work
+
 
 BRANCH: Final = "main"
 REMOTE: Final = "origin"
@@ -43,17 +81,17 @@ class DemoPlace:
     @property
     def repository(self) -> Path:
         """The user's clone, on `main`."""
-        return self.folder / sample.PROJECT
+        return self.folder / PROJECT
 
     @property
     def remote(self) -> Path:
         """The bare repository that verified code is pushed to."""
-        return self.folder / f"{sample.PROJECT}.git"
+        return self.folder / f"{PROJECT}.git"
 
     @property
     def document(self) -> Path:
         """The requirement document, in the clone."""
-        return self.repository / sample.DOCUMENT
+        return self.repository / DOCUMENT
 
     @property
     def patches(self) -> Path:
@@ -72,12 +110,12 @@ def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECON
     folder = folder.resolve()
     try:
         place = DemoPlace(folder, _make_room(folder))
-        _copy(sample.data("patches"), place.patches)
+        _copy(data("patches"), place.patches)
         _make_clone(place)
         write_config(
             create(place.repository).config,
             {
-                "verify.commands": [dict(sample.CHECK)],
+                "verify.commands": [dict(CHECK)],
                 "agent.command": list(agent) or _replay(place, pace),
                 "publish.mode": "direct",
                 "publish.remote": REMOTE,
@@ -128,11 +166,11 @@ def _make_clone(place: DemoPlace) -> None:
     for name, value in _settings(place).items():
         _git(place.repository, "config", name, value)
     mailbox = place.repository / ".git" / "history.mbox"
-    mailbox.write_bytes(sample.history())
+    mailbox.write_bytes(history())
     _git(place.repository, "am", "--quiet", "--committer-date-is-author-date", str(mailbox))
     mailbox.unlink()
-    _copy(sample.data("requirements.md"), place.document)
-    _git(place.repository, "add", sample.DOCUMENT)
+    _copy(data("requirements.md"), place.document)
+    _git(place.repository, "add", DOCUMENT)
     _git(place.repository, "commit", "--quiet", "--message=Write down what is missing for 1.0", variables=_AUTHOR)
 
 
@@ -154,7 +192,7 @@ def _make_remote(place: DemoPlace) -> None:
 
 
 def _replay(place: DemoPlace, pace: float) -> list[str]:
-    return [sys.executable, "-m", "irontree.agents.replay", str(place.patches), "--pace", f"{pace:g}"]
+    return [sys.executable, "-m", "irontree.agents.recordings", str(place.patches), "--pace", f"{pace:g}"]
 
 
 def _copy(source: Traversable, target: Path) -> None:

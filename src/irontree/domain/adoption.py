@@ -13,15 +13,10 @@ from typing import Final
 
 from irontree.domain.ids import normalize, normalized_lines
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.requirements.criteria import parse_criterion
-from irontree.domain.requirements.dependencies import resolve
-from irontree.domain.requirements.drafts import make_drafts
-from irontree.domain.requirements.findings import Findings, SpecProblem, quoted
-from irontree.domain.requirements.labels import Labelled, split_label
-from irontree.domain.requirements.markdown import MAX_TEXT, Block, Document, parse
-from irontree.domain.requirements.names import Kind, kind_of
-from irontree.domain.requirements.outline import Entry, Part
-from irontree.domain.requirements.tasks import TaskText, read_task
+from irontree.domain.requirements.drafts import make_drafts, resolve
+from irontree.domain.requirements.markdown import MAX_TEXT, Block, Document, Findings, SpecProblem, parse, quoted
+from irontree.domain.requirements.outline import Entry, Kind, Labelled, Part, kind_of, split_label
+from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
 from irontree.domain.values import COMPOSITE_THRESHOLD, TaskType
 

@@ -16,6 +16,9 @@ from pydantic import BeforeValidator, Field
 
 from irontree.domain.values import Value
 
+# --- Budgets of agents: money, tokens and time, for an attempt, an issue, a loop and a day (protocol, Budgets)
+
+
 Unit = Literal["money", "tokens", "time"]
 BudgetScope = Literal["attempt", "issue", "loop", "day"]
 UNITS: Final[tuple[Unit, ...]] = ("money", "tokens", "time")
@@ -176,3 +179,23 @@ def unreadable(budgets: BudgetPolicy | None, adapter: str) -> tuple[Unit, ...]:
     """The units with a limit of which an agent behind *adapter* never says what it took (fails closed)."""
     limited = budgets.units if budgets else frozenset[Unit]()
     return tuple(unit for unit in UNITS if unit in limited and unit in UNREPORTED.get(adapter, ()))
+
+
+# --- How much one attempt of an agent may take (protocol, Budgets)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How much the next attempt may take, in parts; None: as much as it takes."""
+
+    money: int | None = None
+    tokens: int | None = None
+    time: int | None = None
+
+    def is_used_up(self, money: int, tokens: int) -> bool:
+        """Whether nothing is left of it after so much; how long an agent works is limited where it is started."""
+        return (self.money is not None and money >= self.money) or (self.tokens is not None and tokens >= self.tokens)
+
+    def seconds(self, most: int) -> int:
+        """The whole seconds that it leaves, one at least and *most* at most."""
+        return most if self.time is None else max(1, min(most, -(-self.time // 1000)))

@@ -1,4 +1,4 @@
-"""`decide(scope) -> Decision`: the next action of a loop, or of one issue (protocol, Decision Function; R11).
+"""`decide(scope) -> Decision`: the next action of a loop or of one issue (protocol, Decision Function; R11).
 
 It looks at the replayed phase, not at the decision function's literal wording, which misroutes four states.
 Order: an attempt that was cut off, halts, the issue in progress, aggregation, a new run; ties: lowest sequence,
@@ -7,16 +7,18 @@ then lowest issue number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from irontree.domain.halt import RULES, halt_of
+from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import moment
+from irontree.domain.values import HaltReason
 
-if TYPE_CHECKING:
-    from irontree.domain.plan import PlanNode
-    from irontree.domain.values import HaltReason
+# --- `decide(scope) -> Decision`: the next action of a loop, or of one issue (protocol, Decision Function; R11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,3 +220,125 @@ def _list(keys: Iterable[str]) -> str:
     found = list(keys)
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     return ", ".join(found[:_LISTED]) + more
+
+
+# --- What a loop would do, step by step, if every attempt went well: `decide` over imagined outcomes, nothing touch
+
+
+NeedsPerson = Callable[[str], bool]
+"""Whether a person has to judge the task with that key: a criterion that nothing covers."""
+_EVENTS_OF: Final = {Run: 2, Verify: 1, Finalize: 1, Aggregate: 1, Recover: 1, Halt: 1}
+"""How many events each writes when all goes well: among equals, the lowest sequence goes first (R11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """One decision. `assumed` says what it is taken to come to; empty where the walk ends."""
+
+    decision: Decision
+    assumed: str = ""
+
+
+def forecast(scope: Scope, needs_person: NeedsPerson) -> Iterator[Foreseen]:
+    """Every decision in order, to the goal, or to the first halt that only a person's judgement of a failure ends."""
+    while True:
+        decision = decide(scope)
+        phase, assumed = _outcome(decision, needs_person)
+        yield Foreseen(decision, assumed)
+        if phase is None or decision.task_key is None:
+            return
+        scope = _after(scope, decision, decision.task_key, phase)
+
+
+def as_published(node: PlanNode, number: int) -> TaskState:
+    """The state that *node* would have just after its issue was made."""
+    container = node.executability == "container"
+    return TaskState(
+        task_key=node.task_key,
+        issue_number=number,
+        spec_revision="",
+        approved_revision="",
+        sequence=1,
+        last_event="task_published",
+        phase=Phase.CONTAINER if container else Phase.READY,
+        current_stage="definition",
+        next_stage="decompose" if container else "run",
+        workflow_entry_state="needs_breakdown" if container else "ready_to_start",
+        approval_state="approved",
+        attempt_count=0,
+        max_retry_count=0,
+        code_publication_state="not_applicable",
+    )
+
+
+def _outcome(decision: Decision, needs_person: NeedsPerson) -> tuple[Phase | None, str]:
+    match decision:
+        case Recover():
+            return Phase.READY, "its work is kept, and the attempt begins again"
+        case Run():
+            return Phase.COMMITTED, "the agent's change is committed"
+        case Verify(task_key) if needs_person(task_key):
+            return Phase.PENDING, "its checks pass, and a person has to judge the rest"
+        case Verify():
+            return Phase.VERIFIED, "its checks pass, and it is published"
+        case Aggregate():
+            return Phase.VERIFIED, "all its parts are done"
+        case Finalize():
+            return Phase.DONE, "it is done"
+        case Halt("pending_acceptance"):
+            return Phase.VERIFIED, "you accept it"
+        case _:
+            return None, ""
+
+
+def _after(scope: Scope, decision: Decision, task_key: str, phase: Phase) -> Scope:
+    state = scope.states[task_key]
+    after = replace(
+        state,
+        phase=phase,
+        sequence=state.sequence + _EVENTS_OF[type(decision)],
+        runs_started=state.runs_started + isinstance(decision, Run),
+    )
+    states: Mapping[str, TaskState] = {**scope.states, task_key: after}
+    spent = not isinstance(decision, Halt)
+    return replace(scope, states=states, budget_left=scope.budget_left - spent)
+
+
+# --- Blocks that time alone lifts: when it is worth while to try again (`not_before`, R12)
+
+
+FIRST_WAIT: Final = timedelta(minutes=5)
+LONGEST_WAIT: Final = timedelta(hours=4)
+COMMENTS_EVERY: Final = timedelta(seconds=30)
+"""How often comments are looked at while a question is open."""
+LONGEST_SILENCE: Final = timedelta(minutes=15)
+TIMER: Final = "timer"
+"""Who answers when the time has come, and through which channel."""
+
+
+def next_try(now: datetime, waits: int, announced: datetime | None = None) -> datetime:
+    """The time to try again: the *announced* one, else twice as long with each of *waits* in a row before."""
+    if announced is not None and announced > now:
+        return announced
+    return now + min(LONGEST_WAIT, FIRST_WAIT * (1 << min(waits, 16)))
+
+
+def next_look(
+    now: datetime, failures: int, announced: datetime | None = None, *, every: timedelta = COMMENTS_EVERY
+) -> datetime:
+    """When to look at comments again: after *failures* in a row later each time, and not before what the forge said."""
+    if announced is not None and announced > now:
+        return announced
+    return now + max(every, min(LONGEST_SILENCE, every * (1 << min(failures, 16))))
+
+
+def is_due(not_before: str | None, now: datetime) -> bool:
+    """Whether the time (ISO 8601, as an event has it) has come; False for what is no time."""
+    left = time_left(not_before, now)
+    return left is not None and not left
+
+
+def time_left(not_before: str | None, now: datetime) -> timedelta | None:
+    """How long until the time (ISO 8601, as an event has it), zero once it has come; None for what is no time."""
+    at = moment(not_before)
+    return max(at - now, timedelta(0)) if at else None

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from irontree.domain.loop_events import LoopEvent
+from irontree.domain.loop import LoopEvent
 from irontree.domain.values import (
     ApprovalState,
     Basis,

@@ -1,4 +1,4 @@
-"""What was done to an issue outside: which of it stops the work, in which words (protocol, External Events).
+"""What was done to an issue outside, which of it stops the work (protocol, External Events), and signed webhooks.
 
 The forge is the authority on whether an issue exists and is open, the log on how far its work is. Where the two
 disagree, a person is asked; nothing is believed silently.
@@ -6,14 +6,20 @@ disagree, a person is asked; nothing is believed silently.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from irontree.domain.events import CheckupUnblocked, IssueEvent, Record
-from irontree.domain.legal import DETOURS, LEGAL
+from irontree.domain.machine import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
+
+# --- What was done to an issue outside: which of it stops the work, in which words (protocol, External Events)
+
 
 Seen = Literal["open", "closed", "gone"]
 """How the forge shows an issue."""
@@ -101,3 +107,39 @@ def _is_hold(record: Record[IssueEvent]) -> bool:
 
 def _is_recorded(found: ExternalEvent, event: IssueEvent) -> bool:
     return event.event == found.event and getattr(event, "blocking_check", found.check) == found.check
+
+
+# --- What a forge signs when it tells that something happened: GitHub, and Gitea and Forgejo, which sign alike
+
+
+SIGNATURE: Final = "x-hub-signature-256"
+CHANGES: Final = frozenset(
+    {"closed", "reopened", "deleted", "edited", "transferred", "labeled", "unlabeled", "label_updated", "label_cleared"}
+)
+"""What forges call what is done to an issue itself."""
+
+
+def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
+    """Whether *body* was signed with *secret* (HMAC-SHA256); *headers* by their names in small letters."""
+    if not secret:
+        return False
+    expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(expected.encode(), headers.get(SIGNATURE, "").encode(errors="replace"))
+
+
+def changes_an_issue(payload: Mapping[str, Any]) -> bool:
+    """Whether it tells of something that was done to an issue itself, not said under it, or to a request."""
+    return "issue" in payload and "comment" not in payload and payload.get("action") in CHANGES
+
+
+def changed_repository(body: bytes) -> str | None:
+    """The page of the repository of which *body* tells that an issue there was changed; None for anything else."""
+    try:
+        payload = json.loads(body)
+    except ValueError:
+        return None
+    if not isinstance(payload, dict) or not changes_an_issue(payload):
+        return None
+    repository = payload.get("repository")
+    page = repository.get("html_url") if isinstance(repository, dict) else None
+    return page if isinstance(page, str) else None

@@ -5,12 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from irontree.domain.plan import PlanNode
 from irontree.errors import LogDamaged
-
-if TYPE_CHECKING:
-    from irontree.domain.plan import PlanNode
 
 _NONE: Final[tuple[str, ...]] = ()
 MEDIUM_PRIORITY: Final = 5

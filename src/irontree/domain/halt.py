@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from irontree.domain.state import Phase, TaskState
-
-if TYPE_CHECKING:
-    from irontree.domain.values import HaltReason
+from irontree.domain.values import HaltReason
 
 AskedOf = Literal["issue", "loop"]
 Need = Literal["note", "count", "amount", "revision"]

@@ -1,28 +1,44 @@
-"""What a person approved (ruling R6): the tree, its commands and where its code goes, as one frozen value."""
+"""What a person approved (R6): the tree, its commands, permissions and where its code goes, as one frozen value.
+
+The first rule that fits counts. Without one, an agent may read and change files of its workspace, and nothing else.
+Paths outside the workspace are denied whatever the rules say.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from irontree.domain.budgets import BudgetPolicy
-from irontree.domain.container import ContainerSpec
 from irontree.domain.gates import Gates
-from irontree.domain.values import (
-    Executability,
-    Mode,
-    ProtocolVersion,
-    Shape,
-    SpecRevision,
-    TaskKey,
-    TaskType,
-    Value,
-)
+from irontree.domain.values import Executability, Mode, ProtocolVersion, Shape, SpecRevision, TaskKey, TaskType, Value
+
+# --- In what programs run instead of on the machine itself: as a person approved it (ruling R6)
+
+
+class ContainerSpec(Value):
+    """In what programs run instead of on the machine itself; the image by its digest, which cannot change (ruling R6).
+
+    `mounts` are `SOURCE[:TARGET][:ro]`, beside the workspace; without a `user` it is ours; `options` are the engine's.
+    """
+
+    engine: Literal["docker", "podman"] = "docker"
+    image: str = Field(min_length=1)
+    mounts: tuple[str, ...] = ()
+    network: bool = True
+    user: str | None = None
+    options: tuple[str, ...] = ()
+
+
+# --- What a person approved (ruling R6): the tree, its commands and where its code goes, as one frozen value
 
 
 class Criterion(Value):
@@ -274,3 +290,100 @@ def canonical_json(value: object) -> str:
 def canonical_digest(value: object) -> str:
     """SHA-256 of the canonical JSON, 64 hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+# --- What an agent that asks for leave may do: the approved rules, and what holds where they say nothing (ruling R6
+
+
+IN_WORKSPACE: Final = frozenset({"read", "search", "edit", "move", "delete"})
+HARMLESS: Final = frozenset({"search", "think"})
+SHOWN_CHARACTERS: Final = 200
+# What makes more than one command of it, or another file: `npm test*` must not let `npm test; curl ... | sh` through.
+_JOINS: Final = re.compile(r"[;&|`<>\n\r]|\$\(")
+_GLOB: Final = re.compile(r"([*?[])")
+_NO_RULE: Final = "no rule allows"
+_CUT, _UNSHOWN = "…", "⏎"
+_UNNAMED: Final = "something that it does not name"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    """One thing that an agent wants to do, as it says itself: `title` are its own words, and may be anything."""
+
+    tool: str
+    title: str = ""
+    command: str | None = None
+    address: str | None = None
+    paths: tuple[str, ...] = ()
+    """Relative to the workspace, `/` between the parts."""
+    outside: tuple[str, ...] = ()
+    """Paths that are not in the workspace."""
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What a rule's `match` is compared with: the command, the address, or each path; else the title."""
+        if self.command or self.tool == "execute":
+            return (self.command or self.title,)
+        return (self.address,) if self.address else self.paths or (self.title,)
+
+
+def denials(rules: Sequence[PermissionRule], request: ToolRequest) -> tuple[str, ...]:
+    """Say why *request* is denied, a line for each reason, to be kept and shown; empty if it is allowed."""
+    if request.outside:
+        return tuple(_words("outside the workspace", request, path) for path in request.outside)
+    return tuple(_refusals(rules, request))
+
+
+def missing_rule(denied: str) -> PermissionRule | None:
+    """The rule that would allow what *denied* says, and nothing else; None if none is missing."""
+    found = re.fullmatch(rf"{_NO_RULE}: (\S+) (.+)", denied)
+    if found is None or denied.endswith((_CUT, _UNNAMED)) or _UNSHOWN in denied:
+        return None
+    tool, subject = found.groups()
+    try:
+        return PermissionRule.model_validate({"tool": tool, "match": _literally(subject), "allow": True})
+    except ValidationError:  # a kind of tool that no rule can be about
+        return None
+
+
+def entry_of(rule: PermissionRule) -> str:
+    """The rule as an entry of `agent.permissions`, as YAML."""
+    match, allow = json.dumps(rule.match, ensure_ascii=False), json.dumps(rule.allow)
+    return f"- {{tool: {rule.tool}, match: {match}, allow: {allow}}}"
+
+
+def _refusals(rules: Sequence[PermissionRule], request: ToolRequest) -> Iterator[str]:
+    for subject in request.subjects:
+        rule = next((rule for rule in rules if _fits(rule, request, subject)), None)
+        if rule is None and not _is_usual(request):
+            yield _words(_NO_RULE, request, subject)
+        elif rule is not None and not rule.allow:
+            yield _words("a rule forbids", request, subject)
+
+
+def _is_usual(request: ToolRequest) -> bool:
+    """Whether it is what an agent is there for: work on files of its workspace, which it names."""
+    if request.command or request.address:
+        return False
+    return request.tool in HARMLESS or (request.tool in IN_WORKSPACE and bool(request.paths))
+
+
+def _fits(rule: PermissionRule, request: ToolRequest, subject: str) -> bool:
+    if rule.tool not in {"*", request.tool}:
+        return False
+    if rule.match == "*":
+        return True
+    if rule.allow and (request.command or request.tool == "execute") and _JOINS.search(subject):
+        return rule.match == _literally(subject)
+    return fnmatchcase(subject, rule.match)
+
+
+def _literally(text: str) -> str:
+    """The glob that matches *text* alone."""
+    return _GLOB.sub(r"[\1]", text)
+
+
+def _words(reason: str, request: ToolRequest, subject: str) -> str:
+    shown = "".join(sign if sign.isprintable() else _UNSHOWN for sign in subject) or _UNNAMED
+    cut = shown if len(shown) <= SHOWN_CHARACTERS else shown[: SHOWN_CHARACTERS - 1] + _CUT
+    return f"{reason}: {request.tool} {cut}"

@@ -1,4 +1,4 @@
-"""An issue's events from its comments, where older tools wrote them down (protocol, Source Of Truth).
+"""An issue's events from its comments, where older tools wrote them, and the event that names missing ones (R13).
 
 Before 1.12 the comment of a finished issue held them all, before 1.10 each event had a comment of its own. Both are
 fallbacks: the second counts only where the first is empty.
@@ -8,15 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Final, Literal
 
-from irontree.domain.events import IssueEvent, Record
-from irontree.domain.evolve import evolve, replay
-from irontree.domain.gaps import gap_event
+from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
+from irontree.domain.machine import evolve, replay
+from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
 
-if TYPE_CHECKING:
-    from irontree.domain.state import TaskState
+# --- The event that names missing sequences (ruling R13)
+
+
+_COPIED: Final = (
+    "task_key",
+    "issue_number",
+    "spec_revision",
+    "approved_revision",
+    "current_stage",
+    "next_stage",
+    "workflow_entry_state",
+    "attempt_count",
+    "max_retry_count",
+    "code_publication_state",
+)
+
+
+def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: Iterable[int]) -> SequenceGapDetected:
+    """The gap event at *sequence*; *state* is what could be replayed before the first missing one."""
+    return SequenceGapDetected(
+        **{name: getattr(state, name) for name in _COPIED},
+        sequence=sequence,
+        found_sequences=tuple(found),
+        missing_sequences=tuple(missing),
+        highest_replayable_sequence=state.sequence,
+    )
+
+
+# --- An issue's events from its comments, where older tools wrote them down (protocol, Source Of Truth)
+
 
 Source = Literal["summary comment", "event comments"]
 Said = tuple[Record[IssueEvent], ...]

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
+from irontree.domain.plan import PlanNode
 from irontree.domain.values import Value
-
-if TYPE_CHECKING:
-    from irontree.domain.plan import PlanNode
 
 LineOf = Callable[[str, str], int | None]
 """The line of that file, at the commit, where that quotation begins; None if it does not stand there."""

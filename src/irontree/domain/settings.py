@@ -1,13 +1,21 @@
-"""What single values of `.mino/config.yml` may be: refused where they are read, not where they would be used."""
+"""The sections of `.mino/config.yml`, and what single values may be: refused where they are read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal, Self, cast
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from irontree.domain.budgets import Unit, measure
+from irontree.domain.gates import Gate, Gates
+from irontree.errors import ConfigRefused
+
+# --- What single values of `.mino/config.yml` may be: refused where they are read, not where they would be used
+
 
 AGENT_ADAPTERS: Final = (
     *("command", "acp"),
@@ -94,3 +102,162 @@ class Section(BaseModel):
     def known_keys(cls) -> tuple[str, ...]:
         """The keys as they are written in the file."""
         return tuple(field.alias or name for name, field in cls.model_fields.items())
+
+
+# --- `automations:` of `.mino/config.yml`
+
+
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class Automations(Section):
+    """What a Prefect server does by itself; it changes nothing that is executed, and needs no approval."""
+
+    notify: tuple[BlockName, ...] = Field(
+        default=(), description="Notification blocks, as `type/name`, that say when a person is asked."
+    )
+    start_label: str | None = Field(
+        default=None, description="An open issue that gets this label is put up for approval."
+    )
+    reconcile: Annotated[bool, Field(strict=True)] = Field(
+        default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
+    )
+    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
+    nightly: str | None = Field(
+        default=None, description="What to go on with every night: a document, `#12 #13`, `first 5` or `all open`."
+    )
+    keep_transcripts_days: Count = Field(
+        default=0, description="How long what agents said is kept once an issue is done; 0: for ever. Evidence stays."
+    )
+
+
+# --- The section `budgets` of `.mino/config.yml` (protocol, Budgets)
+
+
+class LimitSettings(Section):
+    """How much of each may be spent. Unset: as much as it takes."""
+
+    money: str | float | None = Field(default=None, description="In US dollars, as agents report it: `2.50 USD`.")
+    tokens: str | int | None = Field(default=None, description="Taken and given, together.")
+    time: str | None = Field(default=None, description="Of the agents, while they work: `2h`, `1h 30m`.")
+
+    @field_validator("money", "tokens", "time", mode="before")
+    @classmethod
+    def _an_amount(cls, value: object, info: ValidationInfo) -> object:
+        if value is not None:
+            measure(cast("Unit", info.field_name), value)
+        return value
+
+
+class BudgetSettings(Section):
+    """What coding agents, reviewers and planners may take before a person is asked."""
+
+    attempt: LimitSettings = Field(
+        default=LimitSettings(), description="One attempt at an issue; stopped there if that can be seen."
+    )
+    issue: LimitSettings = Field(default=LimitSettings(), description="All attempts and reviews of an issue.")
+    loop: LimitSettings = Field(default=LimitSettings(), description="All issues of a loop.")
+    day: LimitSettings = Field(default=LimitSettings(), description="All of this repository in a day.")
+    time_zone: str = Field(default="UTC", description="Where the day begins, such as `Europe/Vienna`.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError("expected a time zone such as `Europe/Vienna` or `UTC`") from error
+        return name
+
+
+# --- `container:` of `.mino/config.yml`: in what agents, set-up commands and checks run
+
+
+_DIGEST: Final = re.compile(r"(?:(?:[^\s@-][^\s@]*@)?sha256:)?[0-9a-f]{64}")
+
+
+def _image(name: str) -> str:
+    if not _DIGEST.fullmatch(name):
+        raise ValueError(
+            f"expected a digest, so that what is approved is what runs: NAME@sha256:… or an image's id, got {name!r}; "
+            f"`docker image inspect --format '{{{{.Id}}}}' {name}` says that, and so does podman"
+        )
+    return name
+
+
+def _mount(given: str) -> str:
+    path, _, end = given.rpartition(":")
+    parts = (path if end == "ro" else given).split(":")
+    if len(parts) > 2 or not all(part.startswith("/") for part in parts):  # noqa: PLR2004  (source and target)
+        raise ValueError(f"expected /SOURCE, /SOURCE:/TARGET, or either with `:ro` behind it, got {given!r}")
+    return given
+
+
+ImageDigest = Annotated[str, AfterValidator(_image)]
+Mount = Annotated[str, AfterValidator(_mount)]
+
+
+class Container(Section):
+    """In what agents, set-up commands and checks run instead of on the machine itself."""
+
+    image: ImageDigest | None = Field(
+        default=None,
+        description="By digest, so that it cannot change: `NAME@sha256:…` or `sha256:…`. Unset: nothing is contained.",
+    )
+    engine: Literal["docker", "podman"] = Field(default="docker", description="The program that runs containers.")
+    mounts: tuple[Mount, ...] = Field(
+        default=(),
+        description="What else of this machine it sees: `/SOURCE`, `/SOURCE:/TARGET`, or either with `:ro` behind it.",
+    )
+    network: bool = Field(
+        default=True, strict=True, description="Whether it reaches the network; most agents need that."
+    )
+    user: str | None = Field(default=None, pattern=r"^[^\s-]\S*$", description="`UID:GID` or a name. Unset: yours.")
+    options: tuple[str, ...] = Field(default=(), description="More words for `docker run` or `podman run`.")
+
+    @model_validator(mode="after")
+    def _says_in_which(self) -> Self:
+        """Who says how something is contained must not find that nothing is."""
+        if self.model_fields_set and self.image is None:
+            raise ValueError("without `image` nothing runs in a container: name one, or leave the section out")
+        return self
+
+
+# --- The section `gates` of `.mino/config.yml` (R20)
+
+
+class GateSetting(Section, Gate):
+    """Who has to say, in comments on the issue, that work goes on."""
+
+
+class GateSettings(Section):
+    """Decisions that only comments of people with write access make; `acceptance: {approvers: 2}`."""
+
+    acceptance: GateSetting | None = Field(default=None, description="Of work that waits for a person's acceptance.")
+    approval: GateSetting | None = Field(default=None, description="Of an issue whose text or settings changed.")
+    failure: GateSetting | None = Field(default=None, description="To try again after the last attempt failed.")
+    blocked: GateSetting | None = Field(default=None, description="To go on after something was in the way.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalised(cls, data: object) -> object:
+        """As it is: who names a gate wants it."""
+        return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _says_something(cls, gate: object) -> object:
+        if gate is None:
+            raise ValueError("nothing stands behind it: write `{}` for this gate, or leave the key out")
+        return gate
+
+
+def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
+    """What is approved of them (ruling R6); *known* is whether the forge knows who writes. Raises ConfigRefused."""
+    gates = Gates(**settings)
+    if gates.named and not known:
+        raise ConfigRefused(
+            f"gates.{gates.named[0][0]}: nobody logs in to files, so nobody knows who wrote a comment",
+            remedy="set forge.adapter to github or gitea (Forgejo too), or leave the gates out",
+        )
+    return gates if gates.named else None

@@ -6,30 +6,21 @@ The format is described in docs/requirement-format.md. Nothing in a document is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NoReturn
 
 from irontree.domain.ids import normalize, normalized_lines, spec_revision
 from irontree.domain.plan import PlanNode
-from irontree.domain.requirements.dependencies import refuse_cycles, resolve
-from irontree.domain.requirements.drafts import Draft, make_drafts
-from irontree.domain.requirements.findings import Findings, SpecProblem
-from irontree.domain.requirements.markdown import Document, parse, without_front_matter
+from irontree.domain.requirements.drafts import Draft, make_drafts, refuse_cycles, resolve
+from irontree.domain.requirements.markdown import Document, Findings, SpecProblem, parse, without_front_matter
 from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.errors import RequirementsRefused
 
-__all__ = [
-    "MAX_BYTES",
-    "Requirements",
-    "SpecProblem",
-    "deceptive_characters",
-    "plan_node",
-    "read_requirements",
-    "reads_as",
-]
+# --- Requirement documents: Markdown in, the tree of tasks and its Spec Revision out (protocol, phase 1)
+
 
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
@@ -161,3 +152,44 @@ def plan_node(draft: Draft, findings: Findings) -> PlanNode:
         verification=draft.text.verification,
         line=findings.line(draft.start),
     )
+
+
+# --- What changed between what was approved and what is there now, line by line for a person (ruling R7)
+
+
+def changes_of(before: Sequence[PlanNode], now: Sequence[PlanNode]) -> tuple[str, ...]:
+    """Nodes that were added, removed and changed, and of these what; in the order of *now*, removed ones last."""
+    old, new = ({node.task_key: node for node in nodes} for nodes in (before, now))
+    return (*_added_or_changed(old, new), *(f"removed: “{old[key].title}”" for key in old if key not in new))
+
+
+def _added_or_changed(old: dict[str, PlanNode], new: dict[str, PlanNode]) -> Iterator[str]:
+    for key, node in new.items():
+        if key not in old:
+            yield f"added: “{node.title}”"
+        else:
+            yield from (f"“{node.title}”, {change}" for change in _changes(old[key], node))
+
+
+def _changes(before: PlanNode, now: PlanNode) -> Iterator[str]:
+    yield from _listed("criterion", (c.text for c in before.criteria), (c.text for c in now.criteria))
+    yield from _listed("command", commands_of(before), commands_of(now))
+    yield from _listed("dependency", before.depends_on, now.depends_on)
+    yield from _listed("target file", before.target_files, now.target_files)
+    for name in ("title", "type", "priority", "parent"):
+        old, new = getattr(before, name), getattr(now, name)
+        if old != new:
+            yield f"{name}: {new or 'none'} (was {old or 'none'})"
+    if before.description != now.description:
+        yield "description: another text"
+
+
+def commands_of(node: PlanNode) -> tuple[str, ...]:
+    """The commands that the text itself names, those of criteria included."""
+    return (*node.verification, *(criterion.command for criterion in node.criteria if criterion.command))
+
+
+def _listed(what: str, before: Iterable[str], now: Iterable[str]) -> Iterator[str]:
+    old, new = tuple(before), tuple(now)
+    yield from (f"{what} added: {text}" for text in new if text not in old)
+    yield from (f"{what} removed: {text}" for text in old if text not in new)

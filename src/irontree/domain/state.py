@@ -1,9 +1,10 @@
-"""The replayed state of one issue: the newest event's snapshot, and what recovery and decisions need besides."""
+"""The replayed state of one issue, and the labels that are a function of it (R16)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from irontree.domain.values import (
     NOT_APPLICABLE,
@@ -15,6 +16,8 @@ from irontree.domain.values import (
     PublicationState,
     Stage,
 )
+
+# --- The replayed state of one issue: the newest event's snapshot, and what recovery and decisions need besides
 
 
 class Phase(StrEnum):
@@ -81,7 +84,7 @@ class TaskState:
     waits: int = 0
     """How many such blocks there were since work went on."""
     fingerprint: str | None = None
-    """Of the failing check of the last verification, if one failed (`domain/fingerprint.py`)."""
+    """Of the failing check of the last verification, if one failed (`domain/checks.py`)."""
     same_failures: int = 0
     """How many verifications in a row failed with it, since a person had a say in it."""
     failure_sequence: int | None = None
@@ -138,3 +141,50 @@ class TaskState:
     def has_code(self) -> bool:
         """Whether the last completed run left a commit."""
         return self.commit not in (None, NOT_APPLICABLE)
+
+
+# --- Labels are a function of the state (ruling R16): nothing moves them, they are set to what the state says
+
+
+STAGE_TASK: Final = "stage:task"
+STAGE_RUN: Final = "stage:run"
+STAGE_VERIFY: Final = "stage:verify"
+STAGE_DONE: Final = "stage:done"
+PENDING: Final = "pending-acceptance"
+ADOPTED: Final = "iron-tree:adopted"
+NEEDS_BREAKDOWN: Final = "iron-tree:needs-breakdown"
+
+COLORS: Final[dict[str, str]] = {
+    ADOPTED: "0E8A16",
+    NEEDS_BREAKDOWN: "D93F0B",
+    STAGE_TASK: "FBCA04",
+    STAGE_RUN: "1D76DB",
+    STAGE_VERIFY: "5319E7",
+    STAGE_DONE: "0E8A16",
+    PENDING: "FBCA04",
+}
+"""All seven are created on first use (contract, labels)."""
+MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PENDING, NEEDS_BREAKDOWN})
+"""The labels that follow the state; `iron-tree:adopted` stays once it is set, every other one belongs to people.
+
+An issue that needs a breakdown is not taken in, so no state calls for that label."""
+
+_BY_STAGE: Final = {
+    "definition": STAGE_TASK,
+    "decompose": STAGE_TASK,
+    "run": STAGE_RUN,
+    "verify": STAGE_VERIFY,
+    "checkup": STAGE_DONE,
+    "done": STAGE_DONE,
+}
+
+
+def labels_for(state: TaskState) -> frozenset[str]:
+    """The managed labels that this state calls for; a detour keeps the label of where the issue halted."""
+    at = state
+    while at.before:
+        at = at.before
+    approved = state.approvals > 0 and at.current_stage == "definition"
+    stage = STAGE_RUN if approved else _BY_STAGE[at.current_stage]
+    waits = {PENDING} if state.phase is Phase.PENDING else set()
+    return frozenset({stage} | waits | ({ADOPTED} if state.adopted else set()))

@@ -8,10 +8,353 @@ gitea_issues, gitea_pulls   the port, on what gitea_access shares
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from irontree.forges.gitea_issues import GiteaIssues
-from irontree.forges.gitea_pulls import GiteaPullRequests
+from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
+from irontree.forges import ForgeSettings
+from irontree.forges.gitea_http import GiteaClient, Query
+from irontree.forges.gitea_mapping import (
+    Shown,
+    checks_of,
+    comment_of,
+    facts_of,
+    is_draft,
+    is_of_our_branch,
+    is_undecided,
+    issue_of,
+    pull_of,
+    remark_of,
+    review_of,
+    verdict_of,
+    with_wip,
+    without_wip,
+)
+from irontree.forges.markers import IssueIndex, Listed, as_kept, holds_line, one_line, shortened
+from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
+
+# --- What the parts of the `gitea` forge share: the client, who we are, and whom to trust
+
+
+_WRITERS: Final = {"write", "admin", "owner"}
+
+
+class GiteaAccess:
+    """Asks nothing before the first call: it needs neither a token nor a network to be made."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        self._sleep = settings.sleep
+        self._client = GiteaClient(settings)
+        self._trusted: dict[str, bool] = {}
+
+    @cached_property
+    def _account(self) -> str:
+        return self._client.account()
+
+    def _trusts(self, login: str) -> bool:
+        """Whether that is us or somebody with write access (R20); asked once for each."""
+        return self._trusted[login] if login in self._trusted else self.may_write(login)
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now."""
+        self._trusted[login] = login == self._account or self._is_writer(login)
+        return self._trusted[login]
+
+    def _is_writer(self, login: str) -> bool:
+        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
+        try:
+            answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
+        except AccessRefused as refused:
+            if refused.reason != "permission":
+                raise
+            return login in {user["login"] for user in self._client.read("assignees").data}
+        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
+
+    def _look(self, path: str, query: Query | None = None) -> Any:
+        """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
+        answer = self._client.read(path, query)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self._client.explain_absence(of_issues=path.startswith("issues"))
+            return None
+        return answer.data
+
+    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
+        """What must be there. Raises RemoteFailed that names *what* is not."""
+        found = self._look(path, query)
+        if found is None:
+            raise self._missing(what)
+        return found
+
+    def _write(self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Change *what* must be there."""
+        answer = self._client.send(method, path, body)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self._client.explain_absence(of_issues=path.startswith("issues"))
+            raise self._missing(what)
+        return answer.data
+
+    def _missing(self, what: str) -> RemoteFailed:
+        return RemoteFailed(f"there is no {what} in {self._client.web}")
+
+
+# --- Issues, comments and labels of the `gitea` forge
+
+
+_PLAIN: Final = "ededed"
+"""The colour of a label that nobody described."""
+
+
+class GiteaIssues(GiteaAccess):
+    """Implements `IssueTracker`, `Comments` and `Labels`."""
+
+    def __init__(self, settings: ForgeSettings) -> None:
+        super().__init__(settings)
+        self._index = IssueIndex(self._listed, self._listed_alone)
+
+    def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
+        """Create an open issue; labels that the repository does not have are made first."""
+        ids = self._label_ids(labels)
+        given = {"title": one_line(title), "body": as_kept(body), "labels": ids}
+        return self._issue(self._write("POST", "issues", "place for issues", given))
+
+    def read_issue(self, number: int) -> Issue | None:
+        """The issue or pull request; None if there is none."""
+        shown = self._look(f"issues/{number}")
+        return self._issue(shown) if shown else None
+
+    def find_issues(self, marker: str) -> tuple[Issue, ...]:
+        """Issues whose body holds *marker* as a line of its own, lowest number first."""
+        candidates = (self.read_issue(number) for number in self._index.numbers(marker))
+        found = (issue for issue in candidates if issue and holds_line(issue.body, marker))
+        return tuple(issue for issue in found if not issue.pull_request)
+
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, lowest number first; pull requests left out.
+
+        Gitea takes a label that does not exist out of its filter, so that all issues pass; a comma separates labels.
+        """
+        filters = {} if "," in label else {"labels": label}
+        listed = self._client.read_all("issues", {"state": "open", "type": "issues", **filters})
+        carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
+        return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+    ) -> Issue:
+        """Change what is given, leave the rest."""
+        changes = {
+            "title": None if title is None else one_line(title),
+            "body": None if body is None else as_kept(body),
+            "state": state,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", given))
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments, oldest first; Gitea gives them all at once."""
+        return self._comments(number)
+
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment*, oldest first. Gitea's API has no ETags."""
+        return self._comments(number, {"since": moment})
+
+    def post_comment(self, number: int, body: str) -> Comment:
+        """Add a comment."""
+        with self._commenting(number):
+            given = {"body": as_kept(body)}
+            return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
+
+    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
+        """Put *body* in place of the text of a comment."""
+        what = f"comment {comment_id} on issue #{number}"
+        if not comment_id.isdecimal():
+            raise self._missing(what)
+        return self._comment(self._write("PATCH", f"issues/comments/{comment_id}", what, {"body": as_kept(body)}))
+
+    def ensure_labels(self, labels: Sequence[Label]) -> None:
+        """Create those that are missing; leave existing ones as they are."""
+        known = self._known_labels()
+        for label in labels:
+            if label.name not in known:
+                self._create_label(label)
+
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+        """Add and remove; what is there already, or not there, is no error."""
+        what = f"issue #{number}"
+        present = self._find(f"issues/{number}", what)["labels"] or ()
+        for label in present:
+            if label["name"] in remove:
+                self._write("DELETE", f"issues/{number}/labels/{label['id']}", what)
+        missing = [name for name in add if name not in {label["name"] for label in present} and name not in remove]
+        if missing:
+            self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
+
+    def _issue(self, shown: Shown) -> Issue:
+        return issue_of(shown, trusted=self._trusts(shown["user"]["login"]))
+
+    def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
+        with self._commenting(number):
+            shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
+        return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
+
+    def _comment(self, shown: Shown) -> Comment:
+        return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))
+
+    def _listed(self, since: datetime | None) -> Iterator[Listed]:
+        """Issues and pull requests, for the index."""
+        changed = {"since": since.isoformat()} if since else {}
+        return map(_listed, self._client.read_all("issues", {"state": "all", **changed}))
+
+    def _listed_alone(self, number: int) -> Listed | None:
+        shown = self._look(f"issues/{number}")
+        return _listed(shown) if shown else None
+
+    @contextmanager
+    def _commenting(self, number: int) -> Iterator[None]:
+        """Gitea fails with a 500 where the issue is not there: tell that from an outage."""
+        try:
+            yield
+        except RemoteUnavailable as outage:
+            if self._look(f"issues/{number}") is None:
+                raise RemoteFailed(f"there is no issue #{number} in {self._client.web}") from outage
+            raise
+
+    def _label_ids(self, names: Iterable[str]) -> list[int]:
+        """Issues take labels by id; those that are missing are made."""
+        wanted = dict.fromkeys(names)
+        known = self._known_labels() if wanted else {}
+        return [known[name] if name in known else self._create_label(Label(name, _PLAIN)) for name in wanted]
+
+    def _known_labels(self) -> dict[str, int]:
+        """Ids by name; of several labels with one name, which Gitea allows, the oldest counts."""
+        shown: list[Any] = self._client.read_all("labels")
+        return {label["name"]: label["id"] for label in sorted(shown, key=lambda one: -int(one["id"]))}
+
+    def _create_label(self, label: Label) -> int:
+        given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
+        return int(self._write("POST", "labels", "place for labels", given)["id"])
+
+
+def _listed(shown: Shown) -> Listed:
+    return Listed(shown["number"], shown["body"] or "", datetime.fromisoformat(shown["updated_at"]))
+
+
+# --- Pull requests, reviews and commit statuses of the `gitea` forge
+
+
+_LOOKS: Final = 2
+"""Further looks at one that is not mergeable: the first look makes Gitea work it out, a second apart."""
+_DESCRIPTION: Final = 255
+
+
+class GiteaPullRequests(GiteaAccess):
+    """Implements `PullRequests`, `Checks` and `About`."""
+
+    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
+        """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
+        given = {
+            "head": head,
+            "base": base,
+            "title": with_wip(one_line(title), draft=draft),
+            "body": as_kept(body),
+        }
+        try:
+            return pull_of(self._write("POST", "pulls", f"branch {head} or {base}", given))
+        except (AccessRefused, RemoteUnavailable):
+            raise
+        except RemoteFailed as error:
+            raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
+
+    def read_pull_request(self, number: int) -> PullRequest | None:
+        """The pull request; None if there is none, or the number is an issue's."""
+        shown = self._look(f"pulls/{number}")
+        for _ in range(_LOOKS):
+            if not shown or not is_undecided(shown):
+                break
+            self._sleep(1.0)
+            shown = self._look(f"pulls/{number}")
+        return pull_of(shown) if shown else None
+
+    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
+        """Those of branch *head* of our own repository, in any state, lowest number first."""
+        shown = self._client.read_all("pulls", {"state": "all"})
+        ours = (pull_of(one) for one in shown if is_of_our_branch(one, head))
+        return tuple(sorted(ours, key=lambda pull: pull.number))
+
+    def edit_pull_request(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        draft: bool | None = None,
+    ) -> PullRequest:
+        """Change what is given, leave the rest."""
+        what = f"pull request #{number}"
+        retitled = title is not None or draft is not None
+        changes = {
+            "title": self._new_title(self._find(f"pulls/{number}", what), title, draft=draft) if retitled else None,
+            "body": None if body is None else as_kept(body),
+            "state": state,
+        }
+        given = {name: value for name, value in changes.items() if value is not None}
+        return pull_of(self._write("PATCH", f"pulls/{number}", what, given))
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
+        self._find(f"pulls/{number}", f"pull request #{number}")
+        shown = self._client.read_all(f"pulls/{number}/reviews", counted=False)
+        oldest_first = sorted(shown, key=lambda one: int(one["id"]))
+        return tuple(
+            review_of(one, verdict, self._remarks(number, one), trusted=self._wrote_trusted(one))
+            for one in oldest_first
+            if (verdict := verdict_of(one))
+        )
+
+    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
+        """The newest status of each name, ordered by name; the API has no way from a status to its log."""
+        return checks_of(self._client.read_all(f"statuses/{sha}"))
+
+    def set_commit_status(
+        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
+    ) -> None:
+        """Say under *name* how the commit fares."""
+        given = {"context": name, "state": state, "description": shortened(description, _DESCRIPTION)}
+        self._write("POST", f"statuses/{sha}", f"commit {sha}", given | ({"target_url": url} if url else {}))
+
+    def about(self) -> RepositoryFacts:
+        """Who we are, and what the repository lets us do."""
+        return facts_of(self._find("", "repository"), self._account)
+
+    @staticmethod
+    def _new_title(shown: Shown, title: str | None, *, draft: bool | None) -> str:
+        """A draft stays one under a new title, and a title stays when it ceases to be one."""
+        words = without_wip(shown["title"])[0] if title is None else one_line(title)
+        return with_wip(words, draft=is_draft(shown) if draft is None else draft)
+
+    def _remarks(self, number: int, review: Shown) -> tuple[Remark, ...]:
+        if not review["comments_count"]:
+            return ()
+        shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
+        in_order = sorted(shown, key=lambda one: int(one["id"]))
+        return tuple(remark_of(one, trusted=self._wrote_trusted(one)) for one in in_order)
+
+    def _wrote_trusted(self, shown: Shown) -> bool:
+        return shown["user"] is not None and self._trusts(shown["user"]["login"])
+
+
+# --- The `gitea` forge: issues and pull requests on a Gitea or Forgejo server, over its REST API (version 1)
 
 
 class GiteaForge(GiteaIssues, GiteaPullRequests):

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from irontree.forges.issue_index import Listed
-from irontree.forges.text import as_kept
+from irontree.forges.markers import Listed, as_kept
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, PullRequest, Remark, Review, ReviewVerdict
 
 Json = Mapping[str, Any]

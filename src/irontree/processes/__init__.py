@@ -20,32 +20,15 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from irontree.errors import EnvironmentRefused
+from irontree.domain.plan import ContainerSpec
 from irontree.ports import Child
-from irontree.processes.conversation import Conversation
-from irontree.processes.environment import scrubbed_environment
-from irontree.processes.limits import MARK, SHELL, Ended, Limits
-
-if TYPE_CHECKING:
-    from irontree.domain.container import ContainerSpec
-    from irontree.processes.containers import Engine
-
-__all__ = [
-    "MARK",
-    "SHELL",
-    "Captured",
-    "Child",
-    "Children",
-    "Completed",
-    "Conversation",
-    "Ended",
-    "Limits",
-    "Registry",
-    "capture",
-    "scrubbed_environment",
-]
+from irontree.processes import running
+from irontree.processes.container_command import never_ran
+from irontree.processes.containers import Engine
+from irontree.processes.family import MARK, SHELL, Ended, Limits, identify, is_owned, is_same, kill_family
+from irontree.processes.running import Conversation, Output, _folder_is_gone
 
 KEEP_BYTES = 256 * 1024
 _GUARD = """\
@@ -150,10 +133,6 @@ class Children:
         A *conversation* has stdout and stdin for itself: the output is what comes on stderr then, and only what is
         said on stdout counts against the limit of silence. Raises EnvironmentRefused if the folder *cwd* is gone.
         """
-        from irontree.processes import running  # noqa: PLC0415  (see there)
-        from irontree.processes.family import identify  # noqa: PLC0415
-        from irontree.processes.output import Output  # noqa: PLC0415
-
         output, mark = Output(keep, on_line), uuid.uuid4().hex
         if self._container:
             argv, environment = self._engine().command(
@@ -196,7 +175,6 @@ class Children:
         recorded = self._registry.recorded()
         if not recorded:
             return 0
-        from irontree.processes.family import is_owned, is_same, kill_family  # noqa: PLC0415
 
         leftovers = [child for child in recorded if not is_owned(child)]
         alive = 0
@@ -211,55 +189,11 @@ class Children:
         return bool(child.engine) and self._engine().remove(child.engine, child.mark)
 
     def _as_in_container(self, done: Completed) -> Completed:
-        from irontree.processes.container_command import never_ran  # noqa: PLC0415  (few need it)
-
         failed = done.ended == "exited" and never_ran(done.exit_code, done.output)
         return replace(done, ended="not_started", exit_code=None) if failed else done
 
     def _engine(self) -> Engine:
-        from irontree.processes.containers import Engine  # noqa: PLC0415  (few need it)
-
         return Engine(self._environment)
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What a short program said that changes nothing."""
-
-    exit_code: int
-    stdout: bytes
-    stderr: bytes
-
-
-def capture(
-    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float, stdin: bytes = b""
-) -> Captured:
-    """Run a program that only reads, unrecorded, and keep all it prints.
-
-    Raises EnvironmentRefused if it or the folder *cwd* is missing, or it does not end within *seconds*.
-    """
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-        )
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if not cwd.is_dir():
-            raise _folder_is_gone(cwd) from error
-        raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy=f"install {argv[0]}") from error
-    except subprocess.TimeoutExpired as error:
-        raise EnvironmentRefused(f"`{' '.join(argv)}` did not end within {seconds:.0f} s") from error
-    return Captured(done.returncode, done.stdout, done.stderr)
-
-
-def _folder_is_gone(folder: Path) -> EnvironmentRefused:
-    """What the system says of a program in such words: no such file."""
-    return EnvironmentRefused(f"the folder {folder} is gone", remedy="put it back, or work elsewhere")
 
 
 class _Guard:

@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from irontree.domain.plan import ContainerSpec
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Blocker
-from irontree.processes import Captured, capture
 from irontree.processes.container_command import (
     HERE_ALONE,
     User,
@@ -20,10 +20,8 @@ from irontree.processes.container_command import (
     question_for,
     removal,
 )
-from irontree.processes.limits import MARK
-
-if TYPE_CHECKING:
-    from irontree.domain.container import ContainerSpec
+from irontree.processes.family import MARK
+from irontree.processes.running import Captured, capture
 
 _ENGINE_SECONDS: Final = 60.0
 _SETTINGS: Final = ("DOCKER_", "CONTAINER_", "CONTAINERS_")

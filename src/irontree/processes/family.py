@@ -1,4 +1,4 @@
-"""Who belongs to a child of ours: told apart from strangers, found wherever they went, and killed (ruling R3)."""
+"""Who belongs to a child of ours, when it is stopped, and how everything it started is found and killed (R3)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,36 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
-from irontree.ports import Child
-from irontree.processes.limits import MARK
+from irontree.ports import Cancellation, Child
+
+# --- When a child is stopped before its own end, and how it ended
+
+
+SHELL = "/bin/sh"
+# Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
+MARK = "IRONTREE_CHILD"
+
+Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds in all, seconds without output, and whether a stop is asked for."""
+
+    wall_seconds: float
+    stall_seconds: float | None = None
+    cancel: Cancellation | None = None
+
+
+# --- Who belongs to a child of ours: told apart from strangers, found wherever they went, and killed (ruling R3)
+
 
 KILL_SECONDS = 5.0
 KILL_PAUSE = 0.01

@@ -1,8 +1,9 @@
-"""One child between its start and its end. Imported with the first child: most commands start none."""
+"""One child between its start and its end: its output line by line, and what is written to its stdin."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import selectors
 import shutil
@@ -12,17 +13,114 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Protocol
 
-from irontree.processes.family import family, kill_family, send
-from irontree.processes.limits import SHELL, Ended, Limits
-from irontree.processes.output import Lines, Output
+from irontree.domain.checks import TRUNCATION_MARKER
+from irontree.errors import EnvironmentRefused
+from irontree.ports import Child
+from irontree.processes.family import SHELL, Ended, Limits, family, kill_family, send
 
-if TYPE_CHECKING:
-    from irontree.ports import Child
-    from irontree.processes.conversation import Conversation
+# --- What a child prints: passed on line by line, digested whole, kept at both ends
+
+
+LONGEST_LINE = 64 * 1024
+
+
+class Lines:
+    """Passes on what was read line by line; one that grows beyond *longest* bytes comes in pieces."""
+
+    def __init__(self, on_line: Callable[[bytes], None], longest: int = LONGEST_LINE) -> None:
+        self._on_line = on_line
+        self._longest = longest
+        self._line = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read."""
+        for line in data.splitlines(keepends=True):
+            self._line += line
+            if line.endswith(b"\n"):
+                self.finish()
+        if len(self._line) > self._longest:  # a progress bar without line ends must not fill the memory
+            self.finish()
+
+    def finish(self) -> None:
+        """Pass on a last line that has no end."""
+        if self._line:
+            line = bytes(self._line)
+            self._line.clear()
+            self._on_line(line)
+
+
+class Output:
+    """Takes the output of one child; *keep* is in bytes, half of it for the beginning and half for the end."""
+
+    def __init__(self, keep: int, on_line: Callable[[bytes], None] | None) -> None:
+        self._half = keep // 2
+        self._lines = Lines(on_line) if on_line else None
+        self._digest = hashlib.sha256()
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._cut = False
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read."""
+        self._digest.update(data)
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > self._half:
+            del self._tail[: -self._half]
+            self._cut = True
+        if self._lines:
+            self._lines.feed(data)
+
+    def finish(self) -> None:
+        """Pass on a last line that has no end."""
+        if self._lines:
+            self._lines.finish()
+
+    def text(self) -> str:
+        """What was kept; a marker line stands where something was cut out."""
+        marker = f"\n{TRUNCATION_MARKER}\n".encode() if self._cut else b""
+        return (bytes(self._head) + marker + bytes(self._tail)).decode("utf-8", "replace")
+
+    def digest(self) -> str:
+        """SHA-256 of everything, 64 hex."""
+        return self._digest.hexdigest()
+
+
+# --- Talking with a child while it works: lines of its stdout in, lines for its stdin out
+
+
+class Conversation(Protocol):
+    """Our half of a talk; what it returns is written to the child's stdin: whole lines, or nothing.
+
+    Stdin stays open until the talk is *over*; a child that has not ended a time of grace later is asked to end.
+    """
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing will be said any more, by either side."""
+        ...
+
+    def begin(self) -> bytes:
+        """Speak first."""
+        ...
+
+    def hear(self, line: bytes) -> bytes:
+        """Answer one line of the child's stdout, which ends as it came."""
+        ...
+
+    def stop(self) -> bytes:
+        """Ask the child to stop: it is about to be ended, and has a time of grace to end the talk itself."""
+        ...
+
+
+# --- One child between its start and its end. Imported with the first child: most commands start none
+
 
 CHUNK_BYTES = 64 * 1024
 # A message may carry a whole file.
@@ -219,3 +317,46 @@ class Running:
         if pipe is self._process.stdout:  # with a conversation, noise on stderr is no sign of life
             self._heard_at = time.monotonic()
         take(data)
+
+
+# --- The one way to start programs: recorded before they run, limited, and gone when we say so (ruling R3)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a short program said that changes nothing."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+def capture(
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float, stdin: bytes = b""
+) -> Captured:
+    """Run a program that only reads, unrecorded, and keep all it prints.
+
+    Raises EnvironmentRefused if it or the folder *cwd* is missing, or it does not end within *seconds*.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=cwd,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+        )
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if not cwd.is_dir():
+            raise _folder_is_gone(cwd) from error
+        raise EnvironmentRefused(f"{argv[0]}: {error.strerror}", remedy=f"install {argv[0]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentRefused(f"`{' '.join(argv)}` did not end within {seconds:.0f} s") from error
+    return Captured(done.returncode, done.stdout, done.stderr)
+
+
+def _folder_is_gone(folder: Path) -> EnvironmentRefused:
+    """What the system says of a program in such words: no such file."""
+    return EnvironmentRefused(f"the folder {folder} is gone", remedy="put it back, or work elsewhere")

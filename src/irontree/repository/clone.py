@@ -13,15 +13,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
-
-if TYPE_CHECKING:
-    from irontree.ports import Document
-    from irontree.repository.git import Git
-    from irontree.repository.settings import Settings
+from irontree.ports import Document
+from irontree.repository.git import Git
+from irontree.repository.location import Settings
 
 _MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import ConfigRefused, GitFailed, IrontreeError, NoSuchBranch, PublicationRefused
 from irontree.ports import (
     Blocker,
@@ -27,9 +27,6 @@ from irontree.ports import (
 )
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.repository.git import STATE_FOLDER
-
-if TYPE_CHECKING:
-    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 
 Files = Mapping[str, bytes]
 Hook = Callable[[Files], str | None]

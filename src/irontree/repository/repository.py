@@ -8,20 +8,17 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
-from irontree.processes import scrubbed_environment
-from irontree.repository import history
+from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
+from irontree.processes import Children
+from irontree.processes.container_command import scrubbed_environment
+from irontree.repository import backup, history, publication
+from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import FETCH, Git, git_environment, workspace_environment
-from irontree.repository.location import main_worktree
-from irontree.repository.settings import Settings, parse_settings, read_settings
-
-if TYPE_CHECKING:
-    from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-    from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
-    from irontree.processes import Children
-    from irontree.repository.workspace import GitWorkspace
+from irontree.repository.location import Settings, main_worktree, parse_settings, read_settings
+from irontree.repository.workspace import GitWorkspace
 
 
 def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:
@@ -96,21 +93,15 @@ class GitRepository:
 
     def pack_refs(self, target: Path) -> dict[str, str]:
         """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
-        from irontree.repository import bundle
-
-        return bundle.pack(self.git, target)
+        return backup.pack(self.git, target)
 
     def require_whole_refs(self, source: Path, expected: Mapping[str, str]) -> None:
         """Raise EnvironmentRefused unless the file *source* holds exactly these refs, with all objects."""
-        from irontree.repository import bundle
-
-        bundle.require_whole(self.git, source, expected)
+        backup.require_whole(self.git, source, expected)
 
     def unpack_refs(self, source: Path) -> None:
         """Bring the refs in *source* over, all or none. Raises EnvironmentRefused if one here went another way."""
-        from irontree.repository import bundle
-
-        bundle.unpack(self.git, source)
+        backup.unpack(self.git, source)
 
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run."""
@@ -157,9 +148,7 @@ class GitRepository:
 
     def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
-        from irontree.repository import preflight
-
-        return preflight.read_checkout(self.git).uncommitted(exempt)
+        return publication.read_checkout(self.git).uncommitted(exempt)
 
     def ignored(self, paths: Sequence[str]) -> frozenset[str]:
         """Those of *paths*, there or not, that git would pass over; a folder ends with `/`."""
@@ -176,36 +165,25 @@ class GitRepository:
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
-        from irontree.repository import preflight
-
-        return preflight.blockers(self.git, policy, workspace, exempt)
+        return publication.blockers(self.git, policy, workspace, exempt)
 
     def base(self, policy: PublishPolicy) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
 
         Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
         """
-        from irontree.repository import publication
-
         return publication.tip(self.git, policy)
 
     def ahead(self, policy: PublishPolicy) -> int:
         """How many commits of the user's target branch the remote has not, as last fetched: work starts without."""
-        from irontree.repository import publication
-
         return publication.ahead(self.git, policy)
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
-        from irontree.repository import publication
-
         return publication.has_published(self.git, sha, policy)
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
-        from irontree.repository.clone import PrivateClone
-        from irontree.repository.workspace import GitWorkspace
-
         folder = self._cache() / name
         clone = PrivateClone(folder, self.git, self._common_dir)
         settings = cache(lambda: read_settings(self.git))
@@ -214,8 +192,6 @@ class GitRepository:
 
     def stores(self) -> tuple[Path, ...]:
         """The object stores that its workspaces borrow from; git has to read them wherever a program of theirs runs."""
-        from irontree.repository.clone import object_stores
-
         return object_stores(self._common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
@@ -241,35 +217,25 @@ class GitRepository:
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
-        from irontree.repository import publication
-
         return publication.publish(self.git, sha, policy)
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
-        from irontree.repository import content
-
-        return content.document_at(self.git, sha, path)
+        return history.document_at(self.git, sha, path)
 
     def diff(self, base: str, sha: str) -> str:
         """The unified diff between two commits."""
-        from irontree.repository import content
-
-        return content.diff(self.git, base, sha)
+        return history.diff(self.git, base, sha)
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""
         if (base, sha) not in self._changed:
-            from irontree.repository import content
-
-            self._changed[base, sha] = content.changed_files(self.git, base, sha)
+            self._changed[base, sha] = history.changed_files(self.git, base, sha)
         return self._changed[base, sha]
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with how many lines came and went."""
-        from irontree.repository import content
-
-        return content.line_counts(self.git, base, sha)
+        return history.line_counts(self.git, base, sha)
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -290,28 +256,20 @@ class GitRepository:
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
-        from irontree.repository import backup
-
         backup.back_up(self.git, self._cache())
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
-        from irontree.repository import backup
-
         return backup.lost(self.git)
 
     def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
         """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
-        from irontree.repository import backup
-
         known = backup.versions(self.git, paths)
         contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
         return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
 
     def fetch_backup(self, remote: str) -> None:
         """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
-        from irontree.repository import backup
-
         backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:

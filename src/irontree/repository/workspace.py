@@ -6,19 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from irontree.domain.results import truncate
+from irontree.domain.checks import truncate
+from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
-from irontree.processes import SHELL, Limits
+from irontree.processes.family import SHELL, Limits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said
 from irontree.repository.history import commit_of, has_commit, shown, stands_at
-
-if TYPE_CHECKING:
-    from irontree.domain.plan import WorkspacePolicy
-    from irontree.repository.settings import Settings
+from irontree.repository.location import Settings
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import yaml
+from pydantic import ValidationError
 from yaml._yaml import CParser
 from yaml.events import (
     CollectionStartEvent,
@@ -26,6 +27,9 @@ from yaml.events import (
 )
 
 from irontree.errors import LogDamaged
+
+# --- The YAML form of the files under .mino/: a strict reader that types nothing, a writer that all readers agree o
+
 
 EVENT_BYTES = 64 * 1024
 MAX_DEPTH = 32
@@ -217,3 +221,13 @@ def _float(value: float) -> str:
     text = repr(value)
     # YAML 1.1 takes 1e+22 for text: it wants the dot.
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+# --- One value, one YAML file: plans, results, loop entities, cursors
+
+
+def first_error(error: ValidationError) -> str:
+    """The first of pydantic's findings, in one line."""
+    found = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in found["loc"])
+    return f"{key}: {found['msg']} (found {found.get('input')!r:.80})"

@@ -1,15 +1,30 @@
-"""One value, one YAML file: plans, results, loop entities, cursors."""
+"""Files with one value each: plans, check results, briefs and reports, cursors of effects (R6, R9)."""
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from irontree.domain.checks import CheckReport
+from irontree.domain.plan import Plan
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
-from irontree.store.codec import read_mapping, write_mapping
+from irontree.ports import DeliveryCursor
+from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
+from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
+from irontree.store.layout import Layout
+from irontree.store.locks import exclusive
+
+# --- One value, one YAML file: plans, results, loop entities, cursors
+
 
 V = TypeVar("V", bound=Value)
 
@@ -36,8 +51,251 @@ def validated(model: type[V], mapping: Mapping[str, Any], path: str, *, remedy: 
         raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
 
 
-def first_error(error: ValidationError) -> str:
-    """The first of pydantic's findings, in one line."""
-    found = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in found["loc"])
-    return f"{key}: {found['msg']} (found {found.get('input')!r:.80})"
+# --- Approved plans, `.mino/plans/{revision}.yml` (ruling R6): with the events, the truth
+
+
+# The source is in it, some ten thousand nodes too.
+PLAN_BYTES = 64 * 1024 * 1024
+_REVISION = re.compile(r"[0-9a-f]{8}")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class FilePlanStore:
+    """The port `PlanStore` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        self._layout = Layout(root)
+        self._disk = disk or Disk()
+        self._loaded: dict[str, tuple[tuple[int, int, int] | None, Plan | None]] = {}
+
+    def revisions(self) -> tuple[str, ...]:
+        """Spec revisions with a plan in force, oldest approval first; those that cannot be read before all others."""
+        found = (path.stem for path in self._layout.plans.glob("*.yml") if _REVISION.fullmatch(path.stem))
+        return tuple(sorted(found, key=lambda revision: (self._approved_at(revision), revision)))
+
+    def load(self, revision: str) -> Plan | None:
+        """The plan in force for that revision (8 hex, any case); None if there is none.
+
+        Raises LogDamaged if its file cannot be read or is another revision's.
+        """
+        wanted = revision.lower()
+        if not _REVISION.fullmatch(wanted):
+            return None
+        facts = self._facts(wanted)
+        known, plan = self._loaded.get(wanted, (None, None))
+        if facts != known:
+            plan = self._read(wanted)
+            self._loaded[wanted] = (facts, plan)
+        return plan
+
+    def _read(self, revision: str) -> Plan | None:
+        path = self._path(revision)
+        data = read_bytes(path, PLAN_BYTES)
+        if data is None:
+            return None
+        name = self._layout.shown(path)
+        remedy = f"move {name} away and restore it: irontree init --from-backup"
+        plan = decode_value(Plan, data, name, limit=PLAN_BYTES, remedy=remedy)
+        if plan.spec_revision != revision:
+            raise LogDamaged(f"{name}: is the plan of {plan.spec_revision}", remedy=remedy)
+        return plan
+
+    def _facts(self, revision: str) -> tuple[int, int, int] | None:
+        """What changes with the file: a plan can be large, and every step asks for all of them."""
+        path = self._path(revision)
+        with disk_errors(path):
+            try:
+                stat = path.stat()
+            except FileNotFoundError:
+                return None
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    def save(self, plan: Plan) -> None:
+        """Write the plan durably; other content under its revision is first kept as `{revision}.{n}.yml`."""
+        data = encode_value(plan)
+        with exclusive(self._layout.append_lock):
+            path = self._path(plan.spec_revision)
+            before = read_bytes(path, PLAN_BYTES)
+            if before == data:
+                return
+            if before is not None:
+                self._keep(plan.spec_revision, before)
+            self._disk.write_durably(path, data)
+
+    def _keep(self, revision: str, data: bytes) -> None:
+        """Copy, not move: there is a plan in force at every instant. A copy from before a crash is found again."""
+        for turn in count(1):
+            path = self._layout.plans / f"{revision}.{turn}.yml"
+            kept = read_bytes(path, PLAN_BYTES)
+            if kept is None:
+                self._disk.write_durably(path, data)
+            if kept in {None, data}:
+                return
+
+    def _approved_at(self, revision: str) -> datetime:
+        try:
+            plan = self.load(revision)
+        except LogDamaged:
+            return _LONG_AGO
+        return approved_at(plan) if plan else _LONG_AGO
+
+    def _path(self, revision: str) -> Path:
+        return self._layout.plans / f"{revision}.yml"
+
+
+def approved_at(plan: Plan) -> datetime:
+    """When the plan was approved, or else taken in; long ago if it does not say so in ISO 8601."""
+    try:
+        return datetime.fromisoformat(plan.in_force_since).astimezone(UTC)
+    except ValueError:
+        return _LONG_AGO
+
+
+# --- Check results by commit, `.mino/reports/issue-{N}/{anchor}.yml`: durable before publication
+
+
+# Output is truncated by lines, and a line has no limit.
+RESULTS_BYTES = 64 * 1024 * 1024
+_ANCHOR = re.compile(r"[0-9a-f]{7,64}|not_applicable")
+_REMEDY = "remove the file and verify again"
+
+
+class FileResultStore:
+    """The port `ResultStore` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        self._layout = Layout(root)
+        self._disk = disk or Disk()
+
+    def load(self, issue_number: int, anchor: str) -> CheckReport | None:
+        """The stored results at that commit; None if there are none. Raises LogDamaged if they cannot be read."""
+        path = self._path(issue_number, anchor)
+        data = read_bytes(path, RESULTS_BYTES) if _ANCHOR.fullmatch(anchor) else None
+        if data is None:
+            return None
+
+        return decode_value(CheckReport, data, self._layout.shown(path), limit=RESULTS_BYTES, remedy=_REMEDY)
+
+    def save(self, report: CheckReport) -> None:
+        """Write the results durably, in place of earlier ones at that commit."""
+        self._disk.write_durably(self._path(report.issue_number, report.anchor), encode_value(report))
+
+    def _path(self, issue_number: int, anchor: str) -> Path:
+        return self._layout.reports(issue_number) / f"{anchor}.yml"
+
+
+# --- Briefs and reports under `.mino/`: text made from log and plan, never read back as truth (ruling R2)
+
+
+TEXT_BYTES = 4 * 1024 * 1024
+
+
+class FileProjections:
+    """The port `Projections` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path) -> None:
+        self._layout = Layout(root)
+
+    def write_brief(self, issue_number: int, text: str) -> Path:
+        """Write `.mino/briefs/issue-{N}.md`."""
+        return _written(self._layout.brief(issue_number), text)
+
+    def read_brief(self, issue_number: int) -> str | None:
+        """The brief as it is; None without one."""
+        return _text(self._layout.brief(issue_number))
+
+    def write_report(self, issue_number: int, text: str) -> Path:
+        """Write `.mino/reports/issue-{N}/report.md`."""
+        return _written(self._report(issue_number), text)
+
+    def read_report(self, issue_number: int) -> str | None:
+        """The report as it is; None without one."""
+        return _text(self._report(issue_number))
+
+    def report_path(self, issue_number: int) -> str:
+        """Where that is, as `.mino/…`."""
+        return self._layout.shown(self._report(issue_number))
+
+    def _report(self, issue_number: int) -> Path:
+        return self._layout.reports(issue_number) / "report.md"
+
+
+def _text(path: Path) -> str | None:
+    data = read_bytes(path, TEXT_BYTES)
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _written(path: Path, text: str) -> Path:
+    replace(path, text.encode())
+    return path
+
+
+# --- The cursor of effects done, `.mino/deliveries/issue-{N}` (ruling R9)
+
+
+class _CursorFile(Value):
+    sequence: int = Field(ge=0)
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    replied: int = Field(default=0, ge=0)
+    closed: bool = False
+    text: str = ""
+    noticed: tuple[str, ...] = ()
+    halt_told: str = ""
+    ready: str = ""
+    withdrawn: str = ""
+    settled: tuple[str, ...] = ()
+    voted_on: str = ""
+    voters: tuple[str, ...] = ()
+
+
+class FileDeliveries:
+    """The port `Deliveries` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path) -> None:
+        self._layout = Layout(root)
+
+    def load(self, issue_number: int) -> DeliveryCursor:
+        """The cursor; at 0 for an issue never delivered, and when the file is damaged.
+
+        It is not synced, so a power loss may damage it. Delivering again is safe: effects are idempotent.
+        """
+        path = self._layout.delivery(issue_number)
+        data = read_bytes(path, EVENT_BYTES)
+        if data is None:
+            return DeliveryCursor()
+        try:
+            found = decode_value(_CursorFile, data, self._layout.shown(path), limit=EVENT_BYTES, remedy="")
+        except LogDamaged:
+            return DeliveryCursor()
+        return DeliveryCursor(**dict(found))
+
+    def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
+        """Store the cursor."""
+        replace(self._layout.delivery(issue_number), encode_value(_CursorFile(**asdict(cursor))))
+
+
+# --- Leftovers of crashes and caches under `.mino/` (protocol, repair)
+
+
+class FileUpkeep:
+    """The port `Upkeep` on the files of one repository; *root* is its main worktree."""
+
+    def __init__(self, root: Path) -> None:
+        self._layout = Layout(root)
+
+    def remove_leftovers(self) -> int:
+        """Remove temporaries of processes that are gone, and half-restored streams, which the append lock guards."""
+        with exclusive(self._layout.append_lock), disk_errors(self._layout.state):
+            found = [path for path in self._layout.state.rglob(".*") if _is_left(path)]
+            for path in found:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        return len(found)
+
+    def drop_caches(self) -> None:
+        """Remove `.mino/.cache`."""
+        shutil.rmtree(self._layout.cache, ignore_errors=True)
+
+
+def _is_left(path: Path) -> bool:
+    return is_abandoned(path.name) or (path.is_dir() and path.name.endswith(RESTORED_SUFFIX))

@@ -1,4 +1,4 @@
-"""Effects on files: durable and plain replacement, and what a failing disk means to the person at the keyboard."""
+"""Effects on files: durable and plain replacement, what a failing disk means, and whether a recorded process lives."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
-from irontree.store.liveness import lives
+
+# --- Whether a process of this host lives: for files of others, where no kernel lock can say it (ruling R3)
+
+
+def lives(pid: int) -> bool:
+    """Whether there is a process with that number, whoever it belongs to."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+# --- Effects on files: durable and plain replacement, and what a failing disk means to the person at the keyboard
+
 
 if sys.platform == "darwin":
     from fcntl import F_FULLFSYNC, fcntl
@@ -133,3 +150,11 @@ def read_bytes(path: Path, limit: int) -> bytes | None:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+# --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
+
+
+def utc_text(moment: datetime) -> str:
+    """ISO 8601 in UTC with seconds, as every time under .mino/ is written: `2026-04-22T14:32:11Z`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -20,11 +20,9 @@ from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.ports import Child, Clock, Holder, LeftLease
 from irontree.store.codec import EVENT_BYTES, read_mapping
 from irontree.store.documents import V, encode_value, validated
-from irontree.store.files import disk_errors, overwrite, read_bytes, replace
+from irontree.store.files import disk_errors, lives, overwrite, read_bytes, replace, utc_text
 from irontree.store.layout import Layout
-from irontree.store.liveness import lives
 from irontree.store.locks import FileLock, exclusive
-from irontree.store.streams import utc_text
 
 RUN_STALE = timedelta(hours=2)
 LEASE_STALE = timedelta(hours=6)

@@ -13,9 +13,8 @@ from typing import Final
 
 from irontree.errors import Busy, EnvironmentRefused
 from irontree.ports import Children, Clock, Holder
-from irontree.store.files import disk_errors
+from irontree.store.files import disk_errors, utc_text
 from irontree.store.layout import STATE_FOLDER
-from irontree.store.streams import utc_text
 
 # `holder()` of another process takes the lock for an instant; nobody is refused because of that.
 PROBE_SECONDS = 0.1

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from irontree.domain.loop import LoopEntity
+from irontree.domain.checks import CheckReport
+from irontree.domain.events import E, IssueEvent, Record
+from irontree.domain.loop import LoopEntity, LoopEvent
+from irontree.domain.plan import Plan
 from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, LoopStream, Stream
-from irontree.store.blocks import read_blocks
-from irontree.store.documents import decode_value
-from irontree.store.loops import encode_entity
-from irontree.store.plans import approved_at
+from irontree.store.documents import approved_at, decode_value
+from irontree.store.event_log import encode_entity
+from irontree.store.files import utc_text
 from irontree.store.streams import (
     ISSUE_FORM,
     LOOP_EVENT_BYTES,
@@ -26,17 +28,11 @@ from irontree.store.streams import (
     issue_stream,
     next_file,
     number_in,
+    read_blocks,
     read_stream,
     replied_file,
     restored_files,
-    utc_text,
 )
-
-if TYPE_CHECKING:
-    from irontree.domain.events import E, IssueEvent, Record
-    from irontree.domain.loop_events import LoopEvent
-    from irontree.domain.plan import Plan
-    from irontree.domain.results import CheckReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,104 @@
-"""The replayed state of every stream; what has not changed since last time comes from the cache (docs/protocol.md)."""
+"""The replayed state of every stream; what has not changed since last time comes from the cache (docs/protocol.md).
+
+Losing it costs time alone: a damaged file counts as none, and one that cannot be written is not written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
 from irontree import __version__
-from irontree.domain.evolve import Replay
+from irontree.domain.machine import Replay
 from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
+from irontree.errors import EnvironmentRefused
 from irontree.ports import Clock, EventLog, Problem, Reading
-from irontree.store.cache import DerivedCache, fingerprint_streams
+from irontree.store.event_log import stream_folders
+from irontree.store.files import read_bytes, replace
+
+# --- What was derived from streams, kept in `.mino/.cache/` until the files change; `audit` never looks here
+
+
+CACHE_BYTES = 512 * 1024 * 1024
+# Within one tick of its clock a file system gives two writes the same time; ticks are 1 to 10 ms long.
+SETTLED_NS = 100_000_000
+
+
+def fingerprint_streams(events: Path, clock: Clock) -> dict[int, str | None]:
+    """Issue number -> digest over name, size, mtime and inode of all its event files (*events*: their parent folder).
+
+    None where a file is so young that it could still change without a sign of it.
+    """
+    settled = int(clock.now().timestamp() * 1e9) - SETTLED_NS
+    found = {number: _facts(folder) for number, folder in stream_folders(events).items()}
+    return {number: _digest(facts, settled) for number, facts in found.items() if facts}
+
+
+def _facts(folder: str) -> list[tuple[str, int, int, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            stats = [(entry.name, entry.stat()) for entry in entries if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):  # archived meanwhile, or no stream
+        return []
+    return sorted((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)
+
+
+def _digest(facts: list[tuple[str, int, int, int]], settled: int) -> str | None:
+    if any(modified > settled for _, _, modified, _ in facts):
+        return None
+    return hashlib.blake2b(repr(facts).encode(), digest_size=16).hexdigest()
+
+
+class DerivedCache:
+    """JSON values by stream, each valid for one fingerprint; a new *version* forgets them all."""
+
+    def __init__(self, path: Path, version: str) -> None:
+        self._path = path
+        self._version = version
+        self._entries = _load(path, version)
+        self._changed = False
+
+    def get(self, issue_number: int, fingerprint: str | None) -> Any | None:
+        """The value stored for exactly this fingerprint; None if there is none."""
+        known, value = self._entries.get(str(issue_number), (None, None))
+        return value if fingerprint is not None and known == fingerprint else None
+
+    def put(self, issue_number: int, fingerprint: str | None, value: Callable[[], Any]) -> None:
+        """Keep the JSON value that *value* makes; nothing happens for a stream that has not settled."""
+        if fingerprint is not None:
+            self._entries[str(issue_number)] = (fingerprint, value())
+            self._changed = True
+
+    def save(self) -> None:
+        """Write what is new, in one step; a folder that cannot be written is left alone."""
+        if not self._changed:
+            return
+        body = json.dumps(self._entries, separators=(",", ":")).encode()
+        try:
+            replace(self._path, _seal(body, self._version) + b"\n" + body)
+        except EnvironmentRefused:
+            return
+        self._changed = False
+
+
+def _load(path: Path, version: str) -> dict[str, tuple[str | None, Any]]:
+    try:
+        data = read_bytes(path, CACHE_BYTES)
+    except EnvironmentRefused:
+        return {}
+    seal, _, body = (data or b"").partition(b"\n")
+    return json.loads(body) if seal == _seal(body, version) else {}
+
+
+def _seal(body: bytes, version: str) -> bytes:
+    """Finds damage of any kind, and values that another version derived."""
+    return hashlib.blake2b(body, key=hashlib.sha256(version.encode()).digest()).hexdigest().encode()
 
 
 class PlainReplays:

@@ -1,28 +1,33 @@
-"""What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file.
+"""What a stream is and where its files are: names, blocks, order, gaps, reading, and the durable append (R2).
 
 Both event logs (issues and loops), on disk and in memory, are made of these functions. Rulings R1, R2, R13.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from pydantic import ValidationError
 
-from irontree.domain.digest import event_digest
+from irontree.domain.digests import event_digest
 from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
-from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
+from irontree.domain.loop import LOOP_EVENTS, LoopEvent
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
 from irontree.ports import Problem, Stream
-from irontree.store.codec import EVENT_BYTES, read_mapping, write_mapping
-from irontree.store.documents import first_error
+from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
+from irontree.store.files import Disk, disk_errors, is_leftover, read_bytes, utc_text
+
+# --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
+
 
 # A loop's frozen set can have thousands of task keys.
 LOOP_EVENT_BYTES = 4 * 1024 * 1024
@@ -106,11 +111,6 @@ class Form(Generic[E]):
 
 ISSUE_FORM: Form[IssueEvent] = Form("iron_tree", "issue_number", ISSUE_EVENTS, EVENT_BYTES)
 LOOP_FORM: Form[LoopEvent] = Form("loop", "loop_id", LOOP_EVENTS, LOOP_EVENT_BYTES)
-
-
-def utc_text(moment: datetime) -> str:
-    """ISO 8601 in UTC with seconds, as every time under .mino/ is written: `2026-04-22T14:32:11Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_stream(form: Form[E], files: EventFiles, owner: object) -> Contents[E]:
@@ -239,3 +239,89 @@ def replied_file(files: EventFiles, issue_number: int, sequence: int, url: str) 
     if before == url:
         return None
     return names[0], ISSUE_FORM.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)
+
+
+# --- Events in the YAML blocks of a comment, as tools before 1.12 wrote them (protocol, Source Of Truth)
+
+
+_FENCED = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})ya?ml[ \t]*\r?\n(?P<yaml>.*?)^(?P=fence)[ \t]*\r?$", re.MULTILINE | re.DOTALL
+)
+_EVENT = re.compile(rf"^{ISSUE_FORM.block}:", re.MULTILINE)
+
+
+def read_blocks(text: str, where: str, issue_number: int) -> Stream:
+    """The events of the issue in *text*, in the order they stand there; blocks without an event are passed over."""
+    records, problems = [], []
+    for yaml in _event_blocks(text):
+        try:
+            records.append(_read_block(yaml, where, issue_number))
+        except IrontreeError as error:
+            problems.append(problem_of(where, error))
+    highest = max((record.event.sequence for record in records), default=0)
+    return Stream(tuple(records), tuple(problems), highest)
+
+
+def _event_blocks(text: str) -> Iterator[str]:
+    blocks = (found["yaml"] for found in _FENCED.finditer(text))
+    return (yaml for yaml in blocks if _EVENT.search(yaml))
+
+
+def _read_block(yaml: str, where: str, issue_number: int) -> Record[IssueEvent]:
+    record = ISSUE_FORM.decode(yaml.encode(errors="surrogatepass"), where)
+    if record.event.issue_number != issue_number:
+        raise LogDamaged(f"{where}: speaks of issue {record.event.issue_number}")
+    return record
+
+
+# --- Streams as folders of files: reading them, and the durable append (ruling R2)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFolder:
+    """The files of one stream; *where* is the folder as people read it."""
+
+    path: Path
+    where: str
+    limit: int = EVENT_BYTES
+
+    def names(self) -> list[str]:
+        """All file names but hidden ones; none if the folder does not exist."""
+        with disk_errors(self.path):
+            try:
+                found = os.listdir(self.path)  # noqa: PTH208  (names are all we need)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        return [name for name in found if not name.startswith(".")]
+
+    def load(self, name: str) -> bytes:
+        """The content of one file; raises LogDamaged if it has gone."""
+        data = read_bytes(self.path / name, self.limit)
+        if data is None:
+            raise LogDamaged(f"{self.where}/{name}: the file is gone")
+        return data
+
+
+def append_durably(
+    disk: Disk,
+    form: Form[E],
+    files: StreamFolder,
+    event: E,
+    *,
+    expected_sequence: int,
+    meta: Mapping[str, Any],
+    moment: datetime,
+) -> Record[E]:
+    """Append to the folder; the caller holds the append lock. Removes what killed writers left."""
+    remove_leftovers(files.path)
+    name, data, record = next_file(form, files, event, expected_sequence=expected_sequence, meta=meta, moment=moment)
+    disk.write_durably(files.path / name, data)
+    return record
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove dot-temporaries: under the append lock nobody is writing one."""
+    with disk_errors(folder):
+        for path in folder.glob(".*"):
+            if is_leftover(path.name):
+                path.unlink(missing_ok=True)

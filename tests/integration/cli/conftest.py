@@ -16,8 +16,8 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.publish import publish
+from irontree.services.execution.publish import publish
+from irontree.services.proposals.documents import approve, propose
 from tests.support.repositories import git
 from tests.support.store import StillClock
 

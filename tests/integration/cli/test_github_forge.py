@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.labels import COLORS
+from irontree.domain.state import COLORS
 from tests.support.github.server import GithubServer, serve
 from tests.support.github.state import Hub
 

@@ -16,12 +16,12 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app, open_set_aside
-from irontree.cli.export import export
+from irontree.cli.archive import export
 from irontree.errors import EnvironmentRefused
-from irontree.services.overview import SERVING
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.store.parcel import read_parcel
+from irontree.services.answers.documents import authorise
+from irontree.services.proposals.documents import propose
+from irontree.services.views.overview import SERVING
+from irontree.store.archive import read_parcel
 from tests.support.repositories import commit, git
 
 MOVED = ("forge", "reports", "plans", "events", "loops", "archive")
@@ -360,7 +360,7 @@ class Dying:
 
 @pytest.mark.parametrize("after", range(5))
 def test_an_import_that_was_killed_is_repeated(shell, archive, elsewhere, after):
-    take_in = importlib.import_module("irontree.cli.import").take_in
+    take_in = importlib.import_module("irontree.cli.archive").take_in
     with pytest.raises(Killed):
         take_in(read_parcel(archive), Dying(open_set_aside(elsewhere.root), after))
     if after in (2, 3):

@@ -16,7 +16,7 @@ import pytest
 
 from irontree.cli.console import Console
 from irontree.cli.context import Context
-from irontree.cli.everywhere import Newcomers
+from irontree.cli.inbox import Newcomers
 from irontree.store.registry import Registry, user_registry
 from tests.integration.cli.conftest import Shell
 from tests.support.repositories import git

@@ -10,12 +10,12 @@ import pytest
 
 from irontree.app import Origin
 from irontree.bootstrap import open_app
-from irontree.cli.answering import expected_numbers
-from irontree.flows.local.settings import state_folder
+from irontree.cli.answer import expected_numbers
+from irontree.flows.server.settings import state_folder
+from irontree.services.answers.documents import authorise
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import propose
+from irontree.services.record.world import read_world
 from tests.integration.cli.conftest import CONFIG, SPEC
 
 BROKEN = """\

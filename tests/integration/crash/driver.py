@@ -17,12 +17,12 @@ from typing import Any
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
-from irontree.services.answers import Answer
+from irontree.services.answers.answers import Answer
+from irontree.services.answers.documents import authorise
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.planning.approve import Choices, propose
-from irontree.services.planning.intake import authorise
-from irontree.services.questions import Question
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import Choices, propose
+from irontree.services.questions.questions import Question
+from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.repositories import commit, git
 from tests.support.watching import Side, Watched, watched_app

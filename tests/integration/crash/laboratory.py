@@ -17,17 +17,17 @@ import psutil
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
-from irontree.domain.chain import digest_chain
 from irontree.domain.decide import Aggregate, Finalize, Run, Verify
+from irontree.domain.digests import digest_chain
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.processes import MARK
+from irontree.processes.family import MARK
+from irontree.services.answers.documents import authorise
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import perform
 from irontree.services.loops.loop import read_loops
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import propose
+from irontree.services.record.world import read_world
 from tests.support.repositories import git
 from tests.support.watching import Side
 

@@ -12,10 +12,10 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Run, Verify
 from irontree.domain.state import Phase, TaskState
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.steps import perform
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
+from irontree.services.proposals.documents import propose
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.support.repositories import commit, git, head, hook
 from tests.support.watching import Watched

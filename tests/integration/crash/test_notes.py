@@ -14,9 +14,9 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.state import TaskState
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.steps import perform
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise
+from irontree.services.proposals.documents import propose
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.support.repositories import commit, git, head, hook
 from tests.support.world import Patience

@@ -8,10 +8,10 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.plan import PermissionRule, PublishPolicy
 from irontree.errors import EnvironmentRefused
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.publish import publish
-from irontree.services.planning.staleness import changed_since_approval
-from irontree.services.world import read_world
+from irontree.services.execution.publish import publish
+from irontree.services.proposals.documents import approve, propose
+from irontree.services.record.world import read_world
+from irontree.services.work.staleness import changed_since_approval
 from tests.support.repositories import git
 
 SPEC = "# Toy\n\n## Greeting\n\n- [ ] it says hello (manual)\n"

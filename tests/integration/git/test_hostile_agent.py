@@ -7,7 +7,8 @@ import os
 import pytest
 
 from irontree.ports import CommitRefused
-from irontree.processes import Limits, scrubbed_environment
+from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.family import Limits
 from tests.support.repositories import Project, everything, git, head, hook, write
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.agents.command import CommandAgent
+from irontree.agents.program import CommandAgent
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children

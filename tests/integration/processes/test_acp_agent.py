@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from irontree.agents import open_agent
-from irontree.domain.allowance import Allowance
 from irontree.domain.attempt import Claim
+from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children

@@ -10,7 +10,10 @@ import threading
 import pytest
 
 from irontree.errors import EnvironmentRefused
-from irontree.processes import MARK, Child, Children, Limits, capture
+from irontree.ports import Child
+from irontree.processes import Children
+from irontree.processes.family import MARK, Limits
+from irontree.processes.running import capture
 from tests.support.processes import AMPLE, MemoryRegistry, children
 
 DEAF = "trap '' TERM"

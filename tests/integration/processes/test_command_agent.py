@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from irontree.agents.command import CommandAgent
+from irontree.agents.program import CommandAgent
 from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask

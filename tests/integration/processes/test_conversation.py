@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from irontree.processes import Completed, Limits
+from irontree.processes import Completed
+from irontree.processes.family import Limits
 from tests.support.processes import AMPLE, children
 
 

@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from irontree.processes import Child, Children
+from irontree.ports import Child
+from irontree.processes import Children
 from tests.support.processes import MemoryRegistry
 
 DRIVER = """

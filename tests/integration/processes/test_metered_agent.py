@@ -8,7 +8,7 @@ import os
 import pytest
 
 from irontree.agents import open_agent
-from irontree.domain.allowance import Allowance
+from irontree.domain.budgets import Allowance
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentTask
 from tests.support.processes import NEVER, Heard, children

@@ -7,7 +7,7 @@ import os
 import threading
 
 from irontree.checks.shell import ShellCheckRunner
-from irontree.domain.results import TRUNCATION_MARKER
+from irontree.domain.checks import TRUNCATION_MARKER
 from tests.support.processes import NEVER, Heard, children
 
 

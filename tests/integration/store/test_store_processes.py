@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from irontree.clock import SystemClock
-from irontree.domain.chain import digest_chain
+from irontree.app import SystemClock
+from irontree.domain.digests import digest_chain
 from irontree.errors import Busy
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from irontree.clock import SystemClock
+from irontree.app import SystemClock
 from irontree.errors import Busy, SequenceConflict
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout

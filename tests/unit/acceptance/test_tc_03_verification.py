@@ -6,7 +6,7 @@ import hashlib
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.results import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, CheckResult, truncate
+from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, CheckResult, truncate
 from irontree.domain.state import Phase
 from irontree.errors import RemoteUnavailable
 from irontree.services.execution.checkup import Decider, send_back

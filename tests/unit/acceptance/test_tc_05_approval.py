@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.intent import Issues
+from irontree.domain.commands import Issues
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
+from irontree.services.answers.documents import authorise
+from irontree.services.answers.issues import resolve_to_approve
+from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
-from irontree.services.planning.approve import propose
-from irontree.services.planning.authorise import resolve_to_approve
-from irontree.services.planning.intake import authorise
-from irontree.services.planning.publish import publish
+from irontree.services.proposals.documents import propose
 from tests.support.issues import write
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.labels import ADOPTED, NEEDS_BREAKDOWN, STAGE_TASK
+from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_TASK
 from irontree.errors import NotEligible
-from irontree.services.planning.adopt import adopt
+from irontree.services.answers.issues import adopt
 from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.world import Scene
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.labels import ADOPTED, STAGE_RUN
+from irontree.domain.state import ADOPTED, STAGE_RUN
 from irontree.errors import ApprovalRefused
-from irontree.services.planning.adopt import adopt
-from irontree.services.planning.authorise import authorise_issues
+from irontree.services.answers.issues import adopt, authorise_issues
 from tests.support.issues import CLEAR, authorise, resolved, say, write
 from tests.support.world import Scene
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.agents.acp_session import Ended, Session
+from irontree.agents.acp import Ended, Session
 from irontree.domain.plan import PermissionRule
 
 OPTIONS = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_always", "allow_once", "reject_once")]

@@ -10,7 +10,7 @@ import pytest
 
 from irontree import agents
 from irontree.agents import as_called, open_agent
-from irontree.agents.command import CommandAgent
+from irontree.agents.program import CommandAgent
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.domain.settings import AGENT_ADAPTERS
 from irontree.errors import ConfigRefused
@@ -34,7 +34,7 @@ def test_a_command_without_words_is_refused():
 
 
 def test_no_adapter_is_imported_before_it_is_asked_for():
-    script = "import sys, irontree.agents; sys.exit('irontree.agents.command' in sys.modules)"
+    script = "import sys, irontree.agents; sys.exit('irontree.agents.program' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

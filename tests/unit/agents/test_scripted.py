@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from irontree.agents.replay import find_patch
+from irontree.agents.recordings import find_patch
 from irontree.agents.scripted import ScriptedAgent, idles, writes
 from irontree.ports import AgentResult, AgentTask
 from tests.support.processes import NEVER, Heard

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.checks.foreign import foreign_sources
+from irontree.checks.shell import foreign_sources
 
 
 @dataclass

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from irontree.checks.versions import read_versions, tools_called
+from irontree.checks.shell import read_versions, tools_called
 
 OK = ("git",)
 

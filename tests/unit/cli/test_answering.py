@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.cli.answering import Prepared, option_for, prepare, refuse_unknown
+from irontree.cli.answer import Prepared, option_for, prepare, refuse_unknown
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
-from irontree.domain.ledger import Budget
+from irontree.domain.spending import Budget
 from irontree.errors import AnswerRefused
-from irontree.services.questions import Question
+from irontree.services.questions.questions import Question
 
 
 def question(reason: str, number: int | None = 7) -> Question:

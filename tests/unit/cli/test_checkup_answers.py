@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.checkup import _record
+from irontree.cli.steps import _record
 from irontree.errors import AnswerRefused
-from irontree.services.answers import NOTE_LIMIT, Answer
+from irontree.services.answers.answers import NOTE_LIMIT, Answer
 from irontree.services.loops.loop import open_loops
-from irontree.services.open_questions import asked_about
+from irontree.services.questions.questions import asked_about
 from tests.support.world import MANUAL_TASK, Scene, make_scene, sends_back
 
 

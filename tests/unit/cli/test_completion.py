@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from irontree.cli.completion import SHELLS, whole_parser
+from irontree.cli.config import SHELLS, whole_parser
 from irontree.cli.main import VERBS, main
 
 

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.answering import prepare
-from irontree.cli.following import CRASHES, Follower, Shown, activity
+from irontree.cli.answer import prepare
+from irontree.cli.follow import CRASHES, Follower, Shown, activity
 from irontree.domain.budgets import BudgetPolicy, Limits
 from irontree.domain.plan import AgentSpec
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.gate.questions import Question as Form
-from irontree.flows.lifecycle.runs import Run
-from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.flows.runs.runs import RunInfo
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.execution.run import run as attempt
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
-from irontree.services.questions import Question
+from irontree.services.questions.questions import Question
 from tests.support.world import (
     MANUAL_TASK,
     ONE_TASK,
@@ -37,8 +37,8 @@ from tests.support.world import (
 )
 
 
-def run(state: str, name: str = "", message: str = "") -> Run:
-    return Run(uuid.UUID(int=1), "loop", state, name or state.title(), message, {}, None)
+def run(state: str, name: str = "", message: str = "") -> RunInfo:
+    return RunInfo(uuid.UUID(int=1), "loop", state, name or state.title(), message, {}, None)
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Terminal:
     serves: bool = True
     served: bool = True
     resting: bool = True
-    loop_run: Run | None = field(default_factory=lambda: run("RUNNING"))
+    loop_run: RunInfo | None = field(default_factory=lambda: run("RUNNING"))
     shows_forms: bool = True
     finishing: bool = False
     given: list[Answer] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Terminal:
     def finish(self) -> None:
         self.finishing = True
 
-    def run_of_loop(self, _: str) -> Run | None:
+    def run_of_loop(self, _: str) -> RunInfo | None:
         return self.loop_run
 
     def set_going(self, _: str) -> None:

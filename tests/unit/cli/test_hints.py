@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from irontree.cli.checkup import MODES, _require_fit
 from irontree.cli.main import VERBS, top_parser, verb_parser
+from irontree.cli.steps import MODES, _require_fit
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import RULES
-from irontree.services.hints import DAMAGED, OpenQuestion, program_for, step_command
+from irontree.services.questions.commands import DAMAGED, OpenQuestion, program_for
+from irontree.services.views.history import step_command
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP_ID = "2026-04-22-1432-a3f8b2"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
-import inspect
 import io
 import json
 import re
@@ -45,9 +43,7 @@ def test_it_tells_its_version(capsys):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_its_module_and_its_help(verb, capsys):
-    module = importlib.import_module(f"irontree.cli.{verb}")
-    assert list(inspect.signature(module.run).parameters) == ["context"]
+def test_every_verb_has_its_help(verb, capsys):
     assert main([verb, "--help"]) == 0
     assert f"usage: irontree {verb}" in capsys.readouterr().out
 

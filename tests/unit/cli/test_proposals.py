@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
+from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
 from irontree.config import Agent, Config, Publish, Verify, Workspace
-from irontree.domain.detection import DETECTION
+from irontree.domain.checks import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
 from irontree.forges import Location
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from irontree.cli.screens import CHOICES, PlainScreen, RichScreen
+from irontree.cli.follow import CHOICES, PlainScreen, RichScreen
 from irontree.domain.halt import AGENT_BUDGET, RULE
-from irontree.flows.gate.forms import make_form
-from irontree.flows.gate.questions import Question as Form
-from irontree.services.questions import Question
+from irontree.flows.gate import make_form
+from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.services.questions.questions import Question
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP = "2026-04-22-1432-a3f8b2"

@@ -9,14 +9,15 @@ import pytest
 
 from irontree.cli.console import Console
 from irontree.cli.parser import Parser, UsageError
-from irontree.cli.serve import SECRET, News, ServerNews, add_arguments, line, place_of, secret_for
+from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.local.server_state import Place
-from irontree.flows.local.settings import PASSWORD
-from irontree.services.answers import Answer, answer_issue
-from irontree.services.inbox import waiting
+from irontree.flows.server.settings import PASSWORD
+from irontree.flows.server.state import Place
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.issues import adopt
 from irontree.services.loops.loop import read_loops
-from irontree.services.planning.adopt import adopt, approval_name
+from irontree.services.proposals.adoption import approval_name
+from irontree.services.questions.inbox import waiting
 from tests.support.issues import write
 from tests.support.world import MANUAL_TASK, make_scene
 
@@ -53,7 +54,7 @@ def test_webhooks_without_a_secret_are_refused_before_anything_starts():
 @pytest.mark.parametrize("option", ["--port", "--webhooks"])
 def test_what_is_no_port_is_wrong_usage(option: str, number: str):
     parser = Parser()
-    add_arguments(parser)
+    add_serve_arguments(parser)
     with pytest.raises(UsageError, match=option):
         parser.parse_args([option, number])
 

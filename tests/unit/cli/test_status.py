@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.approvals import Approvals
-from irontree.cli.blocks import plain
+from irontree.cli.blocks import plain, tree_line
+from irontree.cli.inbox import Approvals
 from irontree.cli.status import STYLES, Glance, as_json, blocks
-from irontree.cli.tree import tree_line
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
-from irontree.services.hints import OpenQuestion
-from irontree.services.inbox import Waiting
-from irontree.services.overview import IssueRow, LoopRow, Overview, state_words
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.inbox import Waiting
+from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 

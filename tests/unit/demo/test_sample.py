@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.demo import sample
+from irontree.demo import layout as sample
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE, choices
 

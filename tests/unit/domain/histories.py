@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from irontree.domain.events import ISSUE_EVENTS, IssueEvent, Record
-from irontree.domain.evolve import evolve
-from irontree.domain.legal import LEGAL
+from irontree.domain.machine import LEGAL, evolve
 from irontree.domain.state import Phase, TaskState
 
 Records = tuple[Record[IssueEvent], ...]

@@ -12,7 +12,7 @@ from irontree.domain.adoption import INSUFFICIENT, IssueText, Spoken, ineligible
 from irontree.domain.ids import adopted_revision, normalize
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
-from irontree.services.projections.views import QuoteView
+from irontree.services.views.values import QuoteView
 
 BODY = """\
 Logging in fails.

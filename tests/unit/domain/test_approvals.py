@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.domain.approvals import key_of_approval, name_in_key
+from irontree.domain.gates import key_of_approval, name_in_key
 
 
 def test_the_key_of_a_question_says_what_approving_has_to_name():

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from irontree.domain.attempt import Claim, Seen, how_it_ended, outcome_of, stopped_by
-from irontree.domain.waiting import (
+from irontree.domain.decide import (
     COMMENTS_EVERY,
     FIRST_WAIT,
     LONGEST_SILENCE,

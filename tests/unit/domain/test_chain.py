@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.chain import ChainBreak, digest_chain
-from irontree.domain.digest import event_digest
+from irontree.domain.digests import ChainBreak, digest_chain, event_digest
 from irontree.domain.events import Record
 from tests.support.store import history, passed
 

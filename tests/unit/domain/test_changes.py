@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.changes import changes_of
 from irontree.domain.plan import Criterion, PlanNode
+from irontree.domain.spec import changes_of
 
 NODE = PlanNode(
     task_key="greeting",

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.config import read_config
-from irontree.domain.container_settings import Container
+from irontree.domain.settings import Container
 from irontree.errors import ConfigRefused
 
 IMAGE = f"sha256:{'ab' * 32}"

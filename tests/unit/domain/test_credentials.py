@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.credentials import HIDDEN, secret_values, without_secrets
-from irontree.domain.lint import comment_problems, slim
+from irontree.domain.comments import comment_problems, slim
+from irontree.domain.text import HIDDEN, secret_values, without_secrets
 
 LETTERS = "0123456789abcdefghijABCDEFGHIJ0123456789"
 TOKENS = (

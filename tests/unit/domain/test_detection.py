@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.domain.detection import DETECTION
+from irontree.domain.checks import DETECTION
 
 NODE = ["install", "build", "test", "lint"]
 # Typed by hand from the contract. Scripts that a package does not define are skipped by the commands themselves.

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.drawing import mermaid
 from irontree.domain.graph import Graph
+from irontree.domain.pictures import mermaid
 from irontree.domain.plan import PlanNode
 
 LINE = re.compile(r'  (?:end|(?:subgraph )?[nx]?n?\d+\["[^"]*"\]|n\d+ -(?:-|\.-)> n\d+)')

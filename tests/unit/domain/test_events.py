@@ -8,8 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS, IssueEvent, kebab
-from irontree.domain.loop import LoopEntity, default_budget
-from irontree.domain.loop_events import LOOP_EVENTS, LoopEvent
+from irontree.domain.loop import LOOP_EVENTS, LoopEntity, LoopEvent, default_budget
 from tests.unit.domain.histories import PLAIN, event
 
 COMMON = [

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.domain.events import ISSUE_EVENTS
-from irontree.domain.evolve import evolve, replay
-from irontree.domain.legal import LEGAL
+from irontree.domain.machine import LEGAL, evolve, replay
 from irontree.domain.state import Phase
 from irontree.errors import IllegalTransition
 from tests.unit.domain.histories import (

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.events import ISSUE_EVENTS
-from irontree.domain.evolve import evolve, replay
-from irontree.domain.legal import LEGAL
+from irontree.domain.machine import LEGAL, evolve, replay
 from irontree.domain.state import Phase
 from irontree.errors import IllegalTransition
 from tests.unit.domain.histories import GAP, PLAIN, damaged, event, follow, histories, record

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.evolve import evolve
 from irontree.domain.external import BY_CHECK, CLOSED, DELETED, REOPENED, detect
-from irontree.domain.legal import LEGAL
+from irontree.domain.machine import LEGAL, evolve
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import reach
 

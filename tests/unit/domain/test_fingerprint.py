@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.fingerprint import EXCERPT_LINES, excerpt, fingerprint, normalised, telling_lines
-from irontree.domain.results import CheckResult
+from irontree.domain.checks import EXCERPT_LINES, CheckResult, excerpt, fingerprint, normalised, telling_lines
 
 PYTEST = """\
 ============================= test session starts ==============================

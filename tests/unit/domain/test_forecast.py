@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irontree.domain.decide import Aggregate, Finalize, Halt, Run, Scope, Verify
-from irontree.domain.forecast import as_published, forecast
+from irontree.domain.decide import Aggregate, Finalize, Halt, Run, Scope, Verify, as_published, forecast
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 

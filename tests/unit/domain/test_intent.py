@@ -6,15 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.intent import (
-    AdoptIssue,
-    Document,
-    Issues,
-    OpenIssues,
-    ResumeLoop,
-    Unclear,
-    resolve_intent,
-)
+from irontree.domain.commands import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 
 
 def resolve(words, *files):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.labels import (
+from irontree.domain.state import (
     ADOPTED,
     COLORS,
     MANAGED,
@@ -14,9 +14,10 @@ from irontree.domain.labels import (
     STAGE_RUN,
     STAGE_TASK,
     STAGE_VERIFY,
+    Phase,
+    TaskState,
     labels_for,
 )
-from irontree.domain.state import Phase, TaskState
 from tests.unit.domain.histories import PATHS, History
 
 BLOCKED, RESUMED, STALE, APPROVED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.domain.evolve import replay
+from irontree.domain.machine import replay
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import GAP, WITH_CODE, History, follow, reach
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.reply import (
+from irontree.domain.comments import (
     MAX_SLUG,
     Knowledge,
     Opportunity,
@@ -22,6 +21,7 @@ from irontree.domain.reply import (
     replied_in_window,
     short_title,
 )
+from irontree.domain.plan import Criterion, PlanNode
 from irontree.domain.values import TaskKey
 from tests.support.store import passed
 

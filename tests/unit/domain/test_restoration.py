@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.events import Record, SequenceGapDetected
-from irontree.domain.evolve import replay
+from irontree.domain.machine import replay
 from irontree.domain.restoration import restored
 from irontree.domain.state import Phase
 from tests.unit.domain.histories import reach

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.results import CheckReport, CheckResult, truncate
+from irontree.domain.checks import CheckReport, CheckResult, truncate
 
 MARKER = "...(truncated)..."
 

@@ -11,8 +11,16 @@ from hypothesis import strategies as st
 
 from irontree.domain.budgets import UNITS, Amount, BudgetPolicy, Limits
 from irontree.domain.events import Record
-from irontree.domain.ledger import Budget, Counted, Extension, extension_from, ledger_of
-from irontree.domain.spending import Spending, spendings_of, taken
+from irontree.domain.spending import (
+    Budget,
+    Counted,
+    Extension,
+    Spending,
+    extension_from,
+    ledger_of,
+    spendings_of,
+    taken,
+)
 from tests.unit.domain.histories import event
 
 NOON = datetime(2026, 4, 22, 12, tzinfo=UTC)

@@ -6,6 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irontree.domain.checks import (
+    CheckReport,
+    CheckResult,
+    Coverage,
+    Failed,
+    Passed,
+    Pending,
+    commands_for,
+    coverage,
+    is_trivial,
+    judge,
+)
 from irontree.domain.plan import (
     AgentSpec,
     CheckCommand,
@@ -15,8 +27,6 @@ from irontree.domain.plan import (
     PlanNode,
     PublishPolicy,
 )
-from irontree.domain.results import CheckReport, CheckResult
-from irontree.domain.verdict import Coverage, Failed, Passed, Pending, commands_for, coverage, is_trivial, judge
 
 PLAIN = Criterion(text="It works")
 MANUAL = Criterion(text="It looks right", manual=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.webhooks import SIGNATURE, is_signed
+from irontree.domain.external import SIGNATURE, is_signed
 
 # https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries
 SECRET, BODY = "It's a Secret to Everybody", b"Hello, World!"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from irontree.errors import ConfigRefused
+from irontree.forges.credentials import AppKey, Credential, Token, find_credential, require_credential
 from irontree.forges.github_client import api_url
-from irontree.forges.github_credentials import AppKey, Credential, Token, find_credential, require_credential
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
 APP = {"GITHUB_APP_ID": "7", "GITHUB_APP_INSTALLATION_ID": "42", "GITHUB_APP_PRIVATE_KEY": KEY}

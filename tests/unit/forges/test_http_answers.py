@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
-from irontree.forges.github_refusals import refusal
+from irontree.forges.github_client import refusal
 from irontree.forges.http_answers import PATIENCE, TRIES, Answer, NoAnswer, limited_until, pause_before_next
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.forges import Location
-from irontree.forges.location import location_of
+from irontree.forges import Location, location_of
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.errors import RemoteFailed
-from irontree.forges.numbering import MISSES, behind
-from irontree.forges.text import as_kept, holds_line, one_line, require_fits, shortened
+from irontree.forges.markers import MISSES, as_kept, behind, holds_line, one_line, require_fits, shortened
 
 # Lone surrogates too: they come out of file names and broken JSON.
 TEXT = st.text(st.characters(exclude_categories=()))

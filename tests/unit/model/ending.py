@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from irontree.app import App
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.documents import authorise
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import propose
-from irontree.services.planning.intake import authorise, name_to_approve
-from irontree.services.questions import Question
-from irontree.services.world import read_world
+from irontree.services.proposals.documents import name_to_approve, propose
+from irontree.services.questions.questions import Question
+from irontree.services.record.world import read_world
 from tests.support.world import Answers, Scene, drive
 from tests.unit.model.chances import KIND, Chances
 from tests.unit.model.invariants import Ledger, check, look

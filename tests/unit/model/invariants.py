@@ -7,25 +7,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from irontree.app import App
-from irontree.domain.chain import digest_chain
-from irontree.domain.evolve import replay
+from irontree.domain.comments import comment_problems
+from irontree.domain.digests import digest_chain
 from irontree.domain.halt import halt_of
-from irontree.domain.labels import MANAGED, labels_for
-from irontree.domain.lint import comment_problems
-from irontree.domain.state import TaskState
+from irontree.domain.machine import replay
+from irontree.domain.state import MANAGED, TaskState, labels_for
 from irontree.ports import Stream
 from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import questions_of_issues
-from irontree.services.delivery.deliver import comment_marker
-from irontree.services.execution.refs import RUN_TRAILER
+from irontree.services.delivery.comments import comment_marker
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.overview import overview
-from irontree.services.planning.issue_text import key_marker
-from irontree.services.projections.brief import brief_view
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import question_of_loop
-from irontree.services.why import explain
-from irontree.services.world import World, read_world
+from irontree.services.proposals.adoption import key_marker
+from irontree.services.questions.brief import brief_view
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import question_of_loop
+from irontree.services.record.refs import RUN_TRAILER
+from irontree.services.record.world import World, read_world
+from irontree.services.views.overview import overview
 from tests.support.world import Scene
 
 DECISIONS = frozenset({"checkup_unblocked", "checkup_accept_recorded", "checkup_accept_publication_failed"})

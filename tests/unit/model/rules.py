@@ -13,24 +13,23 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from irontree.app import App
 from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.domain.commands import Issues
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
-from irontree.domain.intent import Issues
 from irontree.domain.plan import CheckCommand
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
-from irontree.services.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop
+from irontree.services.answers.documents import authorise, authorise_stepwise
+from irontree.services.answers.issues import adopt, approve_issues, authorise_issues
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
-from irontree.services.planning.adopt import adopt
-from irontree.services.planning.approve import Choices, propose
-from irontree.services.planning.authorise import approve_issues, authorise_issues
-from irontree.services.planning.intake import authorise, authorise_stepwise, name_to_approve
-from irontree.services.planning.resolve import resolve
-from irontree.services.questions import Question, question_of_loop
-from irontree.services.world import read_world
+from irontree.services.loops.choice import next_decision
+from irontree.services.proposals.documents import Choices, name_to_approve, propose
+from irontree.services.proposals.issues import resolve
+from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.record.world import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene
 from tests.unit.model.chances import KIND, Chances, Fate, fates

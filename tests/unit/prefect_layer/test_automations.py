@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from irontree.domain.automation_settings import Automations
-from irontree.flows.lifecycle.automations import register_automations
-from irontree.preferences import Preferences
+from irontree.app import Preferences
+from irontree.domain.settings import Automations
+from irontree.flows.serve.automations import register_automations
 from tests.support.world import make_scene
 
 

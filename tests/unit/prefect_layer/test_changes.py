@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.flows.local.changes import EVERY, ForgeChanges
+from irontree.flows.serve.chores import EVERY, ForgeChanges
 from tests.support.world import MANUAL_TASK, make_scene
 
 PAGE = "https://forge.example/ada/texts"

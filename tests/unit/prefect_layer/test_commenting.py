@@ -11,9 +11,8 @@ import pytest
 
 from irontree.app import App
 from irontree.errors import RemoteUnavailable
-from irontree.flows.lifecycle.commenting import CommentWatch, Kept
-from irontree.flows.local.watches import Watches
-from irontree.services.delivery.comment_answers import Looked
+from irontree.flows.serve.comments import CommentWatch, Kept, Watches
+from irontree.services.answers.comments import Looked
 from tests.support.world import make_scene
 
 OFTEN = timedelta(milliseconds=1)

@@ -6,8 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.blocks import GiteaCredentials, GitHubCredentials, IrontreeRepository
-from irontree.forges.gitea_credentials import token_variable
-from irontree.forges.github_credentials import AppKey, Token, find_credential
+from irontree.forges.credentials import AppKey, Token, find_credential, token_variable
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\n"
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from irontree.domain.automation_settings import Automations
-from irontree.flows.local.deployments import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
-from irontree.flows.local.finding import runs_url
-from irontree.preferences import Preferences
+from irontree.app import Preferences
+from irontree.domain.settings import Automations
+from irontree.flows.serve.registration import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
+from irontree.flows.server.state import runs_url
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,9 +73,3 @@ def test_what_the_configuration_wants_every_night_is_put_up_by_a_schedule(tmp_pa
     intake = made["irontree.flows.intake.intake"]
     assert ((intake.cron, intake.slug), intake.scheduled) == (NIGHTLY, {"document": "all open"})
     assert "document" not in intake.parameters, "who starts it by hand names one"
-
-
-def test_describing_them_imports_nothing_of_prefect():
-    """A process describes what it will serve before it adopts the settings with which Prefect may be imported."""
-    look = "import sys, irontree.flows.local.deployments; sys.exit('prefect' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0

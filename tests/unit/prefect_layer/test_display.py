@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from irontree.errors import LogDamaged
-from irontree.flows.lifecycle.display import Display
+from irontree.flows.loop import Display
 
 BAR = UUID(int=1)
 
@@ -61,7 +61,7 @@ def test_what_fails_is_logged_and_neither_fails_the_work_nor_what_is_shown_later
             display.again()
             return "done"
 
-    with caplog.at_level(logging.WARNING, "irontree.flows.lifecycle.display"):
+    with caplog.at_level(logging.WARNING, "irontree.flows.loop"):
         assert asyncio.run(work()) == "done"
     assert len(shown) == 2
     assert "no such loop" in caplog.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused, RemoteUnavailable
-from irontree.flows.local.duties import Duties, Duty, tell_what_happened
+from irontree.flows.serve.chores import Duties, Duty, tell_what_happened
 from tests.support.world import make_scene
 
 

@@ -6,10 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from irontree.domain.halt import AGENT_BUDGET, RULE, choices
-from irontree.domain.ledger import Budget
-from irontree.flows.gate.asking import form_for, with_page
-from irontree.flows.gate.forms import make_form
-from irontree.services.questions import Question
+from irontree.domain.spending import Budget
+from irontree.flows.gate import form_for, make_form, with_page
+from irontree.services.questions.questions import Question
 
 ADA = {"decision": "accept", "approver": "Ada"}
 

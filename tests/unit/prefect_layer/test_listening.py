@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.flows.local.listening import listen, require_free, who_has
-from irontree.flows.local.server_state import Address, Place
+from irontree.flows.server.background import listen, require_free, who_has
+from irontree.flows.server.state import Address, Place
 
 
 @pytest.fixture

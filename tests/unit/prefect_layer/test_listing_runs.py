@@ -9,7 +9,7 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Paused
 
-from irontree.flows.lifecycle import runs
+from irontree.flows.runs import runs
 
 
 class Server:
@@ -30,7 +30,7 @@ class Server:
 LISTS: list[Callable[[Server], object]] = [
     lambda server: runs.taken_up(server, "ws"),
     lambda server: runs.crashed(server, "ws", "intake"),
-    lambda server: runs.suspended(server, "ws"),
+    lambda server: runs.suspended_runs(server, "ws"),
     lambda server: runs.find_runs(server, [str(n) for n in range(1000)]),
 ]
 
@@ -43,6 +43,6 @@ def test_a_list_is_whole_however_long(found, number: int):
 
 def test_what_fits_into_one_answer_is_asked_for_once():
     server = Server(3)
-    runs.suspended(server, "ws")
+    runs.suspended_runs(server, "ws")
     runs.find_runs(server, ["0", "1"])
     assert server.asked == 2

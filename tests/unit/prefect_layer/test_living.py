@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from irontree.flows.lifecycle.living import held_for_good, tidy
+from irontree.flows.runs.liveness import held_for_good, tidy
 from irontree.store.locks import FileLock
 
 

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from irontree.tasks.log_stream import LONGEST, SAMPLE_EVERY, SILENCE, WHOLE, LogProgress, never_silent
+from irontree.tasks.stages import LONGEST, SAMPLE_EVERY, SILENCE, WHOLE, LogProgress, never_silent
 
 
 class Watch:

@@ -10,12 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from irontree.app import App
-from irontree.domain.automation_settings import Automations
-from irontree.flows.lifecycle.noticing import is_due, tell_labelled, was_decided, was_told
-from irontree.flows.lifecycle.runs import Run
+from irontree.app import App, Preferences
+from irontree.domain.settings import Automations
+from irontree.flows.runs.runs import RunInfo
+from irontree.flows.serve.chores import is_due, tell_labelled, was_decided, was_told
 from irontree.ports import Label
-from irontree.preferences import Preferences
 from irontree.store.memory import MemoryLock
 from irontree.tasks.mirror import read_told, write_told
 from tests.support.world import make_scene
@@ -59,8 +58,8 @@ def test_what_nobody_takes_up_is_told_again_after_twice_the_wait_each_time_and_o
     assert waits[8:] == [86_400] * 3
 
 
-def a_run(state: str) -> Run:
-    return Run(UUID(int=1), "intake #7", state, state, "", {"document": "#7"}, None)
+def a_run(state: str) -> RunInfo:
+    return RunInfo(UUID(int=1), "intake #7", state, state, "", {"document": "#7"}, None)
 
 
 @pytest.mark.parametrize("states", [["COMPLETED"], ["CANCELLED"], ["FAILED", "COMPLETED"]])

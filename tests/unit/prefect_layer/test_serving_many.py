@@ -13,7 +13,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from irontree.app import App
 from irontree.errors import EnvironmentRefused, NotARepository
-from irontree.flows.local.service import Service
+from irontree.flows.serve.service import Service
 from irontree.store.memory import MemoryLock
 from tests.support.prefect_stub import prefect_that
 from tests.support.world import TickingClock, make_scene

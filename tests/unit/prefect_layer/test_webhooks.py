@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.local.webhooks import MOST_BYTES, WebhookReceiver
+from irontree.flows.serve.webhooks import MOST_BYTES, WebhookReceiver
 
 SECRET = "s3cret"
 

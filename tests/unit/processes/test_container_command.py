@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.container import ContainerSpec
+from irontree.domain.plan import ContainerSpec
 from irontree.processes.container_command import User, command_in_container, container_name, never_ran
 
 IMAGE = f"tools@sha256:{'ab' * 32}"

@@ -75,10 +75,10 @@ def test_the_one_push_names_a_commit_and_a_branch_and_no_plus_before_them():
 
 def test_a_plus_stands_only_before_what_is_fetched_to_a_tracking_branch_or_to_the_backup_of_the_log():
     plus = [(where, found) for where, found in CALLS if any(word.startswith("+") for word in found)]
-    assert [where.partition(":")[0] for where, _ in plus] == ["bundle.py", "publication.py"]
+    assert [where.partition(":")[0] for where, _ in plus] == ["backup.py", "publication.py"]
     assert not any("push" in found for _, found in plus)
 
 
 def test_a_ref_is_deleted_only_in_a_clone_that_was_just_made_or_if_another_of_ours_contains_it():
     deleting = [where.partition(":")[0] for where, found in CALLS if "update-ref" in found and "-d" in found]
-    assert deleting == ["bundle.py", "clone.py"]
+    assert deleting == ["backup.py", "clone.py"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.errors import PublicationRefused, RemoteUnavailable
-from irontree.repository.refusals import is_behind, remote_failure
+from irontree.repository.git import is_behind, remote_failure
 
 REFUSED = [
     ("remote: error: GH006: Protected branch update failed for refs/heads/main.", "protected-branch"),

@@ -8,15 +8,15 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Claim, Usage
+from irontree.domain.decide import FIRST_WAIT
 from irontree.domain.state import Phase
-from irontree.domain.waiting import FIRST_WAIT
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.why import explain
+from irontree.services.questions.next_steps import explain
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
 

@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, GitFailed, RemoteUnavailable, SequenceConflict
-from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.planning.approve import propose
-from irontree.services.projections.narrate import say_loop_event
-from irontree.services.questions import question_about
+from irontree.services.proposals.documents import propose
+from irontree.services.questions.questions import question_about
+from irontree.services.views.history import say_loop_event
 from tests.support.watching import Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, TWO, Scene, accepts, does, nobody, sends_back
 

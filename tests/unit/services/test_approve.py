@@ -9,27 +9,21 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefused
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.documents import approve_again, authorise, authorise_stepwise
 from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step
 from irontree.services.execution.verify import verify
+from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import Loop
-from irontree.services.loops.loop_choice import replacement
-from irontree.services.overview import overview
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import (
-    Choices,
-    approve,
-    approve_reverted,
-    propose,
-    propose_again,
-)
-from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise
-from irontree.services.planning.publish import publish
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import question_about
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import Choices, approve, approve_reverted, propose, propose_again
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import question_about
+from irontree.services.views.overview import overview
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 

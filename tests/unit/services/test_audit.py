@@ -5,7 +5,7 @@ from __future__ import annotations
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.planning.approve import Choices, approve, propose
+from irontree.services.proposals.documents import Choices, approve, propose
 from irontree.store.memory import MemoryResultStore
 from tests.support.world import ONE, ONE_TASK, PARTS, SPEC, Scene, accepts, prepared
 

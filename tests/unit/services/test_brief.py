@@ -7,13 +7,13 @@ import re
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.plan import PromotionPolicy, WorkspacePolicy
 from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.ports import AgentResult
-from irontree.preferences import Preferences
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform

@@ -16,19 +16,19 @@ from irontree.domain.decide import Halt, Run, Verify
 from irontree.domain.plan import AgentSpec, ReviewerSpec
 from irontree.errors import AnswerRefused, Cancelled, NotEligible
 from irontree.ports import AgentResult, AgentTask, CodingAgent
-from irontree.services.answers import Answer, answer_loop
+from irontree.services.answers.answers import Answer, answer_loop
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.choice import next_decision
 from irontree.services.loops.funds import read_funds
-from irontree.services.overview import overview
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import propose
-from irontree.services.planning.planner import plan_document
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import question_of_loop
-from irontree.services.why import explain
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.planner import plan_document
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import question_of_loop
+from irontree.services.views.overview import overview
 from tests.support.watching import Killed
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene, ends, nobody, prepared, writes_what_is_asked
 

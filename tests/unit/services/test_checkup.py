@@ -11,10 +11,10 @@ from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.checkup import Decider, accept, aggregate, finalize, send_back, unblock
+from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.publish import publish
+from irontree.services.proposals.documents import approve, propose
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
 
 ADA = Decider("ada", "looks fine")

@@ -7,22 +7,21 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.comments import reply_problems
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.lint import reply_problems
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, RemoteUnavailable
 from irontree.ports import DeliveryCursor
-from irontree.preferences import Preferences
-from irontree.services.answers import answer_issue
-from irontree.services.delivery.asked import asked_at
-from irontree.services.delivery.comment_answers import look
-from irontree.services.delivery.halted import tell_halts
+from irontree.services.answers.answers import answer_issue
+from irontree.services.answers.comments import look
+from irontree.services.delivery.comments import asked_at
+from irontree.services.delivery.deliver import tell_halts
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.gates import gate_words
 from irontree.services.loops import loop as loops
-from irontree.services.open_questions import asked_about
-from irontree.services.projections.forms import offered, question_text
+from irontree.services.questions.pages import offered, question_text
+from irontree.services.questions.questions import asked_about, gate_words
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back

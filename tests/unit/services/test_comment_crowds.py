@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from irontree.errors import RemoteFailed
-from irontree.services.delivery.comment_answers import look
+from irontree.services.answers.comments import look
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from tests.support.world import MANUAL_TASK, Scene

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irontree.preferences import Preferences
-from irontree.services.delivery.comment_lint import lint_comments
+from irontree.app import Preferences
+from irontree.services.delivery.comments import lint_comments
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify

@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
+from irontree.domain.comments import status_problems
 from irontree.domain.decide import Finalize, Run
 from irontree.domain.events import SequenceGapDetected
-from irontree.domain.lint import status_problems
 from irontree.errors import ConfigRefused
-from irontree.preferences import Preferences
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.delivery.closing import left_to_people
-from irontree.services.delivery.comment import comment_marker
+from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.checkup import Decider, accept, finalize
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
+from irontree.services.record.record import left_to_people
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, ends
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.services.consistency.disagreement import disagreeing
+from irontree.services.consistency.drift import disagreeing
 from irontree.services.consistency.reconcile import reconcile
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene
 

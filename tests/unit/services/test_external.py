@@ -11,15 +11,14 @@ from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.external import CLOSED, DELETED, REOPENED
 from irontree.domain.halt import RULE
 from irontree.domain.state import Phase
-from irontree.services.answers import Answer, answer_issue
-from irontree.services.consistency.external import EDITED, UNASKED
-from irontree.services.consistency.reconcile import reconcile
-from irontree.services.consistency.repair import repair
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.consistency.drift import EDITED, UNASKED
+from irontree.services.consistency.reconcile import reconcile, repair
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import question_about
-from irontree.services.why import explain
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import question_about
 from tests.support import issues
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene
 

@@ -14,11 +14,10 @@ from irontree.services.execution.checkup import Decider, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.open_questions import asked_about
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import propose
-from irontree.services.projections.forms import _waiting, issue_form, question_text
-from irontree.services.questions import question_about, question_of_loop
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import propose
+from irontree.services.questions.pages import _waiting, issue_form, question_text
+from irontree.services.questions.questions import asked_about, question_about, question_of_loop
 from tests.support import issues
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, TWO, Scene, does

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from irontree.app import App, Origin
+from irontree.domain.commands import Issues
 from irontree.domain.gates import Gate, Gates
-from irontree.domain.intent import Issues
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused
-from irontree.services.gates import FORM
+from irontree.services.answers.documents import authorise
+from irontree.services.answers.issues import authorise_issues
 from irontree.services.loops.loop import Loop
-from irontree.services.planning.approve import propose
-from irontree.services.planning.authorise import authorise_issues
-from irontree.services.planning.intake import authorise
-from irontree.services.planning.resolve import resolve
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.issues import resolve
+from irontree.services.questions.questions import FORM
 from tests.support.issues import CLEAR, write
 from tests.support.world import GREETING, ONE_TASK, Scene
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from irontree.domain.comments import status_problems
 from irontree.domain.decide import Halt
-from irontree.domain.lint import status_problems
-from irontree.services.delivery.deliver import deliver
-from irontree.services.delivery.halted import tell_halts, tell_halts_if_free
+from irontree.services.answers.issues import adopt
+from irontree.services.delivery.deliver import deliver, tell_halts, tell_halts_if_free
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.planning.adopt import adopt
 from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.domain.decide import Run
 from irontree.services.execution.steps import perform
-from irontree.services.projections.happenings import happenings
+from irontree.services.views.history import happenings
 from tests.support.world import GREETING, ONE_TASK, Scene
 
 CHANGED = ONE_TASK.replace("it says hello `", "it says hello to all `")

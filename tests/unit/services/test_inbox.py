@@ -8,12 +8,12 @@ import pytest
 
 from irontree.app import App, Origin
 from irontree.domain.decide import Halt
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform, stop_at
-from irontree.services.inbox import oldest_first, waiting
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
+from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import read_loops
+from irontree.services.questions.inbox import oldest_first, waiting
 from tests.support.world import MANUAL_TASK, Scene, make_scene
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.errors import AnswerRefused, RemoteUnavailable
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.loops import loop as loops
 from tests.support.watching import Killed, Watched, dying, dying_at

@@ -8,11 +8,10 @@ import pytest
 
 from irontree.errors import Busy
 from irontree.ports import LeftLease
+from irontree.services.answers.documents import approve_again, authorise_stepwise
+from irontree.services.answers.issues import adopt, approve_issues, authorise_issues
 from irontree.services.loops.loop import read_loop
-from irontree.services.planning.adopt import adopt
-from irontree.services.planning.approve import propose
-from irontree.services.planning.authorise import approve_issues, authorise_issues
-from irontree.services.planning.intake import approve_again, authorise_stepwise
+from irontree.services.proposals.documents import propose
 from tests.support.issues import CLEAR, authorise, edit, resolved, write
 from tests.support.world import ONE_TASK, SPEC, Scene
 

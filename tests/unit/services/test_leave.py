@@ -11,17 +11,16 @@ from irontree.domain.plan import AgentSpec, PermissionRule
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused
 from irontree.ports import AgentResult
-from irontree.services.answers import Answer, answer_issue
-from irontree.services.delivery.comment_answers import look
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.comments import look
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.open_questions import asked_about
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.intake import special_choices
-from irontree.services.projections.forms import question_text
-from irontree.services.projections.narrate import say_issue_event
-from irontree.services.why import explain
+from irontree.services.proposals.documents import approve, propose, special_choices
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import asked_about
+from irontree.services.views.history import say_issue_event
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
 RULE = PermissionRule(tool="execute", match="npm test", allow=True)

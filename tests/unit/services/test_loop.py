@@ -8,25 +8,24 @@ from datetime import timedelta
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.cli.loop_table import loop_table
+from irontree.app import Preferences
+from irontree.cli.loops import loop_table
 from irontree.domain.decide import Halt, Run
 from irontree.domain.loop import LoopEntity
 from irontree.errors import Busy, LogDamaged, NotEligible, in_words
-from irontree.preferences import Preferences
-from irontree.services.answers import Answer
-from irontree.services.delivery.asked import asked_in_comments
-from irontree.services.delivery.halted import tell_halts
+from irontree.services.answers.answers import Answer
+from irontree.services.answers.documents import authorise
+from irontree.services.delivery.comments import asked_in_comments
+from irontree.services.delivery.deliver import tell_halts
 from irontree.services.execution.steps import perform
-from irontree.services.inbox import waiting
-from irontree.services.listed_questions import list_questions
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
-from irontree.services.overview import overview
-from irontree.services.planning.approve import Choices, propose
-from irontree.services.planning.intake import authorise
-from irontree.services.projections.forms import question_text
-from irontree.services.projections.narrate import say_loop_event
-from irontree.services.questions import question_of_loop
+from irontree.services.loops.choice import next_decision
+from irontree.services.proposals.documents import Choices, propose
+from irontree.services.questions.inbox import waiting
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import list_questions, question_of_loop
+from irontree.services.views.history import say_loop_event
+from irontree.services.views.overview import overview
 from irontree.store.codec import read_mapping
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import (

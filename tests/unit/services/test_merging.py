@@ -12,11 +12,11 @@ from irontree.domain.decide import Finalize, Verify
 from irontree.errors import AnswerRefused
 from irontree.ports import CommitCheck
 from irontree.repository.memory import Commit
-from irontree.services.answers import Answer, answer_issue
-from irontree.services.consistency.external import Change
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.consistency.drift import Change
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.preflight import block
 from irontree.services.execution.steps import perform
+from irontree.services.work.preflight import block
 from irontree.store.memory import MemoryPlanStore, MemoryResultStore
 from tests.support.requests import BRANCH, Refusing, look, merge, request, requesting_scene, work
 from tests.support.world import GREETING, Scene, accepts, sends_back

@@ -8,10 +8,10 @@ import pytest
 
 from irontree.cli.consistency import findings
 from irontree.ports import LeftLease
+from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
-from irontree.services.overview import overview
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.publish import publish
+from irontree.services.proposals.documents import approve, propose
+from irontree.services.views.overview import overview
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 from irontree.domain.state import Phase
 from irontree.errors import ConfigRefused
 from irontree.services.execution.steps import next_step
-from irontree.services.projections.forms import question_text
-from irontree.services.projections.story import story_text
-from irontree.services.projections.tree import MOST_DRAWN, tree_text
+from irontree.services.questions.pages import MOST_DRAWN, question_text, story_text, tree_text
 from tests.support.world import GREETING, MANUAL_TASK, TWO, accepts, make_scene, prepared
 
 RUN = "http://127.0.0.1:4280/runs/flow-run/0c1a"

@@ -10,11 +10,11 @@ from irontree.domain.plan import PromotionPolicy
 from irontree.domain.state import Phase
 from irontree.errors import GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.services.execution.checkup import Decider, accept
-from irontree.services.execution.promote import promote
+from irontree.services.execution.publication import promote
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.projections.narrate import say_issue_event
+from irontree.services.views.history import say_issue_event
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import Scene, does
 

@@ -10,11 +10,11 @@ from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
 from irontree.repository.memory import Commit
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.projections.narrate import say_issue_event
+from irontree.services.views.history import say_issue_event
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import MANUAL_TASK, ONE_TASK, Patience, Scene, does
 

@@ -7,12 +7,13 @@ import re
 import pytest
 
 from irontree.errors import NotEligible, RemoteUnavailable
+from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.refs import commit_ref, salvage_ref
 from irontree.services.execution.run import run
-from irontree.services.planning.approve import approve, propose
-from irontree.services.planning.issue_text import key_marker
-from irontree.services.planning.publish import publication_order, publish
+from irontree.services.proposals.adoption import key_marker
+from irontree.services.proposals.approval import publication_order
+from irontree.services.proposals.documents import approve, propose
+from irontree.services.record.refs import commit_ref, salvage_ref
 from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
 

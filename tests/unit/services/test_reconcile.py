@@ -8,15 +8,15 @@ import pytest
 
 from irontree.domain.state import Phase
 from irontree.errors import LogDamaged, NotEligible
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.consistency.reconcile import reconcile
+from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.overview import overview
-from irontree.services.planning.publish import publish
-from irontree.services.questions import Question
+from irontree.services.questions.questions import Question
+from irontree.services.views.overview import overview
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.services.consistency.reconcile import reconcile
-from irontree.services.consistency.repair import Repaired, repair
+from irontree.services.consistency.reconcile import Repaired, reconcile, repair
 from irontree.services.execution.run import run
 from tests.support.world import ONE_TASK, SPEC, Scene
 

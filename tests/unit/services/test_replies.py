@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.chain import digest_chain
+from irontree.app import Preferences
+from irontree.domain.comments import reply_problems
 from irontree.domain.decide import Verify
-from irontree.domain.lint import reply_problems
+from irontree.domain.digests import digest_chain
 from irontree.domain.plan import PromotionPolicy
-from irontree.preferences import Preferences
 from irontree.services.delivery.deliver import deliver
 from irontree.services.delivery.replies import reply_decision
 from irontree.services.execution.checkup import Decider, accept, finalize, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.projections.brief import brief_view
+from irontree.services.questions.brief import brief_view
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, make_scene
 

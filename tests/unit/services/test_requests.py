@@ -12,7 +12,7 @@ from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import GitFailed, PublicationRefused, RemoteUnavailable
 from irontree.ports import AgentTask, CommitCheck
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform
 from irontree.store.memory import MemoryLock
 from tests.support.requests import BRANCH, look, merge, request, requesting_scene, work

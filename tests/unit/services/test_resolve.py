@@ -5,19 +5,13 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
-from irontree.domain.intent import Issues, OpenIssues
-from irontree.domain.labels import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN
-from irontree.domain.state import Phase
+from irontree.domain.commands import Issues, OpenIssues
+from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN, Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
+from irontree.services.answers.issues import adopt, approve_issues, authorise_issues, resolve_to_approve
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.planning.adopt import adopt
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.authorise import (
-    approve_issues,
-    authorise_issues,
-    resolve_to_approve,
-)
-from irontree.services.planning.resolve import ResolvedPlan, resolve
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.issues import ResolvedPlan, resolve
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE_TASK, PARTS, SPEC, TWO, Scene, does, ends, make_scene

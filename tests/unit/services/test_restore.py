@@ -8,8 +8,7 @@ import pytest
 
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase
-from irontree.services.consistency.reconcile import reconcile
-from irontree.services.consistency.restore import restore
+from irontree.services.consistency.reconcile import reconcile, restore
 from irontree.store.codec import write_mapping
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, make_scene, prepared
 

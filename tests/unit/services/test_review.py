@@ -12,12 +12,12 @@ from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
 from irontree.errors import Cancelled, RemoteUnavailable
 from irontree.ports import AgentResult, AgentTask
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import next_step, perform
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import propose
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import Question
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import propose
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import Question
 from tests.support.world import GREETING, Scene, accepts, does
 
 SPEC = """\

@@ -20,7 +20,7 @@ from irontree.errors import (
     RemoteUnavailable,
 )
 from irontree.ports import Blocker
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene, does, ends, writes_what_is_asked
 

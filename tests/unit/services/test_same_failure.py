@@ -9,12 +9,12 @@ from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.attempt import Claim
 from irontree.domain.state import Phase
 from irontree.ports import AgentResult
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.projections.forms import question_text
-from irontree.services.why import explain
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
 

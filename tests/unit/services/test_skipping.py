@@ -6,17 +6,16 @@ import pytest
 
 from irontree.domain.decide import Halt
 from irontree.errors import AnswerRefused
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.documents import authorise
 from irontree.services.execution.checkup import finalize
-from irontree.services.listed_questions import given_up
 from irontree.services.loops import loop as loops
-from irontree.services.next_command import next_command
-from irontree.services.overview import overview
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import Choices, propose, with_choices
-from irontree.services.planning.intake import authorise
-from irontree.services.projections.tree import tree_text
-from irontree.services.why import explain
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import Choices, propose, with_choices
+from irontree.services.questions.next_steps import explain, next_command
+from irontree.services.questions.pages import tree_text
+from irontree.services.questions.questions import given_up
+from irontree.services.views.overview import overview
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, accepts, prepared, sends_back
 
 OTHER = "\n## Close\n\n- [ ] closed `$ has close.txt`\n"

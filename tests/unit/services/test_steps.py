@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from irontree.agents.scripted import ScriptedAgent
+from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Halt, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
 from irontree.ports import Blocker, DeliveryCursor
-from irontree.preferences import Preferences
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
-from irontree.services.loops.deciding import next_decision
-from irontree.services.questions import Question, question_of_loop
-from irontree.services.world import state_of
+from irontree.services.loops.choice import next_decision
+from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.record.world import state_of
 from tests.support.watching import Killed
 from tests.support.world import (
     CLOSE,

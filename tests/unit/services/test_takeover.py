@@ -8,9 +8,9 @@ from irontree.domain.decide import Halt
 from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.ports import LeftLease
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.execution.stale_lease import STALE_LEASE, clear_the_way
 from irontree.services.loops import loop as loops
-from irontree.services.loops.takeover import STALE_LEASE, clear_the_way
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import ONE_TASK, Scene, nobody, prepared
 

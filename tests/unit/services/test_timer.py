@@ -10,9 +10,8 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, NotEligible
 from irontree.ports import AgentResult
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue, let_time_pass
 from irontree.services.execution.run import run
-from irontree.services.timer import let_time_pass
 from tests.support.world import ONE_TASK, Patience, Scene, does
 
 LIMITED = AgentResult("exited", 1, 1.0, "", None, "rate_limited")

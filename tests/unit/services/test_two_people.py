@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from irontree.domain.commands import Issues
 from irontree.domain.halt import RULE
-from irontree.domain.intent import Issues
 from irontree.errors import ApprovalRefused
+from irontree.services.answers.documents import approve_again, authorise, authorise_stepwise
+from irontree.services.answers.issues import approve_issues, authorise_issues
 from irontree.services.execution.run import run
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.planning.approve import Choices, Proposal, propose, propose_again
-from irontree.services.planning.authorise import approve_issues, authorise_issues
-from irontree.services.planning.intake import approve_again, authorise, authorise_stepwise, name_to_approve
-from irontree.services.planning.resolve import resolve
-from irontree.services.projections.forms import question_text
-from irontree.services.questions import question_about
+from irontree.services.proposals.documents import Choices, Proposal, name_to_approve, propose, propose_again
+from irontree.services.proposals.issues import resolve
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import question_about
 from tests.support import issues
 from tests.support.issues import resolved, write
 from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene

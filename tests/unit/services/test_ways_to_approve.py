@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.state import Phase
-from irontree.services.answers import Answer, answer_issue
+from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
-from irontree.services.planning.approval import approval_text
-from irontree.services.planning.approve import Choices, propose, ways_to_approve
-from irontree.services.planning.intake import special_choices
-from irontree.services.projections.forms import question_text
-from irontree.services.why import explain
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.documents import Choices, propose, special_choices, ways_to_approve
+from irontree.services.questions.next_steps import explain
+from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from irontree.errors import NotEligible
-from irontree.services.answers import Answer
+from irontree.services.answers.answers import Answer
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.why import explain
+from irontree.services.questions.next_steps import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, prepared
 
 

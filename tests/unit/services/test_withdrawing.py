@@ -9,7 +9,7 @@ import pytest
 from irontree.domain.decide import Run
 from irontree.errors import ConfigRefused
 from irontree.ports import Forge
-from irontree.services.answers import Answer
+from irontree.services.answers.answers import Answer
 from irontree.services.execution.merging import lift_draft
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import perform

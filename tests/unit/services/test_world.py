@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from irontree.domain.decide import Run
+from irontree.services.execution.publish import cut_short, publish
 from irontree.services.execution.steps import next_step
-from irontree.services.planning.approve import Choices, approve, propose
-from irontree.services.planning.publish import cut_short, publish
+from irontree.services.proposals.documents import Choices, approve, propose
 from tests.support.world import CLOSE, ONE_TASK
 
 LAST = "\n## Last\n\n- [ ] the last `$ has last.txt`\n"

@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import Refused
-from irontree.store.arrival import plan_arrival
+from irontree.store.archive import (
+    BUNDLE,
+    Manifest,
+    Parcel,
+    entry_of,
+    files_to_pack,
+    plan_arrival,
+    read_parcel,
+    write_parcel,
+)
 from irontree.store.layout import Layout, create
-from irontree.store.parcel import BUNDLE, Manifest, Parcel, entry_of, files_to_pack, read_parcel, write_parcel
 from irontree.store.streams import ISSUE_FORM
 from tests.support.disk import Stopped, StoppingDisk
 from tests.support.store import passed, published, started

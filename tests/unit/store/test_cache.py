@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from irontree.store.cache import DerivedCache, fingerprint_streams
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
+from irontree.store.replays import DerivedCache, fingerprint_streams
 from tests.support.store import StillClock, passed, published, started
 
 VALUE = {"phase": "done", "counts": [1, 2], "code_ref": None}

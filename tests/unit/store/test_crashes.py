@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from irontree.domain.events import Record
-from irontree.store.event_log import FileEventLog
+from irontree.store.documents import FilePlanStore, FileResultStore
+from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
-from irontree.store.loops import FileLoopLog
-from irontree.store.plans import FilePlanStore
-from irontree.store.results import FileResultStore
 from tests.contract.test_result_store import report
 from tests.support.disk import Stopped, stopping_at
 from tests.support.store import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from irontree.domain.chain import digest_chain
-from irontree.domain.evolve import replay
+from irontree.domain.digests import digest_chain
+from irontree.domain.machine import replay
 from irontree.ports import Stream
 from irontree.store.codec import read_mapping
 from irontree.store.memory import MemoryEventLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.store.parcel_names import clash, is_place
+from irontree.store.archive import clash, is_place
 
 EVENTS = ".mino/events/issue-1"
 

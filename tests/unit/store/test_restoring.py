@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.errors import LogDamaged
-from irontree.store.restoring import place_of, restore, sound_version
+from irontree.store.archive import place_of, restore, sound_version
 from irontree.store.streams import ISSUE_FORM
 from tests.support.store import published
 

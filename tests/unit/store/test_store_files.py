@@ -11,13 +11,10 @@ import pytest
 
 from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.ports import DeliveryCursor
-from irontree.store.deliveries import FileDeliveries
-from irontree.store.event_log import FileEventLog
+from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultStore
+from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.files import replace
 from irontree.store.layout import Layout, create
-from irontree.store.loops import FileLoopLog
-from irontree.store.plans import FilePlanStore
-from irontree.store.results import FileResultStore
 from tests.contract.test_result_store import report
 from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started
 

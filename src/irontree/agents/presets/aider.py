@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.litellm import ERROR, failure_named
-from irontree.agents.presets.preset import Preset, plain
+from irontree.agents.presets.preset import ERROR, Preset, failure_named, plain
 from irontree.agents.reading import Reading, figure, retry_time, total
 from irontree.domain.attempt import Claim, Usage
 

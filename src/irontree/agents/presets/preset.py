@@ -1,16 +1,19 @@
-"""What there is to know of one agent program, as a value."""
+"""What there is to know of one agent program, as a value; and the errors of LiteLLM, which several print."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
-from irontree.agents.meter import Add, says_nothing
-from irontree.agents.reading import Reading, Record, record_in
+from irontree.agents.reading import Add, Reading, Record, record_in, says_nothing
 from irontree.domain.attempt import FailureClass
 from irontree.domain.plan import KNOWN_AGENTS
+
+# --- What there is to know of one agent program, as a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +98,27 @@ def telling(
         return otherwise(line) if record is None else tell(record)
 
     return told
+
+
+# --- Errors of LiteLLM, which the Python agents print as `litellm.RateLimitError: ...`
+
+
+ERROR: Final = re.compile(r"\blitellm\.(?:exceptions\.)?(?P<name>\w+(?:Error|Timeout)|Timeout)\b:? ?(?P<words>.*)")
+_FAILURES: Final[dict[str, FailureClass]] = {
+    "APIConnectionError": "unreachable",
+    "APIError": "unreachable",
+    "AuthenticationError": "not_authenticated",
+    "BudgetExceededError": "limit_reached",
+    "ContentPolicyViolationError": "refused",
+    "ContextWindowExceededError": "limit_reached",
+    "InternalServerError": "unreachable",
+    "PermissionDeniedError": "not_authenticated",
+    "RateLimitError": "rate_limited",
+    "ServiceUnavailableError": "unreachable",
+    "Timeout": "unreachable",
+}
+
+
+def failure_named(name: str) -> FailureClass | None:
+    """The class of the exception with that name."""
+    return _FAILURES.get(name)

@@ -1,14 +1,162 @@
-"""The tree that headings make: which are tasks, which are sections of a task, which is the document's title."""
+"""The tree that headings make, the names that mean something in it, and labels such as `Type: bug`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Final, Literal
 
-from irontree.domain.requirements.findings import Findings, quoted
-from irontree.domain.requirements.labels import grouped
-from irontree.domain.requirements.markdown import Block, Document, Item, Section
-from irontree.domain.requirements.names import Kind, kind_of
+from irontree.domain.requirements.markdown import Block, Document, Findings, Item, Section, quoted
+
+# --- The names that mean something in a requirement document, as labels (`Type: bug`) and as section headings
+
+
+Kind = Literal[
+    "type", "priority", "key", "depends_on", "target_files", "description", "criteria", "verification", "prose"
+]
+
+_NAMES: Final[dict[Kind, tuple[str, ...]]] = {
+    "type": ("type", "类型"),
+    "priority": ("priority", "优先级"),
+    "key": ("key",),
+    "depends_on": ("depends on", "dependencies", "blocked by", "依赖", "依赖于", "前置任务"),
+    "target_files": ("target files", "files", "目标文件", "涉及文件", "文件"),
+    "description": ("description", "summary", "描述", "问题描述", "摘要"),
+    "criteria": (
+        *("acceptance criteria", "acceptance", "criteria", "definition of done", "done when"),
+        *("验收标准", "验收条件", "验收", "完成标准", "完成条件", "完成定义"),
+    ),
+    "verification": (
+        *("verification", "verification commands", "checks"),
+        *("验证", "验证命令", "验证方式", "验证方法", "检查"),
+    ),
+    "prose": (
+        *("overview", "introduction", "background", "context", "motivation", "rationale", "goals", "non goals"),
+        *("out of scope", "assumptions", "constraints", "risks", "notes", "details", "open questions", "questions"),
+        *("references", "links", "see also", "glossary", "appendix"),
+        *("概述", "背景", "上下文", "动机", "目标", "非目标", "范围外", "不在范围内", "假设", "约束", "风险"),
+        *("备注", "说明", "详情", "待解决问题", "问题", "参考", "参考资料", "链接", "术语表", "附录"),
+    ),
+}
+_KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
+_LABELS: Final = [name for name, kind in _KINDS.items() if kind != "prose"]
+_SHORTEST: Final = 3
+"""Letters of a label that is cut short."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """What a heading or label of this name holds; None if it has no meaning of its own."""
+    return _KINDS.get(_folded(name))
+
+
+def nearest_label(name: str) -> str | None:
+    """The label that *name* probably misspells, if one is close."""
+    close = get_close_matches(_folded(name), _LABELS, n=1, cutoff=0.8)
+    return close[0].capitalize() if close else None
+
+
+def label_for_short(name: str) -> str | None:
+    """The label that *name* cuts short: `Prio`."""
+    short = _folded(name)
+    return next((label.capitalize() for label in _LABELS if len(short) >= _SHORTEST and label.startswith(short)), None)
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip(" :\uff1a").casefold()
+
+
+# --- Labels in a task's text: `Type: bug`, `**Depends on:** A, B`, `- Priority: high`, and what belongs to each
+
+
+_NAME: Final = r"[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff _-]{0,30}?"
+_COLON: Final = r"[:\uff1a]"
+_LABEL: Final = re.compile(
+    rf"(?:(?P<mark>\*\*|__|\*|_)(?P<marked>{_NAME})(?:{_COLON}\s*(?P=mark)|(?P=mark)\s*{_COLON})"
+    rf"|(?P<plain>{_NAME})\s*{_COLON})\s*(?P<value>.*)"
+)
+_BOLD: Final = re.compile(rf"(?P<mark>\*\*|__)(?P<name>{_NAME})(?P=mark)")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text and the line it begins at."""
+
+    text: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A label, at the lines from *start* to *end*, and its value: beside it, on the next lines, or in *blocks*."""
+
+    kind: Kind
+    label: str
+    start: int
+    end: int
+    value: str = ""
+    lines: tuple[Text, ...] = ()
+    blocks: tuple[Block, ...] = ()
+
+    def own_texts(self) -> list[Text]:
+        """The value beside the label and on the lines that follow it."""
+        return [*([Text(self.value, self.start)] if self.value else []), *self.lines]
+
+    def texts(self) -> list[Text]:
+        """The whole value, piece by piece: lines, and list items at any depth."""
+        return [*self.own_texts(), *_block_texts(self.blocks)]
+
+
+def split_label(text: str) -> tuple[str, str] | None:
+    """Label and value of a line that has the form of a field, whatever the label is."""
+    match = _LABEL.fullmatch(text) or _BOLD.fullmatch(text)
+    if match is None:
+        return None
+    if match.re is _BOLD:
+        return match["name"], ""
+    return match["marked"] or match["plain"], match["value"]
+
+
+def grouped(paragraph: Block) -> tuple[list[Labelled], list[Text]]:
+    """A paragraph's fields, and its other lines. Lines after a label without a value are its value."""
+    fields: list[Labelled] = []
+    others: list[Text] = []
+    for index, line in paragraph.numbered():
+        found = _labelled(line, index, index + 1)
+        if found:
+            fields.append(found)
+        elif fields and not others and not fields[-1].value:
+            fields[-1] = replace(fields[-1], lines=(*fields[-1].lines, Text(line, index)))
+        else:
+            others.append(Text(line, index))
+    return fields, others
+
+
+def item_label(item: Item) -> Labelled | None:
+    """The field that a list item is."""
+    if item.checkbox:
+        return None
+    end = item.blocks[0].start if item.blocks else item.end
+    found = _labelled(item.text, item.start, end)
+    return replace(found, blocks=item.blocks) if found else None
+
+
+def _labelled(text: str, start: int, end: int) -> Labelled | None:
+    label, value = split_label(text) or ("", "")
+    kind = kind_of(label)
+    return Labelled(kind, label, start, end, value) if kind and kind != "prose" else None
+
+
+def _block_texts(blocks: Sequence[Block]) -> Iterator[Text]:
+    for block in blocks:
+        yield from (Text(line, index) for index, line in block.numbered())
+        for item in block.items:
+            yield Text(item.text, item.start)
+            yield from _block_texts(item.blocks)
+
+
+# --- The tree that headings make: which are tasks, which are sections of a task, which is the document's title
 
 
 @dataclass(slots=True)

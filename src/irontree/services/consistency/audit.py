@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from irontree.app import App
-from irontree.domain.chain import ChainBreak, digest_chain
+from irontree.domain.digests import ChainBreak, digest_chain
 from irontree.domain.events import IssueEvent
 from irontree.domain.ids import revision_of
 from irontree.domain.loop import illegal_loop_events
@@ -16,9 +16,9 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
-from irontree.services.execution.landed import landed
+from irontree.services.execution.recovery import landed
 from irontree.services.loops.loop import read_loop
-from irontree.services.world import World, read_world
+from irontree.services.record.world import World, read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")

@@ -1,26 +1,195 @@
-"""Compare the log with itself and with the forge; say what is wrong, never silently believe it (phase 6)."""
+"""Compare the log with itself and the forge, make derived files again, and drop what may go (phase 6).
+
+What is approved and what happened stays as it is: events and plans are never written here.
+
+Order of the sources (protocol, Source Of Truth): the local log; the comment of a finished issue (before 1.12); the
+comments of its events (before 1.10). Only what we or people with write access wrote is read (ruling R20).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
 
 from irontree.app import App
-from irontree.domain.evolve import Replay
-from irontree.domain.gaps import gap_event
-from irontree.domain.labels import ADOPTED, MANAGED
-from irontree.domain.state import TaskState
+from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
+from irontree.domain.ids import adopted_revision
+from irontree.domain.machine import Replay
+from irontree.domain.restoration import Restored, gap_event, restored
+from irontree.domain.state import ADOPTED, MANAGED, TaskState
+from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
-from irontree.services.consistency.external import Change, look_outside
-from irontree.services.consistency.restore import Restoration, restore
+from irontree.ports import Comment, DeliveryCursor, Issue, Problem
+from irontree.services.consistency.drift import Change, is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver
-from irontree.services.execution.landed import fetch_targets
 from irontree.services.execution.merging import settle_requests
-from irontree.services.planning.approve import approve_reverted
-from irontree.services.projections.brief import write_projections
-from irontree.services.projections.narrate import say_issue_event
-from irontree.services.questions import Question, question_about
-from irontree.services.world import World, read_world
+from irontree.services.execution.recovery import catch_up, fetch_targets
+from irontree.services.loops.loop import remake_entity
+from irontree.services.proposals.documents import approve_reverted
+from irontree.services.questions.brief import write_brief, write_projections
+from irontree.services.questions.questions import Question, question_about
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import say_issue_event, time_of
+
+# --- Make again what is derived from log and plans, and clean up behind crashes (protocol, checkup repair)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """Something that was not as the log says, and is now."""
+
+    where: str
+    what: str
+
+
+def repair(app: App) -> tuple[Repaired, ...]:
+    """Settle what crashes left, remake loop files, issue texts, labels and briefs; what was different.
+
+    The caller holds the driver lock. What the forge cannot do now is told and tried again next time.
+    """
+    leftovers = app.upkeep.remove_leftovers()
+    app.upkeep.drop_caches()
+    catch_up(app)
+    world = read_world(app)
+    states = sorted(world.states.values(), key=lambda state: state.issue_number)
+    found = (
+        *((Repaired(".mino", f"{leftovers} half-written file(s) removed"),) if leftovers else ()),
+        *(Repaired(f"loop {i}", "its file was made again from its events") for i in _remade(app)),
+        *(one for state in states if state.task_key not in world.cancelled for one in _issue(app, world, state)),
+        *(one for state in states for one in _brief(app, world, state)),
+    )
+    app.repository.back_up()
+    return found
+
+
+def _remade(app: App) -> tuple[str, ...]:
+    return tuple(loop_id for loop_id in app.loops.ids() if remake_entity(app, loop_id))
+
+
+def _issue(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
+    where = f"issue-{state.issue_number}"
+    try:
+        issue = app.forge().read_issue(state.issue_number)
+        if issue is None or state.done or state.problem:
+            return
+        yield from (Repaired(where, change.what) for change in set_labels_back(app, state, issue))
+        if not state.adopted and state.task_key in world.plans:
+            yield from (Repaired(where, what) for what in _text(app, world, state, issue))
+        yield from (Repaired(where, what) for what in _comment(app, state))
+    except RemoteFailed as error:
+        app.progress.note(f"{where} could not be repaired on the forge: {error.message}")
+        return
+    cursor = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(cursor, noticed=()))
+
+
+def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[str]:
+    """Our text of a published issue is a projection of its plan."""
+    title, body = own_words(app, world, state)
+    ours = adopted_revision(title, body)
+    if adopted_revision(issue.title, issue.body) == ours:
+        return
+    app.forge().edit_issue(state.issue_number, title=title, body=body)
+    cursor = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(cursor, text=ours))
+    yield "its title and text were put back to what is approved"
+
+
+def _comment(app: App, state: TaskState) -> Iterator[str]:
+    """What the newest event asks must be there to be read; earlier ones that somebody deleted stay deleted."""
+    if not is_question_deleted(app, state):
+        return
+    cursor = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(cursor, sequence=state.sequence - 1))
+    deliver(app, state.issue_number)
+    yield "the comment that asks something was posted again"
+
+
+def _brief(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
+    before = app.projections.read_brief(state.issue_number)
+    write_brief(app, world, state)
+    after = app.projections.read_brief(state.issue_number)
+    if before is None and after is not None:
+        yield Repaired(f"issue-{state.issue_number}", "its brief was made again")
+    elif before is not None and (missing := _sections(after or "") - _sections(before)):
+        yield Repaired(f"issue-{state.issue_number}", f"its brief lacked: {', '.join(sorted(missing))}")
+
+
+def _sections(brief: str) -> set[str]:
+    return {line.removeprefix("## ") for line in brief.splitlines() if line.startswith("## ")}
+
+
+# --- Write the log of an issue anew from its comments, where an older tool left the events there and nothing is her
+
+
+LOCAL: Final = "local events"
+
+
+@dataclass(frozen=True, slots=True)
+class Restoration:
+    """Where the events of one issue came from. `problems` are blocks in its comments that cannot be used."""
+
+    issue_number: int
+    source: str
+    events: int
+    missing: tuple[int, ...] = ()
+    diverging: tuple[int, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    distrusted: int = 0
+    """Comments with events by people whose word does not count."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the issue has a log here, which is the primary source: nothing else was looked at."""
+        return self.source == LOCAL
+
+    @property
+    def sound(self) -> bool:
+        """Whether all of it is there, and nothing contradicts itself."""
+        return bool(self.events) and not (self.missing or self.problems)
+
+
+def restore(app: App, issue_number: int) -> Restoration:
+    """Say where the events of this issue are; write them to the log if it has none. The caller holds the driver lock.
+
+    A gap event stands last where something is missing, or the comments contradict each other. Raises RemoteFailed.
+    """
+    local = app.log.read(issue_number)
+    if local.highest_sequence:
+        return Restoration(issue_number, LOCAL, len(local.records), problems=local.problems)
+    comments = app.forge().comments(issue_number) if app.forge().read_issue(issue_number) else ()
+    read = [(comment, app.log.read_text(comment.body, comment.url, issue_number)) for comment in comments]
+    telling = [(comment, found) for comment, found in read if found.records or found.problems]
+    trusted = [(comment, found) for comment, found in telling if comment.ours or comment.trusted]
+    problems = tuple(problem for _, found in trusted for problem in found.problems)
+    found = restored([tuple(_marked(comment, stream.records)) for comment, stream in trusted])
+    told = Restoration(issue_number, "nothing", 0, problems=problems, distrusted=len(telling) - len(trusted))
+    if found is None or any(problem.newer for problem in problems):
+        return told
+    _write(app, issue_number, found)
+    return replace(
+        told, source=found.source, events=len(found.records), missing=found.missing, diverging=found.diverging
+    )
+
+
+def _marked(comment: Comment, records: Iterable[Record[IssueEvent]]) -> Iterator[Record[IssueEvent]]:
+    meta = {"restored_from": comment.url}
+    return (Record(record.event, meta) for record in records)
+
+
+def _write(app: App, issue_number: int, found: Restored) -> None:
+    """The cursor first: what an older tool has said in comments is not said again, but the gap is."""
+    said = max(record.event.sequence for record in found.records if not isinstance(record.event, SequenceGapDetected))
+    app.deliveries.save(issue_number, DeliveryCursor(said))
+    origin = app.origin.meta()
+    app.log.restore(issue_number, [Record(record.event, {**origin, **record.meta}) for record in found.records])
+    app.repository.mark_history()
+
+
+# --- Compare the log with itself and with the forge; say what is wrong, never silently believe it (phase 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,3 +307,38 @@ def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, 
     yield from (f"{problem.path}: {problem.what}" for problem in world.problems)
     yield from (f"issue-{n}: {replay.problem}" for n, replay in world.replays.items() if replay.problem)
     yield from (f"{problem.path}: {problem.what}" for one in restored for problem in one.problems)
+
+
+# --- What may go in time: what agents said on their way to work that is done. Evidence, results and refs stay
+
+
+LONG: Final = ("output.log", "prompt.md")
+"""Of an attempt's folder; its `result.json` says how it ended and what it took, and is small."""
+
+
+def drop_old_transcripts(app: App) -> tuple[str, ...]:
+    """Remove the transcripts of issues that were done so many days ago (`automations.keep_transcripts_days`).
+
+    The files, relative to the repository; none while the setting is 0, or where the log does not say when.
+    """
+    days = app.preferences().automations.keep_transcripts_days
+    if not days:
+        return ()
+    before = app.clock.now() - timedelta(days=days)
+    files = [file for number in _done_before(app, before) for file in _transcripts(app, number)]
+    for file in files:
+        file.unlink(missing_ok=True)
+    return tuple(str(file.relative_to(app.repository.root)) for file in files)
+
+
+def _done_before(app: App, limit: datetime) -> Iterator[int]:
+    for number, replay in read_world(app).replays.items():
+        if replay.state and replay.state.done:
+            done_at = moment(time_of(app.log.read(number).records[-1]))
+            if done_at and done_at < limit:
+                yield number
+
+
+def _transcripts(app: App, number: int) -> Iterator[Path]:
+    for folder in (app.repository.root / ".mino" / "reports" / f"issue-{number}").glob("**/attempt-*"):
+        yield from (folder / name for name in LONG if (folder / name).is_file())

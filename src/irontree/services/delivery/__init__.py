@@ -1,1 +1,3 @@
-"""Effects on the forge, derived from the log: labels, comments, replies (ruling R9)."""
+"""Effects on the forge, derived from the log: labels, comments, replies (R9)."""
+
+from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Bring the forge to what the log says: labels, comments, closing (ruling R9). Never stops the work.
+"""Bring the forge to what the log says: labels, comments, closing (R9). Never stops the work.
 
 The cursor moves behind the effects, so a crash repeats them, and they are made to be: an effect that is there is
 left alone. What failed is tried again next time.
+
+What the loop itself asks (its budget, a gap) is told where it last worked: there a comment can answer it.
 """
 
 from __future__ import annotations
@@ -9,18 +11,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import CATEGORY, CheckupUnblocked, ExternalCloseDetected, IssueEvent, Record
-from irontree.domain.evolve import evolve
 from irontree.domain.external import MERGE_CHECKS, is_given_up
-from irontree.domain.labels import COLORS, MANAGED, labels_for
-from irontree.domain.state import TaskState
-from irontree.errors import FORGE_FAILED, IllegalTransition
+from irontree.domain.halt import RULE
+from irontree.domain.loop import LoopEntity
+from irontree.domain.machine import evolve
+from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
+from irontree.errors import FORGE_FAILED, Busy, IllegalTransition
 from irontree.ports import DeliveryCursor, Label, Stream
-from irontree.services.delivery.closing import close_where_due, is_closed_by_us
-from irontree.services.delivery.comment import comment_for, comment_marker, post_once
+from irontree.services.delivery.comments import (
+    answers_to,
+    comment_for,
+    comment_marker,
+    comment_text,
+    loop_marker,
+    place_of,
+    post_once,
+)
 from irontree.services.delivery.replies import reply_where_due
+from irontree.services.loops.loop import Loop, read_loops
+from irontree.services.questions.questions import question_of
+from irontree.services.record.record import close_where_due, is_closed_by_us
+from irontree.services.record.world import World, read_world
+from irontree.services.views.values import CommentView
+
+# --- Bring the forge to what the log says: labels, comments, closing (ruling R9). Never stops the work
 
 
 def deliver(app: App, issue_number: int) -> DeliveryCursor:
@@ -135,3 +153,71 @@ def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
     except FORGE_FAILED as error:
         return f"{failure}: {error.message}" if failure else error.message
     return None
+
+
+# --- `loop_halted` belongs to no issue: it is told on the one the loop halted at, if nothing else was (ruling R10)
+
+
+_FAILED: Final = "comment_post_failed: loop halted: "
+
+
+def tell_halts(app: App) -> None:
+    """Comment where a loop has halted at an issue whose newest event posted nothing; once for each such event.
+
+    The caller holds the driver lock. What cannot be posted stands in the issue's cursor, and is tried again the next
+    time work is taken up.
+    """
+    world = read_world(app)
+    for loop in read_loops(app)[0]:
+        if loop.entity.status == "halted":
+            _tell_if_due(app, world, loop.entity)
+            _tell_own_if_due(app, world, loop)
+
+
+def tell_halts_if_free(app: App, who: str, *, wait_seconds: float) -> None:
+    """Do so if the driver lock is free in time; if not, whoever takes work up next does."""
+    with suppress(Busy), app.driver.hold(who, wait_seconds=wait_seconds):
+        tell_halts(app)
+
+
+def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
+    state = world.states.get(entity.halt_at_task_key or "")
+    if state is None or world.halt_of(state) is None:  # answered, and the loop has not gone on yet
+        return
+    stream, cursor = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
+    marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
+    if marker != cursor.halt_told and not _has_told_itself(stream):
+        _tell(app, state, marker, _view(app, state, entity, marker))
+
+
+def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
+    question, state = question_of(app, loop), place_of(loop, world)
+    if question is None or state is None:
+        return
+    marker = loop_marker(state.issue_number, loop.id, question.sequence)
+    if marker != app.deliveries.load(state.issue_number).halt_told:
+        answers = tuple(choice.usage() for choice in question.rule.choices)
+        view = CommentView(state.issue_number, marker, reason=question.detail or question.rule.title, answers=answers)
+        _tell(app, state, marker, view)
+
+
+def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
+    cursor = app.deliveries.load(state.issue_number)
+    others = tuple(failure for failure in cursor.failures if not failure.startswith(_FAILED))
+    try:
+        post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)
+    except FORGE_FAILED as error:
+        now = replace(cursor, failures=(*others, f"{_FAILED}{error.message}"))
+    else:
+        now = replace(cursor, failures=others, halt_told=marker)
+    app.deliveries.save(state.issue_number, now)
+
+
+def _has_told_itself(stream: Stream) -> bool:
+    return stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
+
+
+def _view(app: App, state: TaskState, entity: LoopEntity, marker: str) -> CommentView:
+    reason = entity.halt_reason or ""
+    title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
+    return CommentView(state.issue_number, marker, reason=state.problem or title, answers=answers_to(app, state))

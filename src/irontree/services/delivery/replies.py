@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.app import App
-from irontree.domain.events import IssueEvent, Record
-from irontree.domain.lint import reply_problems
-from irontree.domain.plan import PlanNode
-from irontree.domain.reply import (
+from irontree.domain.comments import (
     CLOSE_COMMANDS,
     REPLYING,
     Decision,
@@ -20,16 +17,19 @@ from irontree.domain.reply import (
     dispatch_reply,
     is_actionable,
     replied_in_window,
+    reply_problems,
 )
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
 from irontree.errors import FORGE_FAILED, NotEligible
 from irontree.ports import DeliveryCursor
-from irontree.services.delivery.closing import close_on_done
-from irontree.services.delivery.comment import comment_marker, post_once
-from irontree.services.projections.history import document_of, last_of, newest_document
-from irontree.services.projections.report import criteria_of
-from irontree.services.projections.views import ReplyView
-from irontree.services.world import World, read_world
+from irontree.services.delivery.comments import comment_marker, post_once
+from irontree.services.record.record import closing_policy
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import document_of, last_of, newest_document
+from irontree.services.views.report import criteria_of
+from irontree.services.views.values import ReplyView
 
 
 def reply_where_due(app: App, state: TaskState, cursor: DeliveryCursor, reached: int) -> DeliveryCursor:
@@ -113,4 +113,4 @@ def _document(app: App, state: TaskState, event: IssueEvent) -> str | None:
 
 def _is_left_open(app: App, event: IssueEvent, node: PlanNode | None) -> bool:
     """The close instruction belongs to finalization alone (contract, Close On Done)."""
-    return event.event == "checkup_done" and close_on_done(app, node) == "manual"
+    return event.event == "checkup_done" and closing_policy(app, node) == "manual"

@@ -1,1 +1,3 @@
-"""From an approved task to done: pre-flight, run, verify, checkup (protocol, phases 3 to 6)."""
+"""From an approved task to done: publish, run, verify, checkup (protocol, phases 2 to 6)."""
+
+from __future__ import annotations

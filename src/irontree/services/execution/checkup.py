@@ -17,11 +17,11 @@ from irontree.domain.events import (
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
-from irontree.services.execution.preflight import require_sound
 from irontree.services.execution.publication import OVERTAKEN, Landed, Never, NotNow, RedAtMerge
-from irontree.services.execution.record import record, snapshot
 from irontree.services.execution.verify import Subject, check, failed, not_publishable, publish
-from irontree.services.world import World, read_world
+from irontree.services.record.record import record, snapshot
+from irontree.services.record.world import World, read_world
+from irontree.services.work.preflight import require_sound
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,100 @@
-"""What became of a request to merge: its merge is the acceptance, by whoever merged it (ruling R15).
+"""What became of a pull request: its merge is the acceptance (R15); that of abandoned work is closed (R7, R14).
+
+Given up is a stream that a changed text replaced, a task that its document was approved without, and one that a person
+skipped in its loop. Derived from the log, and done where it was not done yet, as any other effect (ruling R9).
 
 People say no by a review that asks for changes, CI by a check that fails: both are the context of the next attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.checks import fingerprint_of
 from irontree.domain.events import CheckupAcceptRecorded, IssueEvent, Record
 from irontree.domain.external import MERGE_CHECKS, MERGED_ELSEWHERE, MERGED_MEANWHILE, MERGED_WITHOUT
-from irontree.domain.fingerprint import fingerprint_of
-from irontree.domain.legal import held
+from irontree.domain.machine import held
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import FORGE_FAILED
-from irontree.ports import CommitCheck, PullRequest, Remark, Review
+from irontree.errors import FORGE_FAILED, LogDamaged
+from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
+from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
-from irontree.services.execution.preflight import block
-from irontree.services.execution.record import record
-from irontree.services.execution.refs import merged_ref
-from irontree.services.execution.requests import STATUS_NAME, has_merged
-from irontree.services.execution.withdrawing import withdraw_requests
+from irontree.services.execution.pull_requests import STATUS_NAME, has_merged
 from irontree.services.loops.loop import read_loops, skipped
-from irontree.services.world import World, read_world
+from irontree.services.record.record import record
+from irontree.services.record.refs import merged_ref
+from irontree.services.record.world import World, read_world
+from irontree.services.work.preflight import block
+
+# --- Requests of work that was given up are closed: nobody is to merge what nobody accepts any more (rulings R7, R1
+
+
+_RENEWED: Final = "its text was changed and approved anew, and the work begins again"
+_CANCELLED: Final = "its document was approved without it"
+_SKIPPED: Final = "its task was skipped"
+
+
+def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
+    """Close what is open of them, with a comment that says why; *skipped* are task keys.
+
+    What the forge does not take now is done the next time. The caller holds the driver lock.
+    """
+    for state in world.states.values():
+        dropped = _CANCELLED if state.task_key in world.cancelled else _SKIPPED if state.task_key in skipped else ""
+        given_up = _given_up(state, dropped)
+        cursor = app.deliveries.load(state.issue_number)
+        if state.problem or given_up == cursor.withdrawn:
+            continue
+        try:
+            for number, why, marker in _requests(app, state, dropped):
+                _withdraw(app, state, number, why, marker)
+        except (*FORGE_FAILED, LogDamaged) as error:
+            app.progress.note(f"an old request of #{state.issue_number} could not be closed: {error.message}")
+        else:
+            app.deliveries.save(state.issue_number, replace(cursor, withdrawn=given_up))
+
+
+def _given_up(state: TaskState, dropped: str) -> str:
+    """What was given up of an issue, as a name: its earlier stream, and the request of a task that was *dropped*."""
+    request = str(state.request) if state.request and dropped else ""
+    return f"{state.renewed_from} {request}".strip()
+
+
+def _requests(app: App, state: TaskState, dropped: str) -> Iterator[tuple[int, str, str]]:
+    """Number, reason and the marker of our comment, of each."""
+    streams = [(app.log.read_archived(name), _RENEWED) for name in app.log.archives(state.issue_number)]
+    if dropped and not state.done:
+        streams.append((app.log.read(state.issue_number), dropped))
+    for stream, why in streams:
+        for number in dict.fromkeys(_named_in(stream)):
+            yield number, why, comment_marker(state.issue_number, stream.records[-1], f"/request-{number}")
+
+
+def _named_in(stream: Stream) -> Iterator[int]:
+    return (int(record.meta["request"]) for record in stream.records if _proposes(record))
+
+
+def _proposes(record: Record[IssueEvent]) -> bool:
+    return record.event.event == "verify_pending_acceptance" and "request" in record.meta
+
+
+def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) -> None:
+    request = app.forge().read_pull_request(number)
+    if request is None or request.state != "open":
+        return
+    said = f"This is not wanted any more: issue #{state.issue_number} was given up as it was, for {why}."
+    post_once(app, number, f"{said}\n\n{marker}\n", marker)
+    app.forge().edit_pull_request(number, state="closed")
+    app.progress.note(f"request #{number} of #{state.issue_number} was closed: {why}")
+
+
+# --- What became of a request to merge: its merge is the acceptance, by whoever merged it (ruling R15)
+
 
 REQUEST_CLOSED: Final = "request-closed"
 VERIFIED_AGAIN: Final = frozenset({REQUEST_CLOSED, MERGED_MEANWHILE})

@@ -15,17 +15,16 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.attempt import Outcome, Usage
+from irontree.domain.checks import CheckReport, CheckResult, truncate
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
-from irontree.domain.results import CheckReport, CheckResult, truncate
 from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
 from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
-from irontree.services.execution.errands import Answer, Errand, send
-from irontree.services.execution.prompt import review_prompt
 from irontree.services.loops.funds import require_funds
-from irontree.services.transcripts import review_folder
-from irontree.services.world import read_world
+from irontree.services.record.record import review_folder
+from irontree.services.record.world import read_world
+from irontree.services.work.agent_requests import Answer, Errand, review_prompt, send
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"

@@ -5,27 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.allowance import Allowance
-from irontree.domain.attempt import Outcome, Seen, outcome_of, stopped_by
+from irontree.domain.attempt import FailureClass, Outcome, Seen, outcome_of, stopped_by
+from irontree.domain.budgets import Allowance
+from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
-from irontree.domain.moments import moment
 from irontree.domain.plan import Plan, PlanNode
-from irontree.domain.results import truncate
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.errors import (
-    EnvironmentRefused,
-    GitFailed,
-    IrontreeError,
-    NotEligible,
-    RemoteFailed,
-)
-from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Workspace
-from irontree.services.execution.preflight import (
+from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NotEligible, RemoteFailed
+from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
+from irontree.services.execution.publication import patiently
+from irontree.services.execution.pull_requests import base_of_request, proposes
+from irontree.services.execution.verify import top_level
+from irontree.services.loops.funds import require_funds, tell_warnings, usage_in
+from irontree.services.record.record import record, result_in, transcript_folder
+from irontree.services.record.refs import commit_ref, run_message, salvage_ref
+from irontree.services.record.world import World, read_world
+from irontree.services.work.agent_requests import prompt_for
+from irontree.services.work.preflight import (
     GIVE_ACCESS,
     NO_ACCESS,
     block,
@@ -35,16 +38,28 @@ from irontree.services.execution.preflight import (
     stop_before_run,
     try_again_at,
 )
-from irontree.services.execution.prompt import prompt_for
-from irontree.services.execution.publication import patiently
-from irontree.services.execution.put_aside import put_aside
-from irontree.services.execution.record import record
-from irontree.services.execution.refs import commit_ref, run_message, salvage_ref
-from irontree.services.execution.requests import base_of_request, proposes
-from irontree.services.execution.verify import top_level
-from irontree.services.loops.funds import require_funds, tell_warnings, usage_in
-from irontree.services.transcripts import result_in, transcript_folder
-from irontree.services.world import World, read_world
+
+# --- Work that an attempt left behind when its service turned it away: the next attempt goes on from it (ruling R5)
+
+
+_TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
+"""Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed nobody knows that."""
+
+
+def put_aside(app: App, state: TaskState) -> str | None:
+    """The commit that keeps the work of the newest such attempt since the last one that counted; None without one."""
+    refs = (str(record.meta["salvage_ref"]) for record in _turned_away(app.log.read(state.issue_number)))
+    ref = next(refs, None)
+    return app.repository.read_ref(ref) if ref else None
+
+
+def _turned_away(stream: Stream) -> Iterator[Record[IssueEvent]]:
+    since = takewhile(lambda record: record.event.event != "run_completed", reversed(stream.records))
+    for entry in since:
+        agent = entry.meta.get("agent")
+        failure = agent.get("failure") if isinstance(agent, Mapping) else None
+        if entry.event.event == "run_interrupted" and failure in _TURNED_AWAY and "salvage_ref" in entry.meta:
+            yield entry
 
 
 @dataclass(frozen=True, slots=True)

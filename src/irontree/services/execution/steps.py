@@ -13,15 +13,15 @@ from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution import checkup, run, verify
 from irontree.services.execution.merging import lift_draft
-from irontree.services.execution.preflight import block, block_for
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops import loop
-from irontree.services.loops.deciding import scope_of
+from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, read_funds
-from irontree.services.overview import named, waits_for
-from irontree.services.projections.brief import write_projections
-from irontree.services.questions import Question, question_about
-from irontree.services.world import World, read_world
+from irontree.services.questions.brief import write_projections
+from irontree.services.questions.questions import Question, question_about
+from irontree.services.record.world import World, read_world
+from irontree.services.views.overview import named, waits_for
+from irontree.services.work.preflight import block, block_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from irontree.app import App
+from irontree.domain.checks import (
+    CheckReport,
+    CheckResult,
+    Failed,
+    Passed,
+    Pending,
+    commands_for,
+    coverage,
+    fingerprint,
+    judge,
+)
 from irontree.domain.events import (
     Reported,
     VerifyFailedRetryable,
@@ -15,24 +26,29 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
-from irontree.domain.fingerprint import fingerprint
 from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
-from irontree.domain.results import CheckReport, CheckResult
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
-from irontree.domain.verdict import Failed, Passed, Pending, commands_for, coverage, judge
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
 from irontree.ports import CheckRunner
-from irontree.services.execution.preflight import block, require_sound, stop_before_verify, try_again_at
-from irontree.services.execution.promote import Promotion, promote
-from irontree.services.execution.publication import Landed, Never, NotNow, Publication, RedAtMerge, publish_commit
-from irontree.services.execution.record import record
-from irontree.services.execution.requests import Proposed, newest_request, propose_commit, proposes
+from irontree.services.execution.publication import (
+    Landed,
+    Never,
+    NotNow,
+    Promotion,
+    Publication,
+    RedAtMerge,
+    promote,
+    publish_commit,
+)
+from irontree.services.execution.pull_requests import Proposed, newest_request, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review, took_of
 from irontree.services.loops.funds import calls_agent, require_funds
-from irontree.services.projections.history import last_of
-from irontree.services.projections.report import NOT_PROMOTED, report_path, write_report
-from irontree.services.world import read_world
+from irontree.services.record.record import record
+from irontree.services.record.world import read_world
+from irontree.services.views.history import last_of
+from irontree.services.views.report import NOT_PROMOTED, report_path, write_report
+from irontree.services.work.preflight import block, require_sound, stop_before_verify, try_again_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,3 @@
-"""The loop entity: start, spend, halt, resume, take over, foresee (protocol, Loop Mode)."""
+"""The loop entity: start, spend, halt, resume, choose, and the budgets of agents (protocol, Loop Mode)."""
+
+from __future__ import annotations

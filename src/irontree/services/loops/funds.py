@@ -10,17 +10,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from irontree.app import App
-from irontree.domain.allowance import Allowance
-from irontree.domain.budgets import UNITS, BudgetPolicy, Unit
+from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
-from irontree.domain.ledger import Budget, Counted, Ledger, ledger_of
 from irontree.domain.loop import LoopEntity
-from irontree.domain.spending import Spending, review_spending, spendings_of, taken
+from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.transcripts import began, plans_folder, reports, result_in
-from irontree.services.world import NOTHING_OVERSPENT, World, read_world
+from irontree.services.record.record import began, plans_folder, reports, result_in
+from irontree.services.record.world import NOTHING_OVERSPENT, World, read_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,3 +258,22 @@ def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
     usage = result.get("usage")
     found = {"ended": result.get("ended"), **(usage if isinstance(usage, dict) else {})}
     return {key: value for key, value in found.items() if value is not None}
+
+
+# --- Budgets for who only looks: where nothing has a limit, nothing is counted, and what counts is not even loaded
+
+
+def shown_budgets(app: App, world: World, loops: Sequence[Loop]) -> tuple[Budget, ...]:
+    """Those of open loops, the day, and issues that are worked on; *loops* are all."""
+    if not world.limited:
+        return ()
+
+    return read_funds(app, world, loops).shown()
+
+
+def overspent(app: App, world: World, loops: Sequence[Loop], keys: Iterable[str]) -> Mapping[str, str]:
+    """The tasks whose next step would call an agent that nothing is left for, and why, in words."""
+    if not world.limited:
+        return NOTHING_OVERSPENT
+
+    return read_funds(app, world, loops).overspent(keys)

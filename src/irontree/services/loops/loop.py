@@ -7,28 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.decide import Halt
+from irontree.domain.graph import Graph
 from irontree.domain.ids import loop_id as new_loop_id
-from irontree.domain.loop import OPEN, TRANSITIONS_KEPT, LoopEntity, Transition, entity_after, entity_from
-from irontree.domain.loop_events import (
+from irontree.domain.loop import (
+    OPEN,
+    TRANSITIONS_KEPT,
     LoopBudgetExtended,
     LoopCancelled,
     LoopCompleted,
+    LoopEntity,
     LoopEvent,
     LoopHalted,
     LoopResumed,
     LoopStarted,
+    Transition,
+    entity_after,
+    entity_from,
 )
 from irontree.domain.plan import canonical_digest
+from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import LoopStream
-from irontree.services.world import World, read_world
-
-if TYPE_CHECKING:
-    from irontree.domain.ledger import Extension
+from irontree.services.record.world import World, read_world
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
 
@@ -296,8 +300,6 @@ def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
 
     What is done stays, and so does what needs nothing but that.
     """
-    from irontree.domain.graph import Graph  # noqa: PLC0415  (who reads loops cuts nothing out of them)
-
     graph = Graph.of(world.nodes[key] for key in loop.keys if key in world.nodes and not world.is_done(key))
     affected = graph.cascade(task_key) if task_key in graph.nodes else (task_key,)
     return tuple(key for key in loop.keys if key in affected)
@@ -364,6 +366,4 @@ def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
 
 
 def _extension(meta: object, loop_id: str) -> Extension | None:
-    from irontree.domain.ledger import extension_from  # noqa: PLC0415  (few loops have any)
-
     return extension_from(meta, loop_id)

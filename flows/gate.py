@@ -1,0 +1,325 @@
+"""The gate: a question of the log becomes the form of a suspended run, and the form a recorded answer.
+
+See docs/rulings.md, Questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, Final, Literal, TypeVar
+from uuid import UUID
+
+from prefect import get_run_logger
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import FlowRunInput
+from prefect.context import FlowRunContext
+from prefect.flow_runs import asuspend_flow_run
+from prefect.input import RunInput
+from pydantic import Field, ValidationError, create_model
+
+from irontree.app import App
+from irontree.domain.budgets import EXAMPLES, UNITS, Unit
+from irontree.domain.halt import Choice, Need
+from irontree.errors import in_words
+from irontree.flows.runs.starting import pages_of_issues
+from irontree.services.answers.answers import NOT_TAKEN, Answer
+from irontree.services.questions.pages import offered, question_text
+from irontree.services.questions.questions import Question
+from irontree.services.record.world import read_world
+from irontree.tasks.artifacts import show_tree, tell_story
+from irontree.tasks.mirror import tell_asked
+
+# --- Forms for questions, made from the domain's table of choices (rulings, Questions)
+
+
+AskedFor = Literal["attempts", "transitions", "revision"] | Unit
+"""What a form asks for besides a decision, a name and a note."""
+
+_FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
+    "attempts": ("count", int, Field(1, ge=1, le=50, title="How many attempts, if you allow more")),
+    "transitions": ("count", int, Field(10, ge=1, le=50, title="How many transitions, if you allow more")),
+    **{
+        unit: (
+            "amount",
+            str,
+            Field(
+                "",
+                pattern=r"^(\s*[0-9$][0-9.]* ?[A-Za-z0-9 ]*)?$",
+                title="How much, if you allow more",
+                description=f"With its unit: `{EXAMPLES[unit]}`.",
+            ),
+        )
+        for unit in UNITS
+    },
+    "revision": (
+        "revision",
+        str,
+        Field(
+            "", pattern="^([0-9a-f]{8}(-[0-9a-f]{8}){0,2})?$", title="Revision, typed as it is named above, to approve"
+        ),
+    ),
+}
+
+
+def make_form(
+    name: str, choices: Sequence[str], asked: Collection[AskedFor] = (), *, question: str | None = None
+) -> type[RunInput]:
+    """The form with *choices* as its decision, what that decision needs, who decides, and a note.
+
+    *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
+    next question is open already is refused, and not taken for an answer to that (R14).
+
+    Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
+    decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it). Each line of
+    a field is one less of the question above it, so there are labels and hardly a description.
+    """
+    fields: dict[str, Any] = {"decision": (Literal[tuple(choices)], Field(title="Decision"))}
+    fields |= {field: (kind, info) for field, kind, info in (_FIELDS[one] for one in asked)}
+    fields["approver"] = (str, Field(pattern=r"\S", title="Your name, for the record"))
+    fields["note"] = (str, Field("", title="Note, for the next attempt or the record"))
+    if question:
+        fields["question"] = (Literal[question], Field(question, title="Question"))
+    form: type[RunInput] = create_model(name, __base__=RunInput, **fields)
+    return form
+
+
+# --- The gate: a flow run is suspended until a person has answered its question, and goes on with it
+
+
+Form = TypeVar("Form", bound=RunInput)
+
+ALL = 200
+"""The most rows that Prefect gives at once; a question has at most three."""
+
+
+async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, str]:
+    """Return the answer stored under *key* and the key it has; without one, suspend this flow run and ask.
+
+    The run ends here (`prefect.exceptions.Pause`) and starts again from its top when it is answered, so everything
+    before this call must come out the same again. *key* (letters, digits, dashes) names one asking and comes from the
+    log; *description* is Markdown. A run that was rescheduled undecided has used its key up: it asks under the next
+    free one (`halt-12`, `halt-12-again-2`, ...), because Prefect lets every key suspend once and then says nothing.
+    """
+    stored, candidate = await _look_up(form, key)
+    if stored:
+        return stored, candidate
+    logging.getLogger("prefect.flow_runs").addFilter(WAITING_IS_NO_ERROR)
+    return await asuspend_flow_run(
+        wait_for_input=form.with_initial_data(description=description), key=candidate
+    ), candidate
+
+
+async def given(form: type[Form], *, key: str) -> tuple[Form, str] | None:
+    """Return what `ask` would return if this run was answered; None if it was not. Asks nothing."""
+    stored, found_key = await _look_up(form, key)
+    return (stored, found_key) if stored else None
+
+
+async def _look_up(form: type[Form], key: str) -> tuple[Form | None, str]:
+    """The stored answer and its key; else the first key that is free to ask under."""
+    run_id = _run_id()
+    async with get_client() as client:
+        used = (await client.read_flow_run(run_id)).empirical_policy.pause_keys or set()
+        rows = {row.key: row for row in await client.filter_flow_run_input(run_id, f"suspended-{key}", ALL, set())}
+        for candidate in _keys(key):
+            if stored := _stored(form, rows.get(f"suspended-{candidate}-response")):
+                return stored, candidate
+            await _forget_question(client, run_id, candidate, rows)
+            if candidate not in used:
+                return None, candidate
+    raise AssertionError("there is always another key")
+
+
+async def forget_answer(key: str) -> None:
+    """Remove the answer stored under *key*, the one that `ask` returned: no replay may take it (again)."""
+    async with get_client() as client:
+        await client.delete_flow_run_input(_run_id(), f"suspended-{key}-response")
+
+
+async def forget_answers_but_to(key: str | None) -> tuple[Mapping[str, Any], ...]:
+    """Remove what is stored in this run as an answer to another question than *key*; those answers, as given."""
+    run_id = _run_id()
+    async with get_client() as client:
+        rows = await client.filter_flow_run_input(run_id, "suspended-", ALL, set())
+        others = [row for row in rows if row.key.endswith("-response") and not _is_about(row, key)]
+        for row in others:
+            await client.delete_flow_run_input(run_id, row.key)
+    return tuple(row.decoded_value for row in others)
+
+
+def _is_about(row: FlowRunInput, key: str | None) -> bool:
+    return key is not None and row.key.startswith(f"suspended-{key}-")
+
+
+def _run_id() -> UUID:
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        raise RuntimeError("only a flow run can ask")
+    return context.flow_run.id
+
+
+def _keys(key: str) -> Iterator[str]:
+    yield key
+    yield from (f"{key}-again-{number}" for number in count(2))
+
+
+def _stored(form: type[Form], row: FlowRunInput | None) -> Form | None:
+    """The stored answer; None also for one to a form of an earlier version, which the person did not see."""
+    if row is None:
+        return None
+    try:
+        return form.model_validate(row.decoded_value)
+    except ValidationError:
+        return None
+
+
+async def _forget_question(client: PrefectClient, run_id: UUID, key: str, rows: Mapping[str, FlowRunInput]) -> None:
+    """Remove what an asking without an answer left (cancelled, retried, rescheduled): saving it again would fail."""
+    for part in ("schema", "description"):
+        if (name := f"suspended-{key}-{part}") in rows:
+            await client.delete_flow_run_input(run_id, name)
+
+
+class _WaitingIsNoError(logging.Filter):
+    """Prefect 3.8 ends every suspended async flow with an ERROR line, and sync ones with the same line as INFO."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass, that one as INFO."""
+        if record.levelno == logging.ERROR and record.getMessage().startswith("Finished in state Suspended("):
+            record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
+        return True
+
+
+WAITING_IS_NO_ERROR = _WaitingIsNoError()
+
+
+# --- From a question of the log to a form in Prefect, and from the form to a recorded answer (rulings, Questions)
+
+
+Record = Callable[[Answer], Awaitable[None]]
+
+
+async def ask_until_taken(app: App, question: Question, record: Record) -> None:
+    """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
+
+    With one that *record* does not take (NOT_TAKEN) the question is asked again with the reason. Taken or not, an
+    answer is forgotten: a later replay, in another state of the log, must not take it, nor call a taken one late.
+    """
+    refusal = ""
+    while True:
+        answer, key = await _answer(app, question, refusal)
+        try:
+            await record(answer)
+        except NOT_TAKEN as error:
+            refusal = in_words(error)
+            get_run_logger().info("The answer of %s was not taken: %s", answer.by, refusal)
+        else:
+            refusal = ""
+        await forget_answer(key)
+        if not refusal:
+            return
+
+
+async def refuse_late_answers(question: Question | None) -> str:
+    """Say of answers that are stored for another question than the open one that they were not taken; in the log too.
+
+    Somebody submitted the form of this run, and somebody else answered elsewhere before the run had started again.
+    """
+    said = [
+        f"The answer of {late.get('approver')} (“{late.get('decision')}”) was not taken: its question is open no more"
+        for late in await forget_answers_but_to(question.key if question else None)
+    ]
+    for line in said:
+        get_run_logger().warning(line)
+    return ". ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """An answer to a question that is asked no more: whether it was recorded, and if not, why, for a person."""
+
+    taken: bool
+    said: str = ""
+
+
+async def take_late_answer(question: Question, record: Record) -> Late | None:
+    """Have the answer recorded that was given before the question's loop ended; None if none was given.
+
+    One that says nothing of the issue (skip, stop) is refused: that loop is over.
+    """
+    found = await given(form_for(question, question.rule.choices), key=question.key)
+    if found is None:
+        return None
+    answer, key = answer_from(found[0]), found[1]
+    try:
+        await record(answer)
+    except NOT_TAKEN as error:
+        late = Late(False, f"The answer of {answer.by} was not taken: {in_words(error)}")
+    else:
+        late = Late(True)
+    await forget_answer(key)
+    return late
+
+
+async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
+    """The person's answer and the key of the form it was given in."""
+    form = form_for(question, await asyncio.to_thread(lambda: offered(app, read_world(app), question)))
+    if stored := await given(form, key=question.key):
+        return answer_from(stored[0]), stored[1]
+    text = await _text(app, question)
+    tell_asked(app, question.rule.title, key=question.key, number=question.issue_number, loop_id=question.loop_id)
+    if refusal:
+        text = f"**The last answer was not taken:** {refusal}\n\n{text}"
+    filled, key = await ask(form, key=question.key, description=text)
+    return answer_from(filled), key
+
+
+async def _text(app: App, question: Question) -> str:
+    """What the form shows: it has little room, so it begins with where the same has more."""
+    text = await asyncio.to_thread(question_text, app, question)
+    if question.issue_number is not None:
+        return with_page(await tell_story(app, question.issue_number, question=text), text)
+    pages = await asyncio.to_thread(pages_of_issues, app, question.loop_id or "")
+    return with_page(await show_tree(app, question.loop_id or "", pages), text, "The tree of tasks")
+
+
+def with_page(page: str, text: str, words: str = "All of it on a page of its own") -> str:
+    """The text of a form under the link to its page, if it has one; its title small: five lines can be seen."""
+    small = re.sub(r"\A# ", "#### ", text)
+    return f"[{words}]({page})\n\n{small}" if page else small
+
+
+def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
+    """The form of this question: only legal choices, by their labels, and only the fields that they need."""
+    needs = dict.fromkeys(need for choice in legal for need in choice.needs if need != "note")
+    name = "".join(word.title() for word in question.rule.reason.split("_"))
+    asked = [_asked(question, need) for need in needs]
+    return make_form(name, [choice.label for choice in legal], asked, question=question.key)
+
+
+def _asked(question: Question, need: Need) -> AskedFor:
+    """What the form asks for: of an amount its unit, of a count what is counted."""
+    if question.budget:
+        return question.budget.unit
+    if need == "revision":
+        return need
+    return "attempts" if question.issue_number is not None else "transitions"
+
+
+def answer_from(filled: RunInput) -> Answer:
+    """The answer that a filled form amounts to."""
+    values = filled.model_dump()
+    return Answer(
+        choice=values["decision"],
+        by=values["approver"],
+        note=values.get("note", ""),
+        count=values.get("count"),
+        revision=values.get("revision") or None,
+        amount=values.get("amount") or None,
+        question=values["question"],
+    )

@@ -1,1 +1,0 @@
-"""Prefect on this machine: its private server, the process that serves a repository, and their settings."""

@@ -1,0 +1,1 @@
+"""Flow runs: how they are named, started, found, recovered and ended."""

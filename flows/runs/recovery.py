@@ -1,0 +1,231 @@
+"""From what the log says should be going on to the runs that should exist (rulings, Crashes)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from prefect.client.orchestration import SyncPrefectClient
+
+from irontree.app import App
+from irontree.domain.decide import is_due
+from irontree.domain.state import TaskState
+from irontree.errors import Busy, LogDamaged, Refused
+from irontree.flows.runs.forms import open_question
+from irontree.flows.runs.runs import (
+    RunInfo,
+    connect,
+    crashed,
+    find_run,
+    find_runs,
+    issue_key,
+    issue_tag,
+    loop_key,
+    mark_ended,
+    reschedule,
+    supersede,
+    suspended_runs,
+    taken_up,
+)
+from irontree.flows.runs.starting import start_issue, start_loop
+from irontree.services.answers.documents import names_issues, standing_of
+from irontree.services.execution.recovery import catch_up
+from irontree.services.execution.steps import next_step
+from irontree.services.loops.loop import read_loop, read_loops
+from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.record.world import read_world
+
+STARTING = timedelta(seconds=120)
+SOMEBODY_STARTS: Final = {"PENDING": STARTING, "RUNNING": STARTING, "CANCELLING": STARTING}
+"""How long a run may be in a state without the lock of its process: one that was just started has not taken it yet."""
+WORKERS_START: Final = {"PENDING": STARTING}
+"""The same for who serves a repository alone, but for the workers that a configured server may have."""
+NOBODY_STARTS: Final[Mapping[str, timedelta]] = {}
+"""The same for who has the private server, and serves the repository alone or has just stopped to."""
+GOING: Final = {
+    "SCHEDULED": "goes on",
+    "PENDING": "goes on",
+    "RUNNING": "is at work",
+    "PAUSED": "waits for a person",
+}
+"""What a run does, in words for who reads a log."""
+
+
+def mark_dead_runs(
+    app: App, *, own: str | None = None, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
+) -> tuple[str, ...]:
+    """Say of runs that no living process has that they crashed; what was said, one line each.
+
+    A run is alive as long as its process holds its lock (ruling R3). *grace* is how long it may do without.
+    """
+    with connect() as client:
+        dead = [
+            run
+            for run in taken_up(client, app.repository.id)
+            if str(run.id) != own and _is_dead(app, run, grace.get(run.state, timedelta(0)))
+        ]
+        for run in dead:
+            mark_ended(client, run, "its process is gone")
+    return tuple(f"{run.name}: its process is gone" for run in dead)
+
+
+def put_in_order(app: App, who: str) -> None:
+    """Settle and deliver what a crash left undone; who holds the driver lock now has done that already (R9, R11)."""
+    with suppress(Busy), app.driver.hold(f"{who}, catch up"):
+        catch_up(app)
+
+
+def start_what_waits(app: App) -> tuple[str, ...]:
+    """Have each open loop driven or asking; what is now waiting, working or asking, one line each.
+
+    Where a person cancelled the run that would do it, that holds until a person resumes the loop.
+    """
+    loop_ids = [loop.id for loop in read_loops(app)[0]]  # one that cannot be read keeps no other from going on (R13)
+    found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
+    return tuple(f"loop {loop_id}{_of_issue(run)} {_doing(run)}" for loop_id, run in found if run)
+
+
+def _of_issue(run: RunInfo) -> str:
+    """Which issue, where it is the issue's run; the loop's own needs no name."""
+    return f": {run.name}" if "number" in run.parameters else ""
+
+
+def _doing(run: RunInfo) -> str:
+    return GOING.get(run.state, f"is {run.state_name}")
+
+
+def go_on_approving(app: App) -> tuple[str, ...]:
+    """Start the approvals of documents again whose process died; one line each.
+
+    No log tells of them before they are approved: only the run knows its document, and the answer to its form.
+    """
+    with connect() as client:
+        died = crashed(client, app.repository.id, "intake")
+        for run in died:
+            reschedule(client, run.id)
+    return tuple(f"{run.name}: starts again" for run in died)
+
+
+def _was_cancelled(app: App, loop_id: str) -> bool:
+    """Whether a person cancelled the run of this loop, or that of the issue whose question it waits for."""
+    loop = read_loop(app, loop_id)
+    if not loop.is_open:
+        return False
+    driving, state = newest_run(app, loop_id), read_world(app).states.get(loop.entity.halt_at_task_key or "")
+    if state is None or not isinstance(next_step(app, state.issue_number, loop_id), Question):
+        return driving is not None and driving.cancelled
+    with connect() as client:
+        asking = find_run(client, issue_key(app, state))
+    return asking is not None and asking.cancelled
+
+
+def take_up(app: App, loop_id: str) -> RunInfo | None:
+    """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+
+    Safe to call at any time, by anybody: what is going on already is left alone. None too while another loop is at
+    work here (R19).
+    """
+    loop = read_loop(app, loop_id)
+    if not loop.is_open:
+        return None
+    state = read_world(app).states.get(loop.entity.halt_at_task_key or "")
+    if state:
+        found = next_step(app, state.issue_number, loop_id)
+        if isinstance(found, Question):
+            return have_asking(app, state, found)
+        wake(app, state.issue_number)
+    elif (asks := question_of_loop(app, loop_id)) and (run := newest_run(app, loop_id)):
+        return _have_asked(app, run, asks)
+    if (active := app.lease.holder()) is None:
+        return start_loop(app, loop_id)
+    return newest_run(app, loop_id) if active.what == loop_id else None
+
+
+def wake(app: App, issue_number: int) -> tuple[RunInfo, ...]:
+    """Let what is suspended for this issue look at the log again: the question was answered elsewhere.
+
+    That may be the run of an earlier revision, which asked for the approval of this one.
+    """
+    with connect() as client:
+        suspended = suspended_runs(client, app.repository.id, issue_tag(issue_number))
+        return tuple(reschedule(client, run.id) for run in suspended)
+
+
+def wake_overtaken(app: App, *, asks_forge: bool = True) -> tuple[RunInfo, ...]:
+    """Let every suspended run look at the log again whose question the log does not ask (any more).
+
+    So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered. An
+    approval that was given elsewhere ends its run here; that of issues is looked at only if it *asks_forge*.
+    """
+    with connect() as client:
+        suspended = suspended_runs(client, app.repository.id)
+        looked_at = suspended if asks_forge else [run for run in suspended if not _asks_of_issues(app, run)]
+        asking = [(run, open_question(client, run.id)) for run in looked_at]
+        return tuple(ended for run, form in asking if form and (ended := _settle(app, client, run, form.key)))
+
+
+def _asks_of_issues(app: App, run: RunInfo) -> bool:
+    return "document" in run.parameters and names_issues(app, str(run.parameters["document"]))
+
+
+def _settle(app: App, client: SyncPrefectClient, run: RunInfo, key: str) -> RunInfo | None:
+    """Have the run look again, or end, if what it asks as *key* is not the question any more; None if it still is."""
+    if "document" not in run.parameters:
+        return None if _is_asked(app, run, key) else reschedule(client, run.id)
+    match standing_of(app, str(run.parameters["document"]), key):
+        case "settled":
+            return supersede(client, run.id, "approved elsewhere: `irontree status` shows what became of it")
+        case "changed":
+            return reschedule(client, run.id)
+        case "open":
+            return None
+
+
+def _is_asked(app: App, run: RunInfo, key: str) -> bool:
+    """Whether the log asks what this run shows."""
+    given = run.parameters
+    number = given.get("number")
+    try:
+        found = next_step(app, number, given.get("loop_id")) if number else question_of_loop(app, given["loop_id"])
+    except (Refused, LogDamaged):
+        return False
+    return isinstance(found, Question) and key.startswith(found.key)
+
+
+def newest_run(app: App, loop_id: str) -> RunInfo | None:
+    """The newest run of this loop; None after Prefect's database was deleted."""
+    keys = [loop_key(app, loop_id, n) for n in range(read_loop(app, loop_id).sequence, 0, -1)]
+    with connect() as client:
+        found = find_runs(client, keys)
+    return next((found[key] for key in keys if key in found), None)
+
+
+def have_asking(app: App, state: TaskState, question: Question) -> RunInfo:
+    """Have the issue's run ask this question."""
+    return _have_asked(app, start_issue(app, state, question.loop_id), question)
+
+
+def _have_asked(app: App, run: RunInfo, question: Question) -> RunInfo:
+    """Have this run ask the question, and no other: each would be answered for itself.
+
+    One that is suspended with an earlier one starts again, and so does one that ended, or whose process died before
+    it had stored its form; and one whose question time has answered: it records that.
+    """
+    if run.final:
+        with connect() as client:
+            return reschedule(client, run.id)
+    if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
+        return run
+    due = is_due(question.not_before, app.clock.now())
+    with connect() as client:
+        asked = open_question(client, run.id)
+        stays = asked and asked.key.startswith(question.key) and not due
+        return run if stays else reschedule(client, run.id)
+
+
+def _is_dead(app: App, run: RunInfo, grace: timedelta) -> bool:
+    if app.alive(str(run.id)).holder() is not None:
+        return False
+    return run.since is None or datetime.now(UTC) - run.since >= grace

@@ -1,0 +1,380 @@
+"""Flow runs as a client sees them: named, made once per idempotency key, rescheduled, cancelled, looked at.
+
+Imports nothing of Prefect: what is to be served is described before Prefect's settings are adopted.
+
+Synchronous, for the command line and threads; a flow calls them through `asyncio.to_thread`. Prefect's client
+itself tries again on 503 (SQLite under two writers) and on broken connections.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowFilter,
+    FlowFilterName,
+    FlowRunFilter,
+    FlowRunFilterIdempotencyKey,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
+from prefect.settings import get_current_settings
+from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
+
+from irontree.app import App
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
+from irontree.domain.state import TaskState
+from irontree.errors import ServerUnavailable
+from irontree.flows.server.settings import LOOPBACK
+from irontree.http_client import Unreachable
+from irontree.tasks.pages import page_of_run
+
+# --- How runs are called: deployments, idempotency keys, tags and titles (protocol, Runs)
+
+
+def deployment(flow: str, app: App) -> str:
+    """The deployment of *flow* for this repository: two folders on one server do not take each other's runs."""
+    return f"{flow}/{app.repository.id}"
+
+
+def issue_key(app: App, state: TaskState) -> str:
+    """One flow run per workspace, issue and revision, for life."""
+    return f"{app.repository.id}:issue-{state.issue_number}:{state.approved_revision}"
+
+
+def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
+    """Whether *key* is that of a run of this issue, of whatever revision; one that was made by hand has none."""
+    return key is not None and key.startswith(issue_key(app, state).removesuffix(state.approved_revision))
+
+
+def is_key_of_another_revision(key: str | None, app: App, state: TaskState) -> bool:
+    """Whether *key* is that of this issue's run, but before it was approved again."""
+    return is_key_of_issue(key, app, state) and key != issue_key(app, state)
+
+
+def loop_key(app: App, loop_id: str, sequence: int) -> str:
+    """One flow run per stretch of a loop: *sequence* is the newest loop event when it is started."""
+    return f"{app.repository.id}:loop-{loop_id}:{sequence}"
+
+
+def tags(app: App, *more: str) -> list[str]:
+    """Tags by which the UI filters; the name of the folder is for the eye."""
+    return ["irontree", f"repository:{app.repository.id}", *more, f"folder:{app.repository.root.name}"]
+
+
+def issue_tag(issue_number: int) -> str:
+    """The tag of all runs of that issue, whatever its revision."""
+    return f"issue:{issue_number}"
+
+
+def step_title(step: Step, state: TaskState) -> str:
+    """The row of a step on the run's page: `run: attempt 2 of 4`, `checkup: finalize`."""
+    match step:
+        case Run():
+            return f"run: attempt {state.attempt_count + 1} of {state.total_attempts}"
+        case Recover():
+            return f"run: recover attempt {state.attempt_count} of {state.total_attempts}"
+        case Verify():
+            return f"verify: attempt {state.attempt_count} of {state.total_attempts}"
+        case Finalize():
+            return "checkup: finalize"
+        case Aggregate():
+            return "checkup: aggregate"
+
+
+# --- Flow runs as a client sees them: made once per idempotency key, rescheduled, cancelled, looked at
+
+
+PATIENCE = 5.0
+"""Seconds."""
+PAGE = 200
+"""How many runs Prefect's server names at a time."""
+TAKEN_UP = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+"""A process has the run, or died with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A flow run at the moment it was read; `state` is Prefect's type (`RUNNING`), `state_name` what the UI shows."""
+
+    id: UUID
+    name: str
+    state: str
+    state_name: str
+    message: str
+    parameters: Mapping[str, Any]
+    since: datetime | None
+    """When it got into its state, UTC."""
+
+    @property
+    def final(self) -> bool:
+        """Whether it ended, well or badly; a suspended run has not."""
+        return self.state in {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked in Prefect for its end; nothing but a person's word starts it again."""
+        return self.state in {"CANCELLING", "CANCELLED"}
+
+    @property
+    def taken_up(self) -> bool:
+        """Whether a process has it, or had it when it died."""
+        return self.state in {kind.value for kind in TAKEN_UP}
+
+
+@contextmanager
+def connect() -> Iterator[SyncPrefectClient]:
+    """Open a client of the server that the settings name; raises ServerUnavailable for whatever it cannot do for us.
+
+    What a caller means to happen (that something is not there) it catches inside.
+    """
+    try:
+        _wait_for_loopback()
+        with get_client(sync_client=True, httpx_settings=_httpx_settings()) as client:
+            yield client
+    except Unreachable as error:
+        raise ServerUnavailable(
+            f"The Prefect server at {_api_url()} cannot be reached: {error!r}.",
+            remedy="See whether it runs. What is recorded in .mino/ goes on when it does.",
+        ) from error
+    except ObjectNotFound as error:
+        raise ServerUnavailable(
+            f"The Prefect server at {_api_url()} does not know a run that it knew a moment ago.",
+            remedy="Try again: a run that was deleted there is made anew.",
+        ) from error
+    except PrefectHTTPStatusError as error:
+        raise _refusal(error) from error
+
+
+def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
+    """What the answer of the server says to who must act."""
+    if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        return ServerUnavailable(
+            f"The Prefect server at {_api_url()} does not let us in: {error}.",
+            remedy="Set PREFECT_API_KEY or PREFECT_API_AUTH_STRING in the environment.",
+        )
+    if error.response.is_server_error:
+        return ServerUnavailable(f"The Prefect server at {_api_url()} failed: {error}.")
+    return ServerUnavailable(
+        f"The Prefect server at {_api_url()} refused what it was asked: {error}.",
+        remedy=f"See whether it is of the version that is installed here (Prefect {version('prefect')}).",
+    )
+
+
+def _httpx_settings() -> dict[str, Any] | None:
+    """For plain http: a client made without loading all root certificates, which takes 20 ms each time."""
+    plain = (_api_url() or "").startswith("http://")
+    return {"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)} if plain else None
+
+
+def _api_url() -> str | None:
+    return get_current_settings().api.url
+
+
+def _wait_for_loopback() -> None:
+    """A private server that was killed listens again within a second; Prefect's client gives up at once."""
+    address = urlsplit(_api_url() or "")
+    if address.hostname not in LOOPBACK or address.port is None:
+        return
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((address.hostname, address.port), timeout=PATIENCE).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def ensure_run(
+    client: SyncPrefectClient,
+    deployment: str,
+    *,
+    key: str,
+    parameters: Mapping[str, Any],
+    name: str | None = None,
+    tags: Sequence[str] = (),
+) -> RunInfo:
+    """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
+
+    There is one such run for life (protocol, Runs): the first call makes it, a later one finds it and, if it has ended,
+    schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves
+    the deployment.
+    """
+    run = client.create_flow_run_from_deployment(
+        deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
+    )
+    if run.parameters != parameters:
+        client.update_flow_run(run.id, parameters=dict(parameters))
+    return reschedule(client, run.id) if run.state and run.state.is_final() else _run(run)
+
+
+def is_served(client: SyncPrefectClient, deployment: str) -> bool:
+    """Whether the server knows *deployment* (`flow/name`)."""
+    try:
+        client.read_deployment_by_name(deployment)
+    except ObjectNotFound:
+        return False
+    return True
+
+
+def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
+    """The id of *deployment* (`flow/name`); raises ServerUnavailable if nobody serves it."""
+    try:
+        return client.read_deployment_by_name(deployment).id
+    except ObjectNotFound as error:
+        raise ServerUnavailable(
+            f"The Prefect server has no deployment {deployment}.",
+            remedy="Serve it (`irontree task resume LOOP_ID` does), or deploy it (`prefect deploy --all`).",
+        ) from error
+
+
+def reschedule(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
+    """Let the same run start again from the top: one that ended, or one that is suspended, answered elsewhere.
+
+    A run that a process has taken up, or that is scheduled already, is left as it is.
+    """
+    run = state(client, run_id)
+    if run.taken_up or run.state == "SCHEDULED":
+        return run
+    client.set_flow_run_state(run_id, Scheduled(name="Rescheduled"))
+    return state(client, run_id)
+
+
+def cancel(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
+    """Ask for the run's end: at once if it waits or is suspended, through its runner (3 to 5 s) if it works."""
+    client.set_flow_run_state(run_id, Cancelling())
+    return state(client, run_id)
+
+
+def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> RunInfo:
+    """End a run that is suspended, and whose question needs no answer any more; no process is started for that.
+
+    One that went on meanwhile, with its answer, is left as it is.
+    """
+    run = state(client, run_id)
+    if run.state != "PAUSED":
+        return run
+    client.set_flow_run_state(run_id, Completed(name="Superseded", message=reason))
+    return state(client, run_id)
+
+
+def state(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
+    """The run as it is now; one that somebody deleted meanwhile counts as crashed: it did not come to its end."""
+    try:
+        return _run(client.read_flow_run(run_id))
+    except ObjectNotFound:
+        return RunInfo(run_id, "", "CRASHED", "Deleted", "it was deleted in Prefect", {}, None)
+
+
+def find_run(client: SyncPrefectClient, key: str) -> RunInfo | None:
+    """The run with that idempotency key; None if there is none (the server's database may have been deleted)."""
+    return find_runs(client, [key]).get(key)
+
+
+def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, RunInfo]:
+    """Those that there are of the runs with these idempotency keys, by their keys."""
+    found: dict[str, RunInfo] = {}
+    for start in range(0, len(keys), PAGE):
+        asked = list(keys[start : start + PAGE])
+        chosen = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=asked))
+        found |= {run.idempotency_key or "": _run(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
+    return found
+
+
+def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[RunInfo, ...]:
+    """Runs of the deployments named *workspace_id* that a process has taken up and not brought to an end."""
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
+
+
+def crashed(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[RunInfo, ...]:
+    """Runs of that flow for the deployments named *workspace_id* whose process died."""
+    return _in_state(client, workspace_id, FlowRunFilter(state=_types(StateType.CRASHED)), _named(flow))
+
+
+def suspended_runs(client: SyncPrefectClient, workspace_id: str, *tags: str) -> tuple[RunInfo, ...]:
+    """Runs of the deployments named *workspace_id* with these tags that wait for an answer."""
+    chosen = FlowRunFilter(state=_types(StateType.PAUSED), tags=FlowRunFilterTags(all_=list(tags)) if tags else None)
+    return _in_state(client, workspace_id, chosen)
+
+
+def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[RunInfo, ...]:
+    """The newest 200 runs of that flow for the deployments named *workspace_id*, in whatever state."""
+    found = client.read_flow_runs(
+        flow_filter=_named(flow),
+        deployment_filter=_mine(workspace_id),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+    )
+    return tuple(map(_run, found))
+
+
+def _types(*types: StateType) -> FlowRunFilterState:
+    return FlowRunFilterState(type=FlowRunFilterStateType(any_=list(types)))
+
+
+def _in_state(
+    client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter, of: FlowFilter | None = None
+) -> tuple[RunInfo, ...]:
+    """All of them, page by page, in an order that no change of state disturbs."""
+    found: list[FlowRun] = []
+    while len(found) % PAGE == 0:
+        page = client.read_flow_runs(
+            flow_filter=of,
+            deployment_filter=_mine(workspace_id),
+            flow_run_filter=chosen,
+            sort=FlowRunSort.ID_DESC,
+            offset=len(found),
+        )
+        found += page
+        if not page:
+            break
+    return tuple(map(_run, found))
+
+
+def _named(flow: str) -> FlowFilter:
+    return FlowFilter(name=FlowFilterName(any_=[flow]))
+
+
+def _mine(workspace_id: str) -> DeploymentFilter:
+    return DeploymentFilter(name=DeploymentFilterName(any_=[workspace_id]))
+
+
+def mark_ended(client: SyncPrefectClient, run: RunInfo, reason: str) -> None:
+    """Say of one run, whose process is known to be gone, that it crashed; or was cancelled, if that was on its way."""
+    ended = Cancelled if run.cancelled else Crashed
+    client.set_flow_run_state(run.id, ended(message=reason), force=True)
+
+
+def url_for(run_id: UUID) -> str:
+    """The run's page, in the version of the UI that has the Resume button in sight."""
+    return page_of_run(get_current_settings().ui_url, run_id)
+
+
+def _run(run: FlowRun) -> RunInfo:
+    return RunInfo(
+        id=run.id,
+        name=run.name,
+        state=run.state_type.value if run.state_type else "",
+        state_name=run.state_name or "",
+        message=(run.state.message if run.state else None) or "",
+        parameters=run.parameters,
+        since=run.state.timestamp if run.state else None,
+    )

@@ -1,0 +1,78 @@
+"""The approvals that forms ask for before anything is in the log, as the Prefect server knows them (ruling R6).
+
+Asked over HTTP, without importing Prefect: verbs that only read want to know.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from irontree.domain.gates import AskedApproval, name_in_key
+from irontree.domain.timestamps import moment
+from irontree.errors import ConfigRefused, ServerUnavailable
+from irontree.flows.server.settings import LOOPBACK
+from irontree.http_client import HttpError, UnusableAddress, open_client
+
+PATIENCE_SECONDS: Final = 2.0
+SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
+"""As the log writes times; the server's are UTC too, and finer."""
+
+
+def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[AskedApproval, ...]:
+    """Those that suspended `intake` runs of the repository ask for, on the server that *environment* names.
+
+    Raises ServerUnavailable where it does not answer in time, or with anything else.
+    """
+    chosen = {
+        "flows": {"name": {"any_": ["intake"]}},
+        "deployments": {"name": {"any_": [repository_id]}},
+        "flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}},
+    }
+    return tuple(_approvals(_post(environment, "/flow_runs/filter", chosen)))
+
+
+def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) -> list[Any]:
+    url = environment["PREFECT_API_URL"].rstrip("/")
+    address, ca_file = urlsplit(url), environment.get("PREFECT_API_SSL_CERT_FILE")
+    try:
+        with open_client(
+            _credentials(environment),
+            seconds=PATIENCE_SECONDS,
+            https=address.scheme == "https",
+            ca_file=Path(ca_file) if ca_file else None,
+            direct=address.hostname in LOOPBACK,
+        ) as client:
+            return _listed(client.post(url + path, json=body).raise_for_status().json())
+    except (HttpError, UnusableAddress, ConfigRefused, ValueError, TypeError) as error:
+        raise ServerUnavailable(
+            f"the Prefect server at {url} does not say which approvals it asks for: {error!r}",
+            remedy="see whether it runs: `irontree doctor`",
+        ) from error
+
+
+def _listed(answer: Any) -> list[Any]:
+    """Something else may answer at that address."""
+    if not isinstance(answer, list):
+        raise TypeError(f"not a list of runs: {answer!r:.100}")
+    return answer
+
+
+def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
+    if key := environment.get("PREFECT_API_KEY"):
+        return {"Authorization": f"Bearer {key}"}
+    if given := environment.get("PREFECT_API_AUTH_STRING"):
+        return {"Authorization": f"Basic {base64.b64encode(given.encode()).decode()}"}
+    return {}
+
+
+def _approvals(runs: list[Any]) -> Iterator[AskedApproval]:
+    for run in runs:
+        state, document = run.get("state") or {}, run.get("parameters", {}).get("document")
+        name = name_in_key(str((state.get("state_details") or {}).get("pause_key")))
+        if name and document:
+            since = moment(state.get("timestamp"))
+            yield AskedApproval(str(document), name, str(run["id"]), f"{since:{SECONDS}}" if since else None)

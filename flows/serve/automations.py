@@ -1,0 +1,174 @@
+"""Automations of a repository on a Prefect server: notify, start, reconcile, kept as the configuration has them.
+
+An automation is known by its name: registering again changes it, and removes what the configuration switched off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.events.actions import ActionTypes, RunDeployment, SendNotification
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectNotFound
+
+from irontree.app import App
+from irontree.domain.settings import Automations
+from irontree.errors import ConfigRefused
+from irontree.flows.runs.runs import connect, deployment, deployment_id
+from irontree.flows.serve.registration import NIGHTLY, nightly_parameters
+
+# --- Ready-made automations of a repository on a Prefect server: notify, start, reconcile (docs/how-to/automate.md)
+
+
+LABELLED: Final = "irontree.issue_labelled"
+CHANGED: Final = "irontree.forge_changed"
+ASKED: Final = "irontree.question_asked"
+WAITS: Final = "irontree.question_waits"
+SUBJECT: Final = "{{ event.payload.what }}: {{ event.payload.title }}"
+BODY: Final = """\
+Who decides, and how to answer, stands here, behind the button Resume: {{ event.payload.url }}
+"""
+
+
+def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
+    """Have exactly those automations of this repository on the server that its configuration wants; their names.
+
+    Its deployments have to be there. Raises ConfigRefused for a notification block that is not, ServerUnavailable
+    for a deployment that is not; nothing is changed then.
+    """
+    wanted = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
+    there = _there(client, app)
+    for name, automation in wanted.items():
+        if name in there:
+            client.update_automation(there[name], automation)
+        else:
+            client.create_automation(automation)
+    for name in there.keys() - wanted.keys():
+        client.delete_automation(there[name])
+    return tuple(wanted)
+
+
+def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
+    """Remove all that this repository has on the server; their names."""
+    there = _there(client, app)
+    for automation in there.values():
+        client.delete_automation(automation)
+    return tuple(there)
+
+
+def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
+    """By the id: the folder may have had another name when they were registered."""
+    return {found.name: found.id for found in client.read_automations() if _is_ours(found.name, app.repository.id)}
+
+
+def _is_ours(name: str, repository_id: str) -> bool:
+    return name.startswith("irontree ") and f" {repository_id}: " in name
+
+
+def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterator[AutomationCore]:
+    for block in chosen.notify:
+        told = SendNotification(block_document_id=_block(client, block), subject=SUBJECT, body=BODY)
+        why = "Say that a person is asked, with the way to the form."
+        yield _automation(app, f"notify {block}", {ASKED, WAITS}, told, why)
+    if chosen.start_label:
+        document = {"__prefect_kind": "jinja", "template": "#{{ event.payload.issue_number }}"}
+        asks = _runs(client, app, "intake", {"document": document})
+        why = f"Ask for the approval of an issue that is labelled {chosen.start_label}."
+        yield _automation(app, "start", {LABELLED}, asks, why)
+    if chosen.reconcile:
+        compares = _runs(client, app, "reconcile", {})
+        yield _automation(
+            app, "reconcile", {CHANGED}, compares, "Compare the log with the forge when that has changed."
+        )
+
+
+def _automation(app: App, name: str, events: set[str], action: ActionTypes, why: str) -> AutomationCore:
+    """One that acts on each of these events of this repository, its issues and its loops."""
+    resource = f"irontree.{app.repository.id}"
+    trigger = EventTrigger(
+        expect=events,
+        match={"prefect.resource.id": [resource, f"{resource}.*"]},
+        posture=Posture.Reactive,
+        threshold=1,
+        within=timedelta(0),
+    )
+    return AutomationCore(name=f"{_prefix(app)}{name}", description=why, trigger=trigger, actions=[action])
+
+
+def _prefix(app: App) -> str:
+    return f"irontree {app.repository.root.name} {app.repository.id}: "
+
+
+def _runs(client: SyncPrefectClient, app: App, flow: str, parameters: dict[str, Any]) -> RunDeployment:
+    found = deployment_id(client, deployment(flow, app))
+    return RunDeployment(source="selected", deployment_id=found, parameters=parameters, job_variables=None)
+
+
+def _block(client: SyncPrefectClient, name: str) -> UUID:
+    """The notification block `type/name`, as Prefect lists it."""
+    kind, _, label = name.partition("/")
+    try:
+        return client.read_block_document_by_name(name=label, block_type_slug=kind).id
+    except ObjectNotFound as error:
+        raise ConfigRefused(
+            f"automations.notify: the Prefect server has no block {name}",
+            remedy="make it there under Blocks, or leave it out of .mino/config.yml",
+        ) from error
+
+
+# --- The server follows a repository's configuration while it is served: its automations, and what it does at night
+
+
+Connect = Callable[[], AbstractContextManager[SyncPrefectClient]]
+
+
+@dataclass
+class Configured:
+    """Registers what `automations:` wants when it is first called for a repository, and whenever that has changed."""
+
+    connect: Connect = connect
+    _registered: dict[str, Automations] = field(default_factory=dict)
+
+    def __call__(self, app: App) -> Iterator[str]:
+        """A line for a change; raises ConfigRefused and ServerUnavailable, and registers it with the next call then."""
+        wanted, known = app.preferences().automations, self._registered.get(app.repository.id)
+        if wanted == known:
+            return
+        with self.connect() as client:
+            register_automations(client, app)
+            have_nights(client, app, nightly_parameters(wanted))
+        self._registered[app.repository.id] = wanted
+        if known is not None:
+            tonight = f"`{wanted.nightly}` every night" if wanted.nightly else "nothing at night"
+            yield f"automations as .mino/config.yml says now; {tonight}"
+
+    def forget(self, repository_id: str) -> None:
+        """Register it with the next call: the server may have another database by now."""
+        self._registered.pop(repository_id, None)
+
+
+def have_nights(client: SyncPrefectClient, app: App, parameters: Mapping[str, Any]) -> None:
+    """Have `intake` start every night with these parameters, with none not at all.
+
+    Prefect's own registering keeps a schedule that is not asked for any more. One that is as it should be stays as it
+    is: a person may have paused it. Raises ServerUnavailable where the deployment is not there.
+    """
+    cron, slug = NIGHTLY
+    intake = deployment_id(client, deployment("intake", app))
+    there = [found for found in client.read_deployment_schedules(intake) if found.slug == slug]
+    if [found.parameters for found in there] == ([dict(parameters)] if parameters else []):
+        return
+    for found in there:
+        client.delete_deployment_schedule(intake, found.id)
+    if parameters:
+        schedule = CronSchedule(cron=cron, timezone="UTC")
+        wanted = DeploymentScheduleCreate(schedule=schedule, slug=slug, parameters=dict(parameters))
+        client.create_deployment_schedules(intake, [wanted])

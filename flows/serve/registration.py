@@ -1,0 +1,194 @@
+"""What a server must know before a repository can be served: the pool, its queue, its five deployments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.schedules import Cron
+from prefect.utilities.processutils import command_to_string
+from prefect.workers.process import ProcessWorker
+
+from irontree.app import App
+from irontree.domain.settings import Automations
+from irontree.flows.runs.runs import tags
+from irontree.flows.serve.serving import Served
+
+# --- The five deployments of a repository, for whoever serves it from its own folder (protocol, Runs)
+
+
+SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
+"""Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
+POOL = "irontree"
+"""The work pool; the queue of a repository is called like its deployments, by the workspace id (ruling R21)."""
+FLOWS = {
+    "intake": "Show what a requirement document would become, and wait for its approval.",
+    "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",
+    "loop": "Work through the tasks of a loop, one issue's run after the other.",
+    "reconcile": "Compare the log with itself and with the forge, every night.",
+    "janitor": "Take up what a crash left, every five minutes.",
+}
+"""With what the UI says of each, behind the folder of the repository; the same as in prefect.yaml."""
+
+
+NIGHTLY = ("30 1 * * *", "nightly")
+"""Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
+SLUGS = frozenset(slug for _, slug in (*SCHEDULES.values(), NIGHTLY))
+"""Of the schedules that are ours: a person may have made others."""
+
+
+def nightly_parameters(wanted: Automations) -> dict[str, str]:
+    """What `intake` gets every night; nothing where nothing is wanted at night."""
+    return {"document": wanted.nightly} if wanted.nightly else {}
+
+
+def deployments_of(app: App) -> tuple[Served, ...]:
+    """Named after the workspace id, with the repository as their parameter."""
+    nightly = nightly_parameters(app.preferences().automations)
+    schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
+    return tuple(
+        Served(
+            entrypoint=f"irontree.flows.{flow}.{flow}",
+            name=app.repository.id,
+            description=f"{app.repository.root}: {description}",
+            parameters={"repository": str(app.repository.root)},
+            cron=schedules[flow][0] if flow in schedules else None,
+            slug=schedules[flow][1] if flow in schedules else None,
+            scheduled=nightly if flow == "intake" else {},
+            tags=tuple(tags(app)),
+        )
+        for flow, description in FLOWS.items()
+    )
+
+
+# --- What a server must know before anybody can serve a repository: the pool, its queue, its deployments
+
+
+COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
+"""How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
+a supervisor first, which imports Prefect once more and puts the flow where the end of the worker does not reach it."""
+NOT_SERVED = "not served any more: "
+"""Before the folder in the description of a queue that we closed: the limit that a person set stays."""
+
+Add = Callable[[RunnerDeployment], Awaitable[UUID]]
+
+
+async def register(
+    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add, reopen: bool = False
+) -> dict[str, UUID]:
+    """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
+
+    The same whoever serves them: a run keeps the queue that its deployment had when it was made. With *reopen*, queues
+    that `close_queue` closed are open again: for a worker. A runner asks by deployment, and needs none; beside it, a
+    worker that let go of the repository would take up the runs of an open one.
+    """
+    async with get_client() as client:
+        await _ensure_pool(client)
+        for name, repository in {
+            served["name"]: served["parameters"].get("repository", "") for served in deployments
+        }.items():
+            await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
+    made = [_deployment(served) for served in deployments]
+    ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
+    async with get_client() as client:
+        await drop_missed(client, ids.values())
+    return ids
+
+
+async def _ensure_pool(client: PrefectClient) -> None:
+    template = ProcessWorker.get_default_base_job_template()
+    try:
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
+    except ObjectAlreadyExists:  # as it was made, or as somebody set it since
+        return
+
+
+async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
+    """Named like its deployments; what it is for people is in its description."""
+    try:
+        await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
+    except ObjectAlreadyExists:
+        if not reopen:
+            return
+        queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
+        if (queue.description or "").startswith(NOT_SERVED):
+            await client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
+    """Have no worker take up the runs of this queue, until a worker of ours serves its repository again.
+
+    No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
+    """
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
+
+
+def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
+    """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def drop_schedules(client: SyncPrefectClient, name: str) -> None:
+    """Have nothing start by itself that nobody takes up; registering makes the schedules again.
+
+    What they had made goes with them. One that a person paused makes nothing, and stays as it is.
+    """
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
+    for deployment in client.read_deployments(deployment_filter=mine):
+        for schedule in client.read_deployment_schedules(deployment.id):
+            if schedule.active and schedule.slug in SLUGS:
+                client.delete_deployment_schedule(deployment.id, schedule.id)
+
+
+def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
+    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
+    cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
+    rest = {key: value for key, value in served.items() if key not in ("cron", "slug", "scheduled")}
+    return RunnerDeployment.from_entrypoint(
+        **rest,
+        work_pool_name=POOL,
+        work_queue_name=served["name"],
+        job_variables={"command": COMMAND},
+        schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
+    )
+
+
+async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:
+    """Of the scheduled runs that nobody served in time keep the latest per deployment: one janitor is enough."""
+    made_up_for: set[UUID | None] = set()
+    for run in await _missed(client, deployments):
+        if run.deployment_id in made_up_for:
+            await client.delete_flow_run(run.id)
+        made_up_for.add(run.deployment_id)
+
+
+async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[FlowRun]:
+    waiting = await client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            deployment_id=FlowRunFilterDeploymentId(any_=list(deployments)),
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+            expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": datetime.now(UTC)}),
+        ),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+    )
+    return [run for run in waiting if run.auto_scheduled]

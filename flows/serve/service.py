@@ -1,0 +1,340 @@
+"""What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker.
+
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.app import App
+from irontree.blocks.repository import keep_block
+from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
+from irontree.flows.runs.liveness import tidy
+from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs
+from irontree.flows.runs.runs import connect, taken_up
+from irontree.flows.serve.automations import Configured
+from irontree.flows.serve.chores import DUTIES, Duties, Duty, Failures, Say, go_on
+from irontree.flows.serve.comments import Watches
+from irontree.flows.serve.registration import close_queue, deployments_of, drop_schedules, open_queue
+from irontree.flows.serve.serving import LIMIT, WORKER, Served, Serving
+from irontree.flows.server.state import ServerState
+from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.views.overview import SERVING
+
+# --- What goes with serving one repository's flows, whoever does it: alone, and leaving nothing that seems to go on
+
+
+FREE_SECONDS: Final = 2.0
+DRIVER_SECONDS: Final = 10.0
+LOOK_EVERY: Final = 0.2
+
+
+@contextmanager
+def held(app: App, who: str, *, private: bool) -> Iterator[None]:
+    """Be the one who serves *app*'s flows for the block; raises Busy if another process is.
+
+    The block has to end the processes that it starts: what they had is then said to have crashed.
+    """
+    with app.alive(SERVING).hold(who):
+        tidy(app)
+        mark_dead(app, private=private)
+        try:
+            yield
+        finally:
+            with suppress(IrontreeError):  # the server is away, or the folder gone: the lock is free all the same
+                _tell_what_became(app, private=private)
+
+
+def mark_dead(app: App, *, private: bool) -> None:
+    """Say of runs without a process that they crashed; the caller holds the lock of who serves.
+
+    Only workers of a configured server may be starting a run beside us.
+    """
+    mark_dead_runs(app, grace=NOBODY_STARTS if private else WORKERS_START)
+
+
+def at_rest(app: App) -> bool:
+    """Whether no process works on a run of this repository."""
+    with connect() as client:
+        return not taken_up(client, app.repository.id)
+
+
+def settle(app: App) -> None:
+    """Settle by evidence what processes left that were ended in the middle of a step (rulings R11, R13).
+
+    Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
+    """
+    with app.driver.hold("stopped, recover", wait_seconds=DRIVER_SECONDS):
+        settle_leftovers(app)
+    app.repository.back_up()
+
+
+def is_private(environment: Mapping[str, str], home: Path) -> bool:
+    """Whether *environment* names the private server in *home*, which nobody's worker uses but ours."""
+    address = ServerState(home).address()
+    return address is not None and address.api_url == environment.get("PREFECT_API_URL")
+
+
+def _tell_what_became(app: App, *, private: bool) -> None:
+    """No run of the processes that we ended may seem to go on; each frees its lock a moment after it is killed."""
+    deadline = time.monotonic() + FREE_SECONDS
+    mark_dead(app, private=private)
+    while not at_rest(app) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY)
+        mark_dead(app, private=private)
+
+
+# --- What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker
+
+
+JOIN_EVERY: Final = 5.0
+REVIVE_EVERY: Final = 5.0
+CONFIGURE_EVERY: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """A worker and whose runs it takes up."""
+
+    apps: tuple[App, ...]
+    worker: Serving
+
+
+class Service:
+    """Serves each of *apps* that no terminal serves, and takes over the others when their terminal ends.
+
+    A worker that dies is replaced, and its runs are taken up again. What keeps one repository from being served, its
+    folder that is gone, keeps no other. Use it in a `with`: its end kills the flows.
+    """
+
+    def __init__(
+        self,
+        apps: Sequence[App],
+        *,
+        environment: Mapping[str, str],
+        home: Path,
+        say: Say,
+        duties: Sequence[Duty] = DUTIES,
+        start_worker: Callable[..., Serving] = Serving,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._elsewhere = list(apps)
+        self._without: list[App] = []
+        self._crews: list[Crew] = []
+        self._environment = environment
+        self._home = home
+        self._private = is_private(environment, home)
+        self._say = say
+        self._start_worker = start_worker
+        self._now = now
+        self._failures = Failures(say)
+        configured = Configured()
+        follow = Duty("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
+        self._duties = Duties(say, (follow, *duties))
+        self._held = ExitStack()
+        self._holds: dict[str, ExitStack] = {}
+        self._leaving: set[str] = set()
+        self._closed: set[str] = set()
+        self._watches = Watches(say)
+        self._join_at = self._revive_at = 0.0
+
+    def start(self) -> None:
+        """Serve those that nobody serves; raises ServerUnavailable."""
+        for app in tuple(self._elsewhere):
+            self._join(app, passing=(ServerUnavailable,))
+        self._staff()
+
+    def add(self, app: App) -> None:
+        """Serve *app* too, from one of the next looks on; or on, where it was to be let go."""
+        self._leaving.discard(app.repository.id)
+        if app.repository.id not in {mine.repository.id for mine in (*self._elsewhere, *self._without, *self.served)}:
+            self._elsewhere.append(app)
+
+    def let_go(self, repository_id: str) -> None:
+        """Serve it no more, from the first of the next looks on at which nothing is at work there."""
+        self._leaving.add(repository_id)
+        self._elsewhere = [app for app in self._elsewhere if app.repository.id != repository_id]
+
+    def look(self) -> tuple[str, ...]:
+        """Look after everything once; to be called often. The ids of the repositories that were let go."""
+        now = self._now()
+        self._bury()
+        gone = tuple(self._let_go())
+        if now >= self._join_at:
+            for app in tuple(self._elsewhere):
+                self._join(app)
+            self._watches.look()
+            self._join_at = now + JOIN_EVERY
+        if self._without and now >= self._revive_at:
+            self._revive()
+            self._revive_at = now + REVIVE_EVERY
+        self._duties.look(self.served, now)
+        return gone
+
+    @property
+    def served(self) -> tuple[App, ...]:
+        """The repositories whose flows are served by us now."""
+        return tuple(app for crew in self._crews for app in crew.apps)
+
+    @property
+    def elsewhere(self) -> tuple[App, ...]:
+        """Those that somebody else serves, for the time being."""
+        return tuple(self._elsewhere)
+
+    def finish(self) -> None:
+        """Let the flows stop after their present step."""
+        self._watches.stop()
+        for crew in self._crews:
+            crew.worker.finish()
+
+    def hurry(self) -> None:
+        """Look at the comments of all repositories now."""
+        self._watches.hurry()
+
+    def at_rest(self) -> bool:
+        """Whether no process works on a run of what we serve."""
+        return all(at_rest(app) for app in self.served)
+
+    def stop(self) -> None:
+        """End all flow processes now, and settle by evidence what they left; what cannot be, the next start settles."""
+        for crew in self._crews:
+            crew.worker.stop()
+        for app in self.served:
+            try:
+                settle(app)
+            except IrontreeError as error:
+                self._say(app, in_words(error))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._held, self._watches:
+            pass  # who looks at comments ends first, then workers, then the locks are free
+
+    def _join(self, app: App, *, passing: tuple[type[IrontreeError], ...] = ()) -> None:
+        """Take it on, if its terminal has ended; raises what is *passing*."""
+        hold = ExitStack()
+        with self._failures.said(app, "join", passing=passing), suppress(Busy):
+            hold.enter_context(held(app, "irontree serve", private=self._private))
+            self._holds[app.repository.id] = self._held.enter_context(hold)
+            self._watches.add(app)
+            self._elsewhere.remove(app)
+            self._without.append(app)
+
+    def _staff(self) -> None:
+        """Have a worker for those that are ours, have none, and can be served; raises ServerUnavailable."""
+        found = [(app, self._deployments(app)) for app in self._without]
+        apps = tuple(app for app, deployments in found if deployments)
+        if not apps:
+            return
+        deployments = [served for _, those in found for served in those]
+        worker = self._start_worker(deployments, environment=self._environment, home=self._home, by=WORKER)
+        self._held.callback(worker.stop)
+        worker.wait_ready()
+        self._crews.append(Crew(apps, worker))
+        self._closed -= {app.repository.id for app in apps}  # the worker opened them
+        self._without = [app for app in self._without if app not in apps]
+        for app in apps:
+            self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
+            self._welcome(app)
+
+    def _deployments(self, app: App) -> tuple[Served, ...]:
+        """Those of *app*; none where it is to be let go, or cannot be served: it is said why."""
+        if app.repository.id not in self._leaving:
+            with self._failures.said(app, "deployments"):
+                return deployments_of(app)
+        return ()
+
+    def _let_go(self) -> Iterator[str]:
+        """Let go of those that are to be, as soon as they are at rest; what fails is tried again with the next look."""
+        ours = (*self.served, *self._without)
+        for app in [app for app in ours if app.repository.id in self._leaving | self._closed]:
+            with self._failures.said(app, "let go"):
+                if self._may_leave(app):
+                    self._leave(app)
+            if app.repository.id not in self._holds:
+                yield app.repository.id
+
+    def _may_leave(self, app: App) -> bool:
+        """Whether it was at rest at two looks, with its queue closed at the first; raises ServerUnavailable.
+
+        What the worker was just taking up shows by the second. If it is not at rest then, its queue is open again.
+        """
+        mine = app.repository.id
+        goes = mine in self._leaving and at_rest(app)
+        if goes and mine in self._closed:
+            return True
+        with connect() as client:
+            if goes:
+                close_queue(client, mine, str(app.repository.root))
+                self._closed.add(mine)
+            elif mine in self._closed:
+                open_queue(client, mine, str(app.repository.root), LIMIT)
+                self._closed.remove(mine)
+        return False
+
+    def _leave(self, app: App) -> None:
+        """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
+        with connect() as client:
+            drop_schedules(client, app.repository.id)
+        self._dismiss(app)
+        self._watches.remove(app)
+        self._leaving.remove(app.repository.id)
+        self._closed.remove(app.repository.id)
+        self._holds.pop(app.repository.id).close()
+        self._say(app, f"not served any more: {app.repository.root}")
+
+    def _dismiss(self, app: App) -> None:
+        """Have no worker for it: its own ends, where it has others as well they keep theirs."""
+        self._without = [other for other in self._without if other is not app]
+        for crew in [crew for crew in self._crews if app in crew.apps]:
+            self._crews.remove(crew)
+            if others := tuple(other for other in crew.apps if other is not app):
+                self._crews.append(Crew(others, crew.worker))
+            else:
+                crew.worker.stop()
+
+    def _bury(self) -> None:
+        """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
+        for crew in [crew for crew in self._crews if not crew.worker.alive()]:
+            self._crews.remove(crew)
+            crew.worker.stop()
+            self._without.extend(crew.apps)
+            for app in crew.apps:
+                self._say(app, "the worker died; starting another")
+
+    def _revive(self) -> None:
+        """Have a worker again for those that have none; what cannot be done now is tried again in a while."""
+        for app in self._without:
+            with self._failures.said(app, "dead runs"):
+                mark_dead(app, private=self._private)
+        try:
+            self._staff()
+        except ServerUnavailable as error:
+            for app in self._without:
+                self._failures.say_once(app, "worker", error)
+
+    def _welcome(self, app: App) -> None:
+        """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        self._duties.forget(app)
+        for do in (_show, go_on):
+            try:
+                for line in do(app):
+                    self._say(app, line)
+            except IrontreeError as error:
+                self._say(app, in_words(error))
+
+
+def _show(app: App) -> tuple[str, ...]:
+    """Have its block on the server."""
+    with connect():
+        keep_block(app.repository.id, app.repository.root)
+    return ()

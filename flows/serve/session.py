@@ -1,0 +1,175 @@
+"""What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
+
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from irontree.app import App
+from irontree.domain.decide import COMMENTS_EVERY
+from irontree.errors import Busy
+from irontree.flows.runs.forms import FormQuestion as Asked
+from irontree.flows.runs.forms import answer_form, open_question
+from irontree.flows.runs.recovery import newest_run, take_up
+from irontree.flows.runs.runs import RunInfo, connect, deployment, find_run, is_served, issue_key, url_for
+from irontree.flows.serve.comments import CommentWatch
+from irontree.flows.serve.registration import deployments_of
+from irontree.flows.serve.service import LOOK_EVERY, at_rest, held, is_private, settle
+from irontree.flows.serve.serving import Serving
+from irontree.services.answers.answers import Answer, validate
+from irontree.services.questions.questions import Question
+from irontree.services.record.world import read_world
+from irontree.services.views.overview import SERVING
+
+REST_SECONDS: Final = 15.0
+OTHERS_SECONDS: Final = 60.0
+"""The terminal that serves may have just begun to: on a busy machine that takes a while."""
+
+
+class Session:
+    """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
+
+    Who serves looks at comments too, each *comments_every*.
+    """
+
+    def __init__(
+        self, app: App, *, environment: Mapping[str, str], home: Path, comments_every: timedelta = COMMENTS_EVERY
+    ) -> None:
+        self._app = app
+        self._environment = environment
+        self._home = home
+        self._held = ExitStack()
+        self._serving: Serving | None = None
+        self._comments = CommentWatch.of(app, every=comments_every)
+
+    @property
+    def serves(self) -> bool:
+        """Whether the flow processes are ours."""
+        return self._serving is not None
+
+    @property
+    def served_by(self) -> str:
+        """The command that has the flow processes, in words for a viewer."""
+        holder = self._app.alive(SERVING).holder()
+        return f"`{holder.what}` (process {holder.pid})" if holder else "nobody"
+
+    def __enter__(self) -> Self:
+        try:
+            private = is_private(self._environment, self._home)
+            self._held.enter_context(held(self._app, "irontree task", private=private))
+        except Busy:
+            return self
+        with self._held:
+            self._serving = Serving(deployments_of(self._app), environment=self._environment, home=self._home)
+            self._held.callback(self._serving.stop)
+            self._held.enter_context(self._comments)
+            self._held = self._held.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._held.close()
+
+    def wait_ready(self) -> None:
+        """Wait until our runs would be taken up, by us or the terminal that serves; raises ServerUnavailable."""
+        if self._serving:
+            self._serving.wait_ready()
+            return
+        deadline = time.monotonic() + OTHERS_SECONDS
+        with connect() as client:
+            while not is_served(client, deployment("loop", self._app)) and time.monotonic() < deadline:
+                time.sleep(LOOK_EVERY)
+
+    def set_going(self, loop_id: str) -> RunInfo | None:
+        """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+
+        Raises Busy while another loop is at work in this repository (R19).
+        """
+        active = self._app.lease.holder()
+        if active and active.what != loop_id:
+            raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree task resume {active.what}")
+        return take_up(self._app, loop_id)
+
+    def run_of_issue(self, issue_number: int) -> RunInfo | None:
+        """The one run of this issue; None before its first step, or after Prefect's database was deleted."""
+        state = read_world(self._app).state(issue_number)
+        with connect() as client:
+            return find_run(client, issue_key(self._app, state))
+
+    def run_of_loop(self, loop_id: str) -> RunInfo | None:
+        """The newest run of this loop; None after Prefect's database was deleted."""
+        return newest_run(self._app, loop_id)
+
+    def run_that_asks(self, question: Question) -> RunInfo | None:
+        """The suspended run that shows this question's form; None if none does (yet)."""
+        if question.issue_number is not None:
+            return self.run_of_issue(question.issue_number)
+        return self.run_of_loop(question.loop_id or "")
+
+    def asked(self, question: Question) -> Asked | None:
+        """The form of this question; None until its run has suspended: the log knows of a halt before Prefect does."""
+        run = self.run_that_asks(question)
+        if run is None:
+            return None
+        with connect() as client:
+            found = open_question(client, run.id)
+        return found if found and found.key.startswith(question.key) else None
+
+    def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
+        """Answer as the form in the browser does; raises AnswerRefused if it does not fit, or somebody was faster."""
+        choice = validate(question, answer)
+        extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
+        payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
+        payload["question"] = question.key
+        payload |= {need: value for need, value in extra.items() if value is not None}
+        with connect() as client:
+            answer_form(client, asked.run_id, payload, key=asked.key)
+
+    def url(self, run: RunInfo) -> str:
+        """The page of that run."""
+        return url_for(run.id)
+
+    def url_of(self, asked: Asked) -> str:
+        """The page of the run that asks."""
+        return url_for(asked.run_id)
+
+    def finish(self) -> None:
+        """Let the flows stop after their present step."""
+        self._comments.stop()
+        if self._serving:
+            self._serving.finish()
+
+    def alive(self) -> bool:
+        """Whether the flows are still served, by us or by the terminal that we look on at."""
+        if self._serving:
+            return self._serving.alive()
+        return self._app.alive(SERVING).holder() is not None
+
+    def at_rest(self) -> bool:
+        """Whether no process works on a run of this repository."""
+        return at_rest(self._app)
+
+    def come_to_rest(self, seconds: float = REST_SECONDS) -> None:
+        """Let flows that have done their work tell Prefect so: who ends them before leaves them running for ever."""
+        deadline = time.monotonic() + seconds
+        while self.serves and not self.at_rest() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY)
+
+    def stop(self) -> None:
+        """End all flow processes now, and settle by evidence what they left (rulings R11, R13).
+
+        Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
+        """
+        if not self._serving:
+            return
+        self._serving.stop()
+        settle(self._app)

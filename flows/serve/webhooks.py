@@ -1,0 +1,91 @@
+"""A small receiver of webhooks: what is signed hurries the next look at the forge; nothing in it is believed."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Final, Self
+
+from irontree.domain.external import changed_repository, is_signed
+from irontree.errors import ServerUnavailable
+from irontree.flows.server.state import LOOPBACK
+
+MOST_BYTES: Final = 25 * 1024 * 1024
+"""The most that GitHub sends."""
+PATIENCE_SECONDS: Final = 10
+_LENGTH: Final = re.compile(r"[0-9]{1,12}")
+
+
+class WebhookReceiver:
+    """Listens on loopback, for a proxy or a tunnel to reach, as long as its `with` block lasts."""
+
+    def __init__(self, port: int, secret: str, hurry: Callable[[], None], changed: Callable[[str], None]) -> None:
+        """Call *hurry* for each delivery, and *changed* with the repository's page where an issue was changed.
+
+        Port 0 is any free one. Raises ServerUnavailable where the port is taken.
+        """
+        calls = {"hurry": staticmethod(hurry), "changed": staticmethod(changed)}
+        handler = type("Handler", (_Handler,), {"secret": secret, **calls})
+        try:
+            self._server = _Server((LOOPBACK, port), handler)
+        except OSError as error:
+            raise ServerUnavailable(
+                f"webhooks cannot be received at port {port}: {error.strerror}", remedy="name another with --webhooks"
+            ) from error
+        self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where the forge's webhook has to end."""
+        return f"http://{LOOPBACK}:{self._server.server_port}/"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of who left in the middle: that is no trouble of whoever reads the terminal."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    secret: str
+    hurry: Callable[[], None]
+    changed: Callable[[str], None]
+    timeout = PATIENCE_SECONDS
+
+    def do_POST(self) -> None:
+        """Take one delivery."""
+        status = self._taken()
+        self.send_response(status)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class calls it so)
+        """Say nothing: what is refused may be anybody's."""
+
+    def _taken(self) -> HTTPStatus:
+        length = self.headers.get("Content-Length", "")
+        if not _LENGTH.fullmatch(length):
+            return HTTPStatus.LENGTH_REQUIRED
+        if int(length) > MOST_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(length))
+        if not is_signed(self.secret, body, headers):
+            return HTTPStatus.UNAUTHORIZED
+        self.hurry()
+        if repository := changed_repository(body):
+            self.changed(repository)
+        return HTTPStatus.NO_CONTENT

@@ -1,0 +1,1 @@
+"""The private Prefect server of this machine: its process, its files and its settings."""

@@ -1,0 +1,344 @@
+"""The composition root: from a folder and its configuration to an `App`, the frozen set of ports."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache, cached_property
+from pathlib import Path
+
+import platformdirs
+
+from irontree.agents import as_called, open_agent
+from irontree.app import App, Origin, Preferences, Silence, SystemClock
+from irontree.checks.shell import ShellCheckRunner
+from irontree.config import Config, add_permissions, load_config
+from irontree.domain.plan import (
+    AgentSpec,
+    ContainerSpec,
+    ExecutionPolicy,
+    PermissionRule,
+    PublishPolicy,
+    default_remote,
+)
+from irontree.domain.text import secret_values
+from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
+from irontree.forges import ForgeSettings, Location, Merge, connect, location_of
+from irontree.ports import Blocker, Cancellation, CheckRunner, Child, CodingAgent, Forge, Progress, Renderer
+from irontree.processes import Children
+from irontree.processes.containers import Engine
+from irontree.processes.running import capture
+from irontree.repository import GitRepository, open_repository
+from irontree.store.codec import read_mapping, write_mapping
+from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
+from irontree.store.event_log import FileEventLog, FileLoopLog, stream_folders
+from irontree.store.layout import Layout, create
+from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.locks import DriverLock, FileLock
+from irontree.store.replays import CachedReplays
+
+# --- What a look at the log does without: the configuration, and with it the forge, agents, checks and their settin
+
+
+_QUESTION_SECONDS = 20.0
+"""A program that knows a token answers at once, or has to be asked by a person."""
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """Everything that an App makes by one configuration, when it is first asked for."""
+
+    config: Config
+    repository: GitRepository
+    layout: Layout
+    children: Children
+    environment: Mapping[str, str] = field(repr=False)
+    """The caller's; no text shows its secrets."""
+
+    @cached_property
+    def forge(self) -> Forge:
+        """The forge that it names. Raises ConfigRefused."""
+        settings = ForgeSettings(
+            folder=self.layout.state / "forge",
+            account=self.repository.user_name() or "irontree",
+            taken=lambda: stream_folders(self.layout.events),
+            clock=SystemClock(),
+            read_mapping=read_mapping,
+            write_mapping=write_mapping,
+            branches=_Branches(self.repository),
+            location=self._location,
+            environment=self.environment,
+            ask_program=lambda argv: ask_program(argv, self.repository.root, self.environment),
+        )
+        return connect(self.config.forge.adapter, settings)
+
+    @cached_property
+    def checks(self) -> CheckRunner:
+        """What runs checks here."""
+        return ShellCheckRunner(self.children.lending(self.repository.stores), self.environment)
+
+    @cached_property
+    def preferences(self) -> Preferences:
+        """What needs no approval."""
+        config, location = self.config, self._location
+        return Preferences(
+            tracker=f"{location.url}/{location.repository}" if location else "",
+            close_on_done=config.issue.close_on_done,
+            composite_threshold=config.issue.composite_threshold,
+            reply=config.comment.reply,
+            loop_budget=config.loop.max_transitions,
+            api_url=config.prefect.api_url,
+            automations=config.automations,
+        )
+
+    def agent(self, spec: AgentSpec) -> CodingAgent:
+        """The agent that *spec* describes. Raises ConfigRefused for an unknown adapter."""
+        return open_agent(spec, self.children.lending(self.repository.stores), self.environment)
+
+    def allow(self, rules: Sequence[PermissionRule]) -> None:
+        """Add rules to the configuration. Raises ConfigRefused, EnvironmentRefused."""
+        add_permissions(self.layout.config, rules)
+
+    def policy(self, approved: PublishPolicy | None) -> ExecutionPolicy:
+        """What the configuration says now about everything that a person approves (ruling R6).
+
+        A remote and a target branch that it does not name are the *approved* ones: to look at another branch in
+        mid-work is no change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD where no branch was
+        approved: none could be meant.
+        """
+        config, repository = self.config, self.repository
+        remote = approved.remote if approved else default_remote(repository.remotes())
+        branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
+        if branch is None:
+            raise EnvironmentRefused(
+                f"{repository.root} is on no branch, so there is none to publish to",
+                remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
+            )
+        policy = config.policy(remote, branch)
+        reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
+        return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
+
+    @property
+    def _location(self) -> Location | None:
+        """Where the configuration and the remote say that the repository is on the web; files are nowhere."""
+        config, repository = self.config, self.repository
+        if config.forge.adapter == "local":
+            return None
+        remote = config.publish.remote or default_remote(repository.remotes())
+        address = repository.remote_url(remote) if remote else None
+        ca_file = config.forge.ca_file
+        return location_of(
+            address, config.forge.url, config.forge.repository, repository.root / ca_file if ca_file else None
+        )
+
+
+def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
+    """What a program that only reads prints; None if it is not there, fails or takes too long."""
+    try:
+        done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
+    except EnvironmentRefused:
+        return None
+    return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """The branches of the repository, as the local forge asks for them."""
+
+    repository: GitRepository
+
+    def default(self) -> str:
+        """The branch to publish to by default."""
+        return self.repository.default_target(default_remote(self.repository.remotes())) or ""
+
+    def tip(self, branch: str) -> str | None:
+        """The commit it points at."""
+        return self.repository.tip(branch)
+
+    def merge_of(self, sha: str, base: str) -> Merge | None:
+        """How it came in."""
+        found = self.repository.merge_of(sha, base)
+        return Merge(*found) if found else None
+
+
+def open_app(
+    start: Path,
+    *,
+    origin: Origin,
+    cancel: Cancellation | None = None,
+    progress: Progress | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> App:
+    """The ports of the repository that *start* is in.
+
+    Raises NotARepository outside one or before `irontree init`, ConfigRefused for a wrong configuration,
+    EnvironmentRefused away from the repository's home (ruling R21), LogDamaged when its log was deleted.
+    """
+    clock, host = SystemClock(), socket.gethostname()
+    registry = _ChildRegistry()
+    children = Children(registry, environment=environment)
+    repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
+    layout = Layout(repository.root)
+    _require_home(repository, layout, host)
+    equipment = _Equipping(repository, layout, children, environment)
+    run_lock = registry.file = RunLockFile(
+        layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
+    )
+    active_lock = LoopLeaseFile(
+        layout.active_lock, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)
+    )
+    log = FileEventLog(repository.root, clock)
+    return App(
+        repository=repository,
+        log=log,
+        replays=CachedReplays(log, layout.events, layout.cache, clock),
+        loops=FileLoopLog(repository.root, clock),
+        plans=FilePlanStore(repository.root),
+        results=FileResultStore(repository.root),
+        projections=FileProjections(repository.root),
+        deliveries=FileDeliveries(repository.root),
+        upkeep=FileUpkeep(repository.root),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children),
+        lease=LoopLease(FileLock(layout.lease_lock, clock, host), active_lock),
+        alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
+        run_lock=run_lock,
+        children=children,
+        forge=lambda: equipment().forge,
+        agent=lambda spec: equipment().agent(spec),
+        checks=lambda: equipment().checks,
+        clock=clock,
+        renderer=_LazyRenderer(environment),
+        policy=lambda approved: equipment().policy(approved),
+        allow=lambda rules: equipment().allow(rules),
+        preferences=lambda: equipment().preferences,
+        origin=origin,
+        engine=_LazyEngine(environment),
+        progress=progress or Silence(),
+        cancel=cancel or threading.Event(),
+    )
+
+
+def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
+    """Give the repository that *start* is in its `.mino/` and its identity, and make this place its home (R21).
+
+    The same again changes nothing. Raises NotARepository, EnvironmentRefused.
+    """
+    repository = open_set_aside(start, environment)
+    create(repository.root)
+    repository.adopt_home(socket.gethostname())
+    return repository
+
+
+def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
+    """The repository that *start* is in, whether it has a home here or not. Raises NotARepository."""
+    return open_repository(start, Children(_ChildRegistry()), platformdirs.user_cache_path(), environment)
+
+
+def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
+    """Refuse a repository without state, away from its home (R21), or whose log was deleted (R13)."""
+    require_settled(repository)
+    require_log(repository, layout)
+    if not layout.state.is_dir() or repository.home is None:
+        raise NotARepository(f"{repository.root} is not set up for irontree", remedy="irontree init")
+    if repository.home != f"{host}:{repository.root}":
+        raise EnvironmentRefused(
+            f"the home of this repository is {repository.home}, but this is {host}:{repository.root}",
+            remedy="work there; if it has moved here for good, `irontree init` makes this its home",
+        )
+
+
+def require_settled(repository: GitRepository) -> None:
+    """Raise EnvironmentRefused where `export` gave the home up, or an import has not ended (ruling R21)."""
+    if repository.importing:
+        raise EnvironmentRefused(
+            f"the import of {repository.importing} into {repository.root} has not ended",
+            remedy=f"type it again: irontree import {shlex.quote(repository.importing)}",
+        )
+    if repository.moved_to:
+        raise EnvironmentRefused(
+            f"{repository.root} was given up as the home of its log: it was exported to {repository.moved_to}",
+            remedy="work where that was imported; only if it never was and never will be, take it back: "
+            f"irontree import {shlex.quote(repository.moved_to)}",
+        )
+
+
+def require_log(repository: GitRepository, layout: Layout) -> None:
+    """Raise LogDamaged if there were events here and the folder is gone: never take that for a first run (R13)."""
+    if repository.has_history() and not layout.events.is_dir():
+        raise LogDamaged(
+            f"{layout.events} was deleted; without it nothing is known of the issues here",
+            remedy="restore it from the backup in git: irontree init --from-backup",
+        )
+
+
+class _Equipping:
+    """What the configuration asks for, made anew when that has changed: who serves a repository does so for months."""
+
+    def __init__(
+        self, repository: GitRepository, layout: Layout, children: Children, environment: Mapping[str, str]
+    ) -> None:
+        self._given = repository, layout, children, environment
+        self._config = layout.config
+        self._made: Equipment | None = None
+
+    def __call__(self) -> Equipment:
+        """What goes with the configuration as it is now. Raises ConfigRefused."""
+        config = load_config(self._config)
+        made = self._made
+        if made is None or made.config != config:
+            self._made = made = Equipment(config, *self._given)
+        return made
+
+
+class _LazyRenderer:
+    """Imports the template engine with the first text: most commands render none."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def render(self, template: str, **values: object) -> str:
+        """Render with the real one."""
+        return _renderer(secret_values(self._environment)).render(template, **values)
+
+
+class _LazyEngine:
+    """Imports what asks container engines only where something runs in a container."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
+        """Ask the real one."""
+        return Engine(self._environment).blockers(container)
+
+
+@cache
+def _renderer(secrets: frozenset[str]) -> Renderer:
+    from irontree.rendering import JinjaRenderer  # noqa: PLC0415  (see _LazyRenderer)
+
+    return JinjaRenderer(secrets)
+
+
+class _ChildRegistry:
+    """Children are recorded in the run lock, whose place is known only once the repository is."""
+
+    file: RunLockFile | None = None
+
+    def record(self, child: Child) -> None:
+        """Note the child; when this returns, another process can read it."""
+        if self.file:
+            self.file.record(child)
+
+    def forget(self, pid: int) -> None:
+        """Drop the child."""
+        if self.file:
+            self.file.forget(pid)
+
+    def recorded(self) -> tuple[Child, ...]:
+        """The children noted and not dropped."""
+        return self.file.recorded() if self.file else ()

@@ -1,0 +1,289 @@
+"""`irontree export` and `import`: pack the home of a repository and give it up, or make this clone the home (R21)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from irontree import __version__
+from irontree.app import App, SystemClock
+from irontree.bootstrap import open_set_aside
+from irontree.cli.blocks import Block, Cell, Lines
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import add_json, add_wait
+from irontree.domain.checks import DETECTION, commands_for
+from irontree.domain.plan import ExecutionPolicy
+from irontree.errors import ConfigRefused, NotEligible
+from irontree.repository import GitRepository
+from irontree.services.consistency.audit import Finding, audit
+from irontree.services.loops.loop import open_loops
+from irontree.services.record.world import read_world
+from irontree.services.views.overview import SERVING
+from irontree.store.archive import (
+    BUNDLE,
+    CONFIG,
+    Arrival,
+    Manifest,
+    Parcel,
+    entry_of,
+    files_to_pack,
+    plan_arrival,
+    read_parcel,
+    write_parcel,
+)
+from irontree.store.layout import STATE_FOLDER, Layout, create
+from irontree.store.locks import FileLock
+
+# --- `irontree export FILE`: pack the home of a repository for another place, and give it up here (ruling R21)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Where the archive is, and what is in it."""
+
+    archive: Path
+    manifest: Manifest
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys."""
+        return {
+            "archive": str(self.archive),
+            "id": self.manifest.workspace_id,
+            "home": self.manifest.home,
+            "files": len(self.manifest.files),
+            "refs": len(self.manifest.refs),
+            "events": self.manifest.events,
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """The same for people."""
+        count = f"{sum(self.manifest.events.values())} event(s), {len(self.manifest.files)} file(s)"
+        yield Lines(
+            (
+                Cell(f"Wrote {self.archive}: {count}", "title"),
+                f"{self.manifest.home} is given up: nothing works on its issues from here any more",
+            )
+        )
+        there = (f"irontree import {self.archive.name}", "irontree status")
+        yield Lines(tuple(Cell(line, "command") for line in there), title="Next, in a clone elsewhere")
+        back = f"irontree import {self.archive}   # only if it was imported nowhere else, and never will be"
+        yield Lines((Cell(back, "command"),), title="To take it back here")
+
+
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the file to write."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)")
+    add_wait(parser)
+    add_json(parser)
+
+
+def run_export(context: Context) -> int:
+    """Write the archive while nobody works here, then give the home up."""
+    app = context.open()
+    target = (context.folder / context.options.file).resolve()
+    repository = open_set_aside(context.folder)
+    # The lease itself would leave `active.lock` in the log's backup, as if there had been a loop.
+    no_loop = FileLock(Layout(repository.root).lease_lock, app.clock, socket.gethostname())
+    nobody_follows = app.alive(SERVING)  # a terminal that asks would record the answer here, where it is lost
+    with (
+        nobody_follows.hold("export"),
+        app.driver.hold("export", wait_seconds=context.options.wait),
+        no_loop.hold("export"),
+    ):
+        done = export(app, repository, target)
+    context.console.show(done.as_json, done.blocks())
+    return 0
+
+
+def export(app: App, repository: GitRepository, target: Path) -> Exported:
+    """Write the archive whole, then note that the home was given up: killed in between, it is still the home.
+
+    Raises Refused for a *target* that is there, and NotEligible where there is no log to take along.
+    """
+    repository.back_up()
+    layout = Layout(repository.root)
+    events = _events(app)
+    if not events:
+        raise NotEligible(f"{repository.root} has no log to move", remedy="set the other place up: irontree init")
+    with tempfile.TemporaryDirectory(prefix="irontree-export-") as folder:
+        bundle = Path(folder) / BUNDLE
+        refs = repository.pack_refs(bundle)
+        sources = {BUNDLE: bundle, **dict(files_to_pack(layout))}
+        branch = repository.current_branch()
+        manifest = Manifest(
+            version=1,
+            program=__version__,
+            workspace_id=repository.id,
+            home=str(repository.home),
+            exported_at=app.stamp(),
+            branch=branch,
+            tip=repository.read_ref(f"refs/heads/{branch}") if branch else None,
+            events=events,
+            refs=refs,
+            files=tuple(entry_of(name, path) for name, path in sources.items()),
+        )
+        write_parcel(target, manifest, sources)
+    repository.give_up_home(str(target))
+    return Exported(target, manifest)
+
+
+def _events(app: App) -> dict[str, int]:
+    issues = {f"issue-{number}": app.log.read(number).highest_sequence for number in app.log.streams()}
+    return issues | {loop_id: app.loops.read(loop_id).highest_sequence for loop_id in app.loops.ids()}
+
+
+# --- `irontree import FILE`: make this clone the home of a log that `irontree export` packed (ruling R21)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What came, the commands in it, what a person has to see to, what the audit says, and what to type next."""
+
+    archive: Path
+    manifest: Manifest
+    root: Path
+    written: int
+    commands: tuple[str, ...]
+    open: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    next: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The documented keys."""
+        return {
+            "root": str(self.root),
+            "id": self.manifest.workspace_id,
+            "from": self.manifest.home,
+            "written": self.written,
+            "commands": list(self.commands),
+            "open": list(self.open),
+            "findings": [finding.as_json() for finding in self.findings],
+            "next": list(self.next),
+        }
+
+    def blocks(self) -> Iterator[Block]:
+        """The same for people."""
+        count = f"{sum(self.manifest.events.values())} event(s); {self.written} file(s) written"
+        yield Lines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
+        if self.findings:
+            yield Lines(tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content")
+        else:
+            yield Lines((Cell("The audit finds the whole log sound.", "good"),))
+        if self.commands:
+            yield Lines(self.commands, title="Commands that came along, and run here when work goes on")
+        if self.open:
+            yield Lines(tuple(Cell(point, "asks") for point in self.open), title="For you to see to")
+        yield Lines(tuple(Cell(line, "command") for line in self.next), title="Next")
+
+
+def add_import_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the archive."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote")
+    add_wait(parser)
+    add_json(parser)
+
+
+def run_import(context: Context) -> int:
+    """Take the archive in; 1 if the audit finds anything afterwards."""
+    archive = (context.folder / context.options.file).resolve()
+    parcel = read_parcel(archive)
+    repository = open_set_aside(context.folder, os.environ)
+    arrival = take_in(parcel, repository, wait_seconds=context.options.wait)
+    app = context.look()
+    following = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
+    points = tuple(_open_points(arrival, repository))
+    done = Imported(
+        archive=archive,
+        manifest=parcel.manifest,
+        root=repository.root,
+        written=len(arrival.writes),
+        commands=tuple(dict.fromkeys(_commands(app, arrival))),
+        open=points,
+        findings=audit(app),
+        next=following,
+    )
+    context.console.show(done.as_json, done.blocks())
+    return 1 if done.findings else 0
+
+
+def take_in(parcel: Parcel, repository: GitRepository, *, wait_seconds: float = 0) -> Arrival:
+    """Bring refs and files over and make this the home. Every step can be repeated after a kill.
+
+    Raises Refused or EnvironmentRefused before the first write, if the archive is not whole or another log is here.
+    """
+    layout, host = Layout(repository.root), socket.gethostname()
+    with tempfile.TemporaryDirectory(prefix="irontree-import-") as folder:
+        bundle = Path(folder) / BUNDLE
+        parcel.copy_bundle(bundle)
+        repository.require_whole_refs(bundle, parcel.manifest.refs)
+        plan_arrival(parcel, layout)
+        create(layout.root)
+        with FileLock(layout.driver_lock, SystemClock(), host).hold("import", wait_seconds=wait_seconds):
+            arrival = plan_arrival(parcel, layout)  # nobody changes it from here on
+            repository.unpack_refs(bundle)
+            repository.begin_import(str(parcel.path))
+            arrival.carry_out()
+            repository.mark_history()
+            repository.take_over(host, parcel.manifest.workspace_id)
+            repository.back_up()
+    return arrival
+
+
+def _commands(app: App, arrival: Arrival) -> Iterator[str]:
+    """What the archive has this machine run: for approved tasks that are not done, and by a configuration it brought.
+
+    An approval came along with each, so that nobody is asked again.
+    """
+    world = read_world(app)
+    for key, plan in world.plans.items():
+        if key not in world.cancelled and not world.is_done(key):
+            yield from _commands_of(plan.policy)
+            yield from (check.run for check in commands_for(world.nodes[key], plan.policy, present=()))
+    if any(entry.path == CONFIG for entry in arrival.writes):
+        with suppress(ConfigRefused):  # whatever needs it next says so
+            yield from _commands_of(app.policy(None))
+
+
+def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
+    """Of the agent, of a fresh workspace and of the checks; of detection what this version would not run itself."""
+    if policy.agent.program:
+        yield policy.agent.line
+    yield from policy.workspace.setup
+    yield from (check.run for check in policy.checks)
+    yield from (check.run for row in policy.detection if row not in DETECTION for check in row.commands)
+
+
+def _open_points(arrival: Arrival, repository: GitRepository) -> Iterator[str]:
+    manifest = arrival.parcel.manifest
+    if arrival.keeps_config:
+        yield (
+            f"{CONFIG} here is not the exported one and stays as it is; to see that one: "
+            f"tar -xOf {arrival.parcel.path} {CONFIG}"
+        )
+    if manifest.branch and manifest.tip and not _has(repository, manifest.branch, manifest.tip):
+        yield (
+            f"the old home has {manifest.branch} at {manifest.tip[:12]}, not in {manifest.branch} here: "
+            f"have it pushed from there, and `{_pull(repository)}` here, before work goes on"
+        )
+
+
+def _pull(repository: GitRepository) -> str:
+    """Git overwrites no untracked file, not even by the same: one that is staged may come with the commits."""
+    return "git pull" if repository.committed(CONFIG) is not None else f"git add {STATE_FOLDER} && git pull"
+
+
+def _has(repository: GitRepository, branch: str, tip: str) -> bool:
+    return repository.contains(f"refs/heads/{branch}", tip)
+
+
+VERBS: Final = {
+    "export": Verb(add_export_arguments, run_export),
+    "import": Verb(add_import_arguments, run_import),
+}

@@ -1,0 +1,215 @@
+"""Local mode: have a server, serve this repository's flows from here, and follow the loop (rulings, Local mode)."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from irontree.app import App
+from irontree.cli.answer import Prepared
+from irontree.cli.blocks import tree_line
+from irontree.cli.console import Console
+from irontree.cli.context import INTERRUPTED, OK, REFUSED
+from irontree.errors import ConfigRefused, IrontreeError, in_words
+from irontree.flows.runs.waking import close_overtaken
+from irontree.flows.server.private import LocalServer
+from irontree.flows.server.settings import (
+    adopt,
+    chosen_api_url,
+    configured_environment,
+    local_environment,
+    state_folder,
+)
+from irontree.services.loops.choice import replacement
+from irontree.services.loops.loop import left_out, read_loop
+from irontree.services.proposals.documents import uncommitted_documents
+from irontree.services.questions.commands import program_for
+from irontree.services.record.record import left_to_people
+from irontree.services.record.world import World, read_world
+from irontree.services.views.overview import SERVING, overview
+
+if TYPE_CHECKING:
+    from irontree.cli.follow import PlainScreen, RichScreen, Shown
+    from irontree.flows.serve.session import Session
+
+
+Shoot = Callable[[World], bool]
+
+_HOW_TO_GO_ON: Final = {
+    "halted": "A question is open: answer it with --answer as shown above, or at a terminal",
+    "left": "The question stays open; to be asked again",
+    "stopped": "Go on with",
+    "called off": "Its run was cancelled in Prefect. Go on with",
+    "viewed": "Look on again with",
+}
+"""What is said before `irontree task resume`, by how the following ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The Prefect server of this command: a configured one, or the private one, which is starting meanwhile."""
+
+    home: Path
+    configured: str | None
+    private: LocalServer | None
+
+    def start(self) -> None:
+        """Let the private one start in the background, while somebody reads."""
+        if self.private:
+            self.private.start()
+
+    def environment(self) -> Mapping[str, str]:
+        """The settings of every process that uses it; waits until it answers. Raises ServerUnavailable."""
+        if self.private is None:
+            return configured_environment(os.environ, self.home, self.configured or "")
+        return local_environment(os.environ, self.home, self.private.wait_ready())
+
+
+@contextmanager
+def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
+    """The server for the block; a private one starts with the first call of `start` or `environment`.
+
+    Raises ConfigRefused if runs are to be left to a worker (*detach*), no server is configured and nobody serves.
+    """
+    home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
+    if configured:
+        yield Server(home, configured, None)
+        return
+    if detach and app.alive(SERVING).holder() is None:
+        raise ConfigRefused(
+            "--detach leaves the runs to a worker, but no Prefect server is configured and nobody serves here",
+            remedy="start `irontree serve`, set PREFECT_API_URL or prefect.api_url, or leave --detach out",
+        )
+    with closing(LocalServer(home, os.environ)) as private:
+        yield Server(home, None, private)
+
+
+@dataclass
+class Drive:
+    """One loop, driven and followed from this terminal. `shoot` tells when to kill the flows once, for show."""
+
+    app: App
+    server: Server
+    console: Console
+    prepared: list[Prepared] = field(default_factory=list)
+    detach: bool = False
+    shoot: Shoot | None = None
+
+    def drive(self, loop_id: str) -> int:
+        """Until the loop has ended or waits for somebody else; the exit code."""
+        began = time.monotonic()
+        self._say("Waiting for the Prefect server ...")
+        environment = self.server.environment()
+        adopt(environment, self.server.home)
+        if self.detach:
+            return self._leave_to_worker(loop_id)
+        from irontree.cli.follow import Shown
+        from irontree.flows.serve.session import Session  # imports Prefect: its settings come first
+
+        shown = Shown.all_of(self.app, loop_id)
+        while True:
+            with Session(self.app, environment=environment, home=self.server.home) as session:
+                status = self._follow(session, loop_id, shown, began)
+                following = replacement(self.app, loop_id) if status == "cancelled" else None
+                if status not in ("stopped", "shot") and not following:
+                    session.come_to_rest()
+            if following:
+                self._say(f"\nLoop {following.id} goes on in its place: other tasks were approved.\n")
+                loop_id, shown = following.id, Shown(shown.streams, 0, shown.warned)
+                continue
+            if status != "shot":
+                return self._ending(loop_id, status)
+            began, self.shoot = time.monotonic(), None
+            self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
+
+    def _begin(self, session: Session, loop_id: str, began: float) -> None:
+        if not session.serves:
+            self._say(f"{session.served_by} serves the flows; this terminal looks on.")
+        session.wait_ready()
+        run = session.set_going(loop_id)
+        self._say(f"Ready after {time.monotonic() - began:.1f} s.")
+        close_overtaken(self.app)
+        if run:
+            self._say(f"Watch it in the browser: {session.url(run)}\n")
+
+    def _follow(self, session: Session, loop_id: str, shown: Shown, began: float) -> str:
+        """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, `called off`, or `shot`."""
+        from irontree.cli.follow import Follower
+
+        screen = self._screen()
+        person = self.app.origin.actor
+        follower = Follower(self.app, session, loop_id, screen, self.prepared, person, shown, self.shoot)
+        try:
+            self._begin(session, loop_id, began)
+            return follower.follow()
+        except KeyboardInterrupt:
+            return self._stop(session)
+        finally:
+            screen.close()
+
+    def _stop(self, session: Session) -> str:
+        if not session.serves:
+            self._say(f"{session.served_by} goes on with it.")
+            return "viewed"
+        self._say("Stopping now; what the agent has done is kept.")
+        try:
+            session.stop()
+        except IrontreeError as error:  # the next command settles it
+            self._say(in_words(error))
+        return "stopped"
+
+    def _screen(self) -> PlainScreen | RichScreen:
+        from irontree.cli.follow import PlainScreen, RichScreen
+
+        if self.console.draws and sys.stdin.isatty():
+            return RichScreen(self.app.origin.actor)
+        return PlainScreen(self.console.out, program_for(self.app.repository.root))
+
+    def _ending(self, loop_id: str, status: str) -> int:
+        """Show the tree as it stands, and what to type next; no address that is dead by then."""
+        self._say("")
+        gone = left_out(read_loop(self.app, loop_id), read_world(self.app))
+        for row in overview(self.app).issues:
+            self._say(tree_line(row, skipped=row.task_key in gone))
+        for answer in self.prepared:
+            self._say(f"Not needed: --answer {answer.text!r}")
+        if status == "completed":
+            self._tell_left_open(loop_id)
+            self._tell_uncommitted(loop_id)
+            return OK
+        if status == "cancelled":
+            self._say(f"Loop {loop_id} cancelled.")
+            return REFUSED
+        self._say(f"{_HOW_TO_GO_ON[status]}: {program_for(self.app.repository.root)} task resume {loop_id}")
+        return REFUSED if status in ("halted", "called off") else INTERRUPTED
+
+    def _tell_left_open(self, loop_id: str) -> None:
+        """What is done and still open on the forge looks like work that is left, unless somebody says so."""
+        if left := left_to_people(self.app, read_loop(self.app, loop_id).keys):
+            self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
+
+    def _tell_uncommitted(self, loop_id: str) -> None:
+        """Work starts from what is committed: the next document is refused while this one is not."""
+        for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
+            commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
+            self._say(f"{path} is in no commit yet. Before the next one: {commit}")
+
+    def _leave_to_worker(self, loop_id: str) -> int:
+        from irontree.flows.runs.runs import url_for
+        from irontree.flows.runs.starting import start_loop
+
+        run = start_loop(self.app, loop_id)
+        close_overtaken(self.app)
+        self._say(f"Loop {loop_id} is left to a worker: {url_for(run.id)}")
+        return 0
+
+    def _say(self, text: str) -> None:
+        self.console.write(f"{text}\n")
+        self.console.flush()

@@ -1,0 +1,452 @@
+"""Follows a loop on the terminal: new events as they come, questions when they are asked, until it ends."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TextIO
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.markup import escape
+from rich.panel import Panel
+
+from irontree.app import App
+from irontree.cli.answer import Prepared, fits, forget_keys, option_for
+from irontree.cli.blocks import printable
+from irontree.cli.drive import Shoot
+from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
+from irontree.domain.halt import Choice, Need
+from irontree.domain.loop import ENDED
+from irontree.domain.spending import Budget
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import AnswerRefused, ServerUnavailable
+from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.flows.runs.runs import RunInfo
+from irontree.flows.serve.session import Session
+from irontree.services.answers.answers import Answer
+from irontree.services.execution.steps import next_step
+from irontree.services.loops.funds import read_funds
+from irontree.services.loops.loop import read_loop
+from irontree.services.questions.questions import Question, question_of_loop
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import results_at, say_issue_event, say_loop_event
+from irontree.services.views.overview import title_of
+
+# --- What the follower shows: Rich on a terminal, plain lines elsewhere
+
+
+KEY_WAIT = 0.3
+_PROMPTS: Final[dict[Need, str]] = {
+    "count": "How many (1 to 50)",
+    "amount": "How much more, with its unit",
+    "revision": "Revision that you approve",
+    "note": "Note",
+}
+_WANTED: Final[dict[Need, str]] = {
+    "count": "That is no whole number from 1 to 50.",
+    "amount": "Say how much, with its unit: 5 USD, 200000 tokens or 2h, whichever is used up.",
+    "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphens.",
+    "note": "A note is needed: it tells the next attempt what to change.",
+}
+"""What is said to what does not fit."""
+CHOICES: Final = "\n## Your Decision\n"
+"""The heading of the choices in the text of a form (`templates/layouts/parts.md`)."""
+StillOpen = Callable[[], bool]
+
+
+class PlainScreen:
+    """Lines for a pipe or a log; nobody can be asked."""
+
+    def __init__(self, output: TextIO = sys.stdout, program: str = "irontree") -> None:
+        self._output = output
+        self._program = program
+
+    def say(self, text: str) -> None:
+        """One line, with the time of day (UTC)."""
+        self._output.write(f"{time.strftime('%H:%M:%S', time.gmtime())}  {printable(text)}\n")
+        self._output.flush()
+
+    def busy(self, text: str) -> None:
+        """Nothing: a log shows what happened, not what goes on."""
+
+    def close(self) -> None:
+        """Nothing to restore."""
+
+    def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:  # noqa: ARG002
+        """Show the question and how it can be answered; there is nobody here, and the page ends with this command."""
+        resume = f"{self._program} task resume {question.loop_id}"
+        legal = _legal(question, asked)
+        ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
+        self._output.write(f"\n{asked.description}\n\nNobody is here to answer. Go on with one of:\n{ways}")
+        self._output.flush()
+        return None
+
+
+class RichScreen:
+    """A terminal with a person in front of it."""
+
+    def __init__(self, person: str, console: Console | None = None, keys: TextIO = sys.stdin) -> None:
+        self._person = person
+        self._console = console or Console(highlight=False)
+        self._keys = keys
+        self._status = self._console.status("")
+
+    def say(self, text: str) -> None:
+        """One line above the one that tells what goes on."""
+        number, _, rest = printable(text).partition(" ")
+        line = f"[bold cyan]{number}[/] {escape(rest)}" if number.startswith("#") else escape(f"{number} {rest}")
+        self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/]  {line}")
+
+    def busy(self, text: str) -> None:
+        """The last line, with a spinner."""
+        self._status.update(escape(printable(text)))
+        self._status.start()
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._status.stop()
+
+    def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
+        """Show the question, and wait for an answer here or for one from elsewhere, whichever comes first."""
+        self._status.stop()
+        self._console.print(Panel(Markdown(_without_choices(asked)), title="Your decision", border_style="yellow"))
+        self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
+        legal = _legal(question, asked)
+        forget_keys(self._keys)
+        choice = self._choose(legal, still_open)
+        if choice is None:
+            return None
+        given: dict[Need, str] = {}
+        for need in choice.needs:
+            if need == "note":
+                continue
+            value = self._needed(need, still_open)
+            if value is None:
+                return None
+            given[need] = value
+        note = self._note(still_open, needed="note" in choice.needs)
+        if note is None or not still_open():
+            return None
+        count, revision = given.get("count"), given.get("revision")
+        return Answer(
+            choice.name,
+            self._person,
+            note=note,
+            count=int(count) if count else None,
+            revision=revision,
+            amount=given.get("amount"),
+            question=question.key,
+        )
+
+    def _choose(self, legal: tuple[Choice, ...], still_open: StillOpen) -> Choice | None:
+        for number, choice in enumerate(legal, start=1):
+            self._console.print(f"  [bold]{number}[/]  {choice.name}: {choice.label}")
+        while (line := self._line("Your decision (number or word)", still_open)) is not None:
+            for number, choice in enumerate(legal, start=1):
+                if line.strip() in (str(number), choice.name):
+                    return choice
+            self._console.print(f"[yellow]“{escape(line)}” is none of them.[/]")
+        return None
+
+    def _needed(self, need: Need, still_open: StillOpen) -> str | None:
+        """A number, an amount or a revision, asked for until it is one."""
+        while (line := self._line(_PROMPTS[need], still_open)) is not None:
+            if fits(need, line.strip().lower()):
+                return line.strip().lower()
+            self._console.print(f"[yellow]{_WANTED[need]}[/]")
+        return None
+
+    def _note(self, still_open: StillOpen, *, needed: bool) -> str | None:
+        prompt = _PROMPTS["note"] if needed else "Note (may be empty)"
+        while (line := self._line(prompt, still_open)) is not None:
+            if line.strip() or not needed:
+                return line
+            self._console.print(f"[yellow]{_WANTED['note']}[/]")
+        return None
+
+    def _line(self, prompt: str, still_open: StillOpen) -> str | None:
+        """A line from the keyboard; None if the question was answered elsewhere first, or nobody is there."""
+        self._console.print(f"{escape(prompt)}: ", end="")
+        while True:
+            ready, _, _ = select.select([self._keys], [], [], KEY_WAIT)
+            if ready:
+                line = self._keys.readline()
+                return line.rstrip("\n") if line else None
+            if not still_open():
+                self._console.print("\n[green]Answered elsewhere.[/]")
+                return None
+
+
+def _without_choices(asked: Form) -> str:
+    """The form's text up to its choices, which are listed below it to be typed."""
+    text = printable(asked.description)
+    before, found, _ = text.rpartition(CHOICES)
+    return before if found else text
+
+
+def _legal(question: Question, asked: Form) -> tuple[Choice, ...]:
+    """The choices that the form offers."""
+    return tuple(choice for choice in question.rule.choices if choice.label in asked.choices)
+
+
+LOOK_EVERY = 0.15
+LOOK_AFTER_EVERY = 3.0
+CRASHES = 3
+"""How often the loop's process is started again in its place before somebody has to look why it dies."""
+CONTEXT_LINES = 6
+
+
+class Screen(Protocol):
+    """What the follower needs of a terminal."""
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        ...
+
+    def busy(self, text: str) -> None:
+        """What is going on right now; replaced by the next."""
+        ...
+
+    def ask(self, question: Question, asked: Form, url: str, still_open: QuestionClient) -> Answer | None:
+        """A person's answer; None if nobody is there, or it was answered elsewhere meanwhile."""
+        ...
+
+
+class QuestionClient(Protocol):
+    """Whether a question is still open."""
+
+    def __call__(self) -> bool:
+        """False once it was answered elsewhere."""
+        ...
+
+
+Seen = tuple[int, str]
+"""An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
+
+
+@dataclass
+class Shown:
+    """How far the log has been shown: the sequence by stream, and that of the loop."""
+
+    streams: dict[Seen, int]
+    loop: int
+    warned: set[Budget] = field(default_factory=set)
+    """Budgets of which four fifths are known to be spent, without their figures."""
+
+    @classmethod
+    def all_of(cls, app: App, loop_id: str) -> Shown:
+        """Everything that is in the log now counts as shown."""
+        world = read_world(app)
+        streams = {_stream(state): state.sequence for state in world.states.values()}
+        warned = {_bare(budget) for budget in read_funds(app, world).shown() if budget.warns}
+        return cls(streams, read_loop(app, loop_id).sequence, warned)
+
+
+def _bare(budget: Budget) -> Budget:
+    return replace(budget, limit=0, spent=0, unread=0, unknown="")
+
+
+def _stream(state: TaskState) -> Seen:
+    return state.issue_number, state.approved_revision
+
+
+def activity(world: World, keys: Iterable[str]) -> str:
+    """What goes on with a loop's tasks *keys*; other issues may be between two steps for as long as they like."""
+    states = [world.states[key] for key in keys if key in world.states]
+    for phase, doing in ((Phase.RUNNING, "the agent works"), (Phase.COMMITTED, "checks run")):
+        for state in states:
+            if state.phase is phase:
+                return f"#{state.issue_number} {title_of(world, state.task_key)}: {doing}"
+    return "starting the next step"
+
+
+@dataclass
+class Follower:
+    """Follows one loop; `prepared` are answers given beforehand, used up in order. Times are in seconds."""
+
+    app: App
+    session: Session
+    loop_id: str
+    screen: Screen
+    prepared: list[Prepared]
+    person: str
+    shown: Shown
+    shoot: Shoot | None = None
+    look_every: float = LOOK_EVERY
+    look_after_every: float = LOOK_AFTER_EVERY
+    _answered: set[str] = field(default_factory=set)
+    _stopping: bool = False
+    _left: bool = False
+    _crashes: int = 0
+    _look_after_at: float = 0
+
+    def follow(self) -> str:
+        """Until the loop has ended, or waits for somebody who is not here; its status then.
+
+        It is `stopped` by Ctrl-C, `left` by Ctrl-C at a question, which stays open, or `called off` in the browser.
+        The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
+        """
+        self._look_after_at = time.monotonic() + self.look_after_every
+        while True:
+            try:
+                if ended := self._look():
+                    return ended
+                time.sleep(self.look_every)
+            except KeyboardInterrupt:
+                if self._stopping or not self.session.serves:
+                    raise
+                self._stopping = True
+                self.session.finish()
+                self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
+
+    def _look(self) -> str | None:
+        """Show what is new, answer what is asked, look after the runs; how it ended, if it did."""
+        self.catch_up()
+        if self.shoot and self.shoot(read_world(self.app)):
+            return "shot"
+        status = read_loop(self.app, self.loop_id).entity.status
+        if status in ENDED:
+            return status
+        if not self._stopping and not self._answer_what_is_asked():
+            return "left" if self._left else "halted"
+        if time.monotonic() < self._look_after_at:
+            return None
+        self._look_after_at = time.monotonic() + self.look_after_every
+        return self._look_after()
+
+    def catch_up(self) -> None:
+        """Say what is new in the log, in the order in which it was recorded."""
+        world = read_world(self.app)
+        lines = [*self._issue_lines(world), *self._loop_lines()]
+        for _, text in sorted(lines, key=lambda line: line[0]):
+            self.screen.say(text)
+        if lines:
+            self._warn_of_budgets(world)
+        self.screen.busy(activity(world, read_loop(self.app, self.loop_id).keys))
+
+    def _warn_of_budgets(self, world: World) -> None:
+        """Say once of each budget that four fifths of it are spent; a review that is at work has no figures yet."""
+        for budget in read_funds(self.app, world).shown():
+            if budget.warns and not budget.unread and _bare(budget) not in self.shown.warned:
+                self.shown.warned.add(_bare(budget))
+                self.screen.say(f"budget: {budget.words}")
+
+    def _issue_lines(self, world: World) -> list[tuple[str, str]]:
+        lines: list[tuple[str, str]] = []
+        for state in sorted(world.states.values(), key=lambda state: state.issue_number):
+            seen = self.shown.streams.get(_stream(state), 0)
+            if state.sequence <= seen:
+                continue
+            name = f"#{state.issue_number} {title_of(world, state.task_key)}"
+            for record in self.app.log.read(state.issue_number).records:
+                if seen < record.event.sequence <= state.sequence:  # the log may have grown since the world was read
+                    text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
+                    lines.append((str(record.meta.get("time", "")), text))
+            self.shown.streams[_stream(state)] = state.sequence
+        return lines
+
+    def _context_of_failure(self, record: Record[IssueEvent]) -> str:
+        """What the next attempt will be told: the command that failed, and the end of what it said."""
+        event = record.event
+        if not isinstance(event, VerifyFailedRetryable) or record.meta.get("note"):
+            return ""
+        report = results_at(self.app, event.issue_number, event.verify_anchor_sha)
+        if report is None or report.failed is None:
+            return ""
+        last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]
+        return "".join(f"\n            | {line}" for line in (report.failed.shown, *last))
+
+    def _loop_lines(self) -> list[tuple[str, str]]:
+        records = self.app.loops.read(self.loop_id).records
+        fresh = [record for record in records if record.event.sequence > self.shown.loop]
+        if fresh:
+            self.shown.loop = fresh[-1].event.sequence
+        return [(str(record.meta.get("time", "")), say_loop_event(record)) for record in fresh]
+
+    def _answer_what_is_asked(self) -> bool:
+        """Answer the open question, if there is one; False if there is and nobody can."""
+        question = self._question()
+        if question is None:
+            return True
+        asked = self.session.asked(question)
+        if asked is None or asked.key in self._answered:
+            return True
+        answer = self._prepared_answer(question) or self._ask(question, asked)
+        if answer is None and question.not_before and not self._left:
+            self._answered.add(asked.key)  # a timer will answer it
+            return True
+        if answer is None:
+            return not self._left and self._question() != question
+        self._give(question, answer, asked)
+        return True
+
+    def _ask(self, question: Question, asked: Form) -> Answer | None:
+        try:
+            return self.screen.ask(question, asked, self.session.url_of(asked), lambda: self._question() == question)
+        except KeyboardInterrupt:
+            self._left = True
+            return None
+
+    def _give(self, question: Question, answer: Answer, asked: Form) -> None:
+        try:
+            self.session.answer(question, answer, asked)
+        except AnswerRefused as error:
+            self.screen.say(f"{error.message}. {error.remedy or ''}")
+            return
+        self._answered.add(asked.key)
+        note = f" (“{answer.note}”)" if answer.note else ""
+        self.screen.say(f"Answered: {answer.choice}{note}")
+
+    def _question(self) -> Question | None:
+        entity = read_loop(self.app, self.loop_id).entity
+        if entity.status != "halted":
+            return None
+        world = read_world(self.app)
+        state = world.states.get(entity.halt_at_task_key or "")
+        if state is None:
+            return question_of_loop(self.app, self.loop_id)
+        found = next_step(self.app, state.issue_number, self.loop_id)
+        return found if isinstance(found, Question) else None
+
+    def _prepared_answer(self, question: Question) -> Answer | None:
+        for index, prepared in enumerate(self.prepared):
+            if prepared.answers(question):
+                return self.prepared.pop(index).by(self.person, question)
+        return None
+
+    def _look_after(self) -> str | None:
+        """How it ended if nothing drives the loop any more, as somebody wanted; else sees to it that it goes on.
+
+        Raises ServerUnavailable where that would not help.
+        """
+        if not self.session.alive():
+            raise ServerUnavailable("the process that serves the flows has ended", remedy=self._go_on_hint())
+        if self._stopping:
+            return "stopped" if self.session.at_rest() else None
+        run = self.session.run_of_loop(self.loop_id)
+        if run and run.cancelled:
+            return "called off"
+        running = read_loop(self.app, self.loop_id).entity.status == "running"
+        if running and run and run.final:
+            return self._look_after_end(run)
+        if run is None or not running:
+            self.session.set_going(self.loop_id)
+        return None
+
+    def _look_after_end(self, run: RunInfo) -> str | None:
+        """The same of a loop whose run came to an end before its time."""
+        if run.state_name == "Stopped":
+            return "stopped"
+        self._crashes += 1
+        if run.state != "CRASHED" or self._crashes > CRASHES:
+            raise ServerUnavailable(f"the loop's run ended: {run.state_name}. {run.message}", remedy=self._go_on_hint())
+        self.screen.say("The loop's process died; starting it again.")
+        self.session.set_going(self.loop_id)
+        return None
+
+    def _go_on_hint(self) -> str:
+        return f"go on with: irontree task resume {self.loop_id}"

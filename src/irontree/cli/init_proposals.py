@@ -1,0 +1,321 @@
+"""What `init` would write, and why: from what was found to settings, without looking at anything itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from irontree.cli.agents import installed
+from irontree.config import Config
+from irontree.domain.checks import DETECTION
+from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
+from irontree.forges import Location
+
+CHECK: Final = "tests"
+"""The name under which criteria cite the check: `(check: tests)`."""
+# A virtual environment that git does not see, whatever .gitignore says: it must never be part of a commit.
+_VENV: Final = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
+_VENV_PYTHON: Final = ".venv/bin/python"
+_MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
+_NO_TEST: Final = "no test specified"
+_ANY_AGENT: Final = "any program that reads a prompt on its standard input"
+_EXAMPLE_AGENT: Final = "claude -p --permission-mode acceptEdits"
+# What a set-up command leaves in a checkout: an attempt commits all that git does not ignore.
+_LEAVES: Final = (
+    (re.compile(r"^(npm|pnpm|yarn) "), "node_modules/"),
+    (re.compile(r"^cargo "), "target/"),
+    (re.compile(r" -e |^uv sync"), "x.egg-info/"),
+)
+LEFT_BEHIND: Final = tuple(name for _, name in _LEAVES)
+GITHUB: Final = "https://github.com"
+_TEST_EXTRAS: Final = ("test", "tests", "dev")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found: `files` are the names at the top of the repository, with the content of those that matter."""
+
+    files: Mapping[str, str]
+    remotes: tuple[str, ...] = ()
+    current_branch: str | None = None
+    default_branch: str | None = None
+    """That of the remote as far as it is known here, else the one that is checked out."""
+    programs: frozenset[str] = frozenset()
+    agent_found: bool = True
+    """Whether the program of the configured `agent.command` is there."""
+    variables: frozenset[str] = frozenset()
+    test_style: str = ""
+    """`pytest`, `unittest`, or empty: what the Python tests are written for."""
+    test_folder: str = ""
+    """Where Python tests were found, if that is no package."""
+    ignored: frozenset[str] = frozenset()
+    """Those of LEFT_BEHIND that git ignores here."""
+    location: Location | None = None
+    """Where the remote is on the web."""
+    credential: str | None = None
+    """Where a credential for it was found; None without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, and where its value comes from."""
+
+    key: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """How a project is made ready and tested, and which file says so."""
+
+    why: str
+    commands: tuple[CheckCommand, ...] = ()
+    setup: tuple[str, ...] = field(default=())
+
+
+_GO: Final = _Checks(
+    "go.mod is there",
+    (
+        CheckCommand(name="build", run="go build ./..."),
+        CheckCommand(name=CHECK, run="go test ./..."),
+        CheckCommand(name="vet", run="go vet ./..."),
+    ),
+    ("go mod download",),
+)
+
+
+def settings_for(facts: Facts) -> tuple[Setting, ...]:
+    """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
+    agent = tuple(_agent(facts)) or (Setting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
+    return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
+
+
+def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
+    """What can be filled in by now: an agent. All else may be missing on purpose."""
+    return () if config.agent.program else tuple(_agent(facts))
+
+
+def open_points(facts: Facts, config: Config) -> Iterator[str]:
+    """What a person has to see to, with *config* as it is now."""
+    if not config.agent.program:
+        known = ", ".join(KNOWN_AGENTS.values())
+        yield (
+            f"No coding agent was found on PATH (known: {known}). Install one and type `irontree init` again, or name "
+            f"{_ANY_AGENT} under agent.command in .mino/config.yml, such as: {_EXAMPLE_AGENT}"
+        )
+    elif not facts.agent_found:
+        yield f"{config.agent.program}, the program of the agent, is not on PATH: install it, or name another"
+    if not config.verify.commands:
+        yield (
+            "No checks were found: without any, every acceptance criterion waits for you. Name commands under "
+            "verify.commands in .mino/config.yml, or in the Verification section of each task"
+        )
+    for name in _unignored(facts, config):
+        yield f"git does not ignore {name.replace('x.', '*.')}, which workspace.setup makes: name it in .gitignore"
+    if not facts.remotes:
+        yield "There is no remote: verified code moves the local branch, and nothing is pushed"
+    elif not config.publish.remote:
+        remote = default_remote(facts.remotes)
+        yield (
+            f"publish.remote is not set: what is approved from now on is pushed to {remote}, what was approved before "
+            f"there was a remote stays local. To push that too, set publish.remote: {remote} in .mino/config.yml and "
+            "approve it again"
+        )
+    if facts.default_branch is None and not config.publish.target_branch:
+        yield "HEAD is on no branch: set publish.target_branch in .mino/config.yml, or `git switch` to a branch"
+
+
+def _unignored(facts: Facts, config: Config) -> Iterator[str]:
+    makes_egg_info = "setuptools" in str(_pyproject(facts).get("build-system", "setuptools"))
+    for pattern, name in _LEAVES:
+        made = any(pattern.search(command) for command in config.workspace.setup)
+        if made and name not in facts.ignored and (makes_egg_info or "egg-info" not in name):
+            yield name
+
+
+def _agent(facts: Facts) -> Iterator[Setting]:
+    found = installed(facts.programs)
+    if not found:
+        return
+    agent = found[0]
+    others = f"; also there: {', '.join(other.program for other in found[1:])}" if found[1:] else ""
+    why = f"{agent.program} is on PATH{others}; it may edit files unasked"
+    yield Setting("agent.adapter", agent.name, why)
+    variables = [name for name in agent.variables if name in facts.variables]
+    if variables:
+        yield Setting("agent.environment", variables, "set here, and the agent may need them (names, never values)")
+
+
+def _checks_settings(checks: _Checks | None) -> Iterator[Setting]:
+    if checks is None:
+        return
+    commands = [{"name": check.name, "run": check.run} for check in checks.commands]
+    if commands:
+        yield Setting("verify.commands", commands, checks.why)
+    if checks.setup:
+        yield Setting("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
+
+
+def _publish(facts: Facts) -> Iterator[Setting]:
+    remote = default_remote(facts.remotes)
+    if remote:
+        of = f", of {', '.join(facts.remotes)}" if facts.remotes[1:] else ""
+        yield Setting("publish.remote", remote, f"the remote of this repository{of}")
+    branch = facts.default_branch
+    if branch:
+        why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
+        yield Setting("publish.target_branch", branch, why)
+
+
+def _forge(facts: Facts) -> Iterator[Setting]:
+    """The forge that the code is on, if we may speak to it; for all else the default holds: files."""
+    if facts.location is None:
+        return
+    if facts.location.url != GITHUB:
+        yield from _gitea(facts, facts.location)
+        return
+    where = f"the remote is {facts.location.repository} on github.com"
+    if facts.credential:
+        yield Setting("forge.adapter", "github", f"{where}, and {facts.credential} has a token")
+    else:
+        why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
+        yield Setting("forge.adapter", "local", f"{where}, {why}")
+
+
+def _gitea(facts: Facts, location: Location) -> Iterator[Setting]:
+    """Whose server it is does not show in an address: that somebody set a token for Gitea says it."""
+    if facts.credential:
+        why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
+        yield Setting("forge.adapter", "gitea", why)
+
+
+# --- checks, by kind of project -----------------------------------------------------------------------------
+
+
+def _checks(facts: Facts) -> _Checks | None:
+    """A `test` target in a Makefile is somebody's word on how to test; otherwise the kind of project tells."""
+    if _MAKE_TEST.search(facts.files.get("Makefile", "")):
+        return _Checks("Makefile has a target `test`", (CheckCommand(name=CHECK, run="make test"),))
+    if "package.json" in facts.files:
+        return _node(facts)
+    if facts.test_style:
+        return _python(facts, facts.test_style, f"the tests are written for {facts.test_style}")
+    if found := {"pyproject.toml", "setup.py"} & facts.files.keys():
+        return _python(facts, "pytest", f"{min(found)} is there")
+    if "Cargo.toml" in facts.files:
+        return _cargo(facts)
+    if "go.mod" in facts.files:
+        return _GO
+    return _by_table(facts)
+
+
+def _node(facts: Facts) -> _Checks:
+    try:
+        scripts = json.loads(facts.files["package.json"]).get("scripts", {})
+    except (ValueError, AttributeError):
+        scripts = {}
+    program, install = _node_program(facts)
+    commands = tuple(
+        CheckCommand(name=CHECK if script == "test" else script, run=f"{program} run {script}")
+        for script in ("build", "test", "lint")
+        if isinstance(scripts, dict) and script in scripts and _NO_TEST not in str(scripts[script])
+    )
+    return _Checks("package.json has these scripts", commands, (install,))
+
+
+def _node_program(facts: Facts) -> tuple[str, str]:
+    if "pnpm-lock.yaml" in facts.files:
+        return "pnpm", "pnpm install --frozen-lockfile"
+    if "yarn.lock" in facts.files:  # yarn 2 and later, which have that file, call it otherwise and refuse the old word
+        return "yarn", f"yarn install {'--immutable' if '.yarnrc.yml' in facts.files else '--frozen-lockfile'}"
+    return "npm", "npm ci" if "package-lock.json" in facts.files else "npm install --no-package-lock"
+
+
+def _python(facts: Facts, style: str, why: str) -> _Checks:
+    setup = _python_setup(facts, style)
+    where = f" -s {facts.test_folder}" if facts.test_folder else ""
+    arguments = "-m pytest" if style == "pytest" else f"-m unittest discover{where}"
+    python = _python_program(facts, setup, style)
+    return _Checks(why, (CheckCommand(name=CHECK, run=f"{python} {arguments}"),), setup)
+
+
+def _python_program(facts: Facts, setup: tuple[str, ...], style: str) -> str:
+    if not setup:
+        return "python3"
+    if "uv.lock" not in facts.files:
+        return _VENV_PYTHON
+    return "uv run --with pytest python" if _lacks_pytest(facts, style) else "uv run python"
+
+
+def _python_setup(facts: Facts, style: str) -> tuple[str, ...]:
+    """Nothing for a project of standard-library tests without dependencies; else an environment in the workspace."""
+    project = _pyproject(facts)
+    if "uv.lock" in facts.files:
+        extra = _test_extra(project)
+        return (f"uv sync --extra {extra}" if extra else "uv sync",)
+    installs = [*_own_package(facts, project), *_requirements(facts)]
+    if _lacks_pytest(facts, style):
+        installs.append("pytest")
+    if not installs:
+        return ()
+    return (_VENV, f"{_VENV_PYTHON} -m pip install --quiet {' '.join(installs)}")
+
+
+def _own_package(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
+    """The project itself, editable, with the extra or group that has its test tools."""
+    about, groups = project.get("project", {}), project.get("dependency-groups", {})
+    extras = about.get("optional-dependencies", {})
+    if about.get("dependencies") or extras or "src" in facts.files or "setup.py" in facts.files:
+        extra = _test_extra(project)
+        yield f"-e '.[{extra}]'" if extra else "-e ."
+    group = next((name for name in _TEST_EXTRAS if name in groups), "")
+    if group:
+        yield f"--group {group}"
+
+
+def _test_extra(project: Mapping[str, Any]) -> str:
+    extras = project.get("project", {}).get("optional-dependencies", {})
+    return next((name for name in _TEST_EXTRAS if name in extras), "")
+
+
+def _lacks_pytest(facts: Facts, style: str) -> bool:
+    return style == "pytest" and not any("pytest" in text for text in _declared(facts, _pyproject(facts)))
+
+
+def _requirements(facts: Facts) -> Iterator[str]:
+    names = ("requirements.txt", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt")
+    yield from (f"-r {name}" for name in names if name in facts.files)
+
+
+def _declared(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
+    """Texts in which a test tool would be named as a dependency."""
+    yield json.dumps([project.get("project", {}), project.get("dependency-groups", {})], default=str)
+    yield from (text for name, text in facts.files.items() if "requirements" in name)
+
+
+def _pyproject(facts: Facts) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(facts.files.get("pyproject.toml", ""))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _cargo(facts: Facts) -> _Checks | None:
+    """What the protocol's table says, with the dependencies fetched before the checks' time runs."""
+    found = _by_table(facts)
+    locked = " --locked" if "Cargo.lock" in facts.files else ""
+    return found and replace(found, setup=(f"cargo fetch --quiet{locked}",))
+
+
+def _by_table(facts: Facts) -> _Checks | None:
+    """The protocol's detection table for every other kind of project (phase 5)."""
+    for row in DETECTION:
+        if row.files != ("Makefile",) and all(name in facts.files for name in row.files):
+            commands = (CheckCommand(name=CHECK if c.name == "test" else c.name, run=c.run) for c in row.commands)
+            return _Checks(f"{' and '.join(row.files)} is there", tuple(commands))
+    return None

@@ -1,0 +1,414 @@
+"""One issue: `irontree show`, `events`, `report` and `why`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim
+from irontree.cli.console import show_markdown
+from irontree.cli.context import OK, Context, Verb, find_issue, find_number
+from irontree.cli.inbox import question_block
+from irontree.cli.loops import budget_blocks, budgets_json
+from irontree.cli.parser import add_issue, add_json
+from irontree.cli.status import STYLES
+from irontree.cli.steps import event_json
+from irontree.domain.checks import CheckReport, CheckResult, Coverage
+from irontree.domain.events import IssueEvent, Record, RunStarted
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.spending import Budget
+from irontree.domain.state import TaskState
+from irontree.domain.values import NOT_APPLICABLE
+from irontree.errors import NotEligible
+from irontree.ports import Stream
+from irontree.services.loops.funds import read_funds
+from irontree.services.loops.loop import loop_of, read_loops, still_open
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.next_steps import Explanation, Standing, explain, next_command_about
+from irontree.services.questions.questions import asked_about
+from irontree.services.record.record import attempts_folder
+from irontree.services.record.world import World, read_world
+from irontree.services.views.failures import denied_of, failure_of
+from irontree.services.views.history import say_issue_event
+from irontree.services.views.overview import title_of, waits_for
+from irontree.services.views.report import criteria_of, newest_results, reported, warnings_of
+from irontree.services.views.values import DeniedView, FailureView
+from irontree.store.layout import Layout
+
+# --- `irontree show ISSUE`: everything about one issue; `--diff` adds what it changed
+
+
+@dataclass(frozen=True, slots=True)
+class IssueShown:
+    """One issue, looked at from all sides. Issues are named `#3`, tasks without one by their key."""
+
+    state: TaskState
+    title: str
+    node: PlanNode | None
+    plan: Plan | None
+    parent: str | None
+    depends_on: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    children: tuple[str, ...]
+    loop_id: str | None
+    covered: tuple[Coverage, ...]
+    report: CheckReport | None
+    failure: FailureView | None
+    denied: DeniedView | None
+    records: tuple[Record[IssueEvent], ...]
+    asked: OpenQuestion | None
+    next: str
+    files: dict[str, str] = field(default_factory=dict)
+    undelivered: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    diff: str | None = None
+    budgets: tuple[Budget, ...] = ()
+
+
+def add_show_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    parser.add_argument("--diff", action="store_true", help="also print what the issue's commit changes")
+    add_json(parser)
+
+
+def run_show(context: Context) -> int:
+    """Print everything that is known."""
+    app = context.look()
+    world = read_world(app)
+    shown = look_at(app, world, find_issue(world, context.options.issue), with_diff=context.options.diff)
+    context.console.show(lambda: issue_json(shown), issue_blocks(shown))
+    return 0
+
+
+def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> IssueShown:
+    """Collect what the log, the plan and the files say of the issue."""
+    node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
+    stream, every = app.log.read(state.issue_number), read_loops(app)[0]
+    loops = still_open(every)
+    return IssueShown(
+        state=state,
+        title=title_of(world, state.task_key),
+        node=node,
+        plan=plan,
+        parent=_name(world, node.parent) if node and node.parent else None,
+        depends_on=_names(world, node.depends_on if node else ()),
+        waits_for=() if state.done else _names(world, waits_for(world, state.task_key)),
+        children=_names(world, world.children.get(state.task_key, ())),
+        loop_id=loop_of(loops, state.task_key),
+        covered=criteria_of(app, state, plan, node) if node and plan else (),
+        report=newest_results(app, state),
+        failure=failure_of(app, stream, state),
+        denied=denied_of(stream),
+        records=stream.records,
+        asked=asked_about(app, world, loops, state),
+        next=next_command_about(app, world, every, state),
+        files=_files(app, state, stream),
+        undelivered=app.deliveries.load(state.issue_number).failures,
+        warnings=warnings_of(app, stream),
+        diff=_diff(app, state) if with_diff else None,
+        budgets=read_funds(app, world, every).of_issue(state),
+    )
+
+
+def issue_json(shown: IssueShown) -> dict[str, Any]:
+    """The documented keys."""
+    state, node = shown.state, shown.node
+    return {
+        "issue": state.issue_number,
+        "task_key": state.task_key,
+        "title": shown.title,
+        "type": node.type if node else None,
+        "phase": state.phase.value,
+        "problem": state.problem or state.blocking_check,
+        "revision": state.approved_revision,
+        "document": shown.plan.spec_path if shown.plan else None,
+        "parent": shown.parent,
+        "children": list(shown.children),
+        "depends_on": list(shown.depends_on),
+        "waits_for": list(shown.waits_for),
+        "loop_id": shown.loop_id,
+        "attempt": state.attempt_count,
+        "attempts": state.total_attempts,
+        "commit": state.commit,
+        "code_ref": state.code_ref,
+        "publication": state.code_publication_state,
+        "completion_basis": state.completion_basis,
+        "criteria": [{"text": item.criterion.text, "covered_by": item.by} for item in shown.covered],
+        "budgets": budgets_json(shown.budgets),
+        "checks": [_check_json(result) for result in shown.report.results] if shown.report else [],
+        "failure": _failure_json(shown.failure) if shown.failure else None,
+        "denied": {"asked": list(shown.denied.words), "rules": list(shown.denied.rules)} if shown.denied else None,
+        "events": [event_json(record) for record in shown.records],
+        "question": shown.asked.as_json() if shown.asked else None,
+        "next": shown.next or None,
+        "files": shown.files,
+        "undelivered": list(shown.undelivered),
+        "warnings": list(shown.warnings),
+        "diff": shown.diff,
+    }
+
+
+def issue_blocks(shown: IssueShown) -> Iterator[Block]:
+    """The same for people."""
+    yield Lines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
+    if shown.covered:
+        rows = tuple(_criterion(item) for item in shown.covered)
+        yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
+    yield from budget_blocks(shown.budgets)
+    if shown.report and shown.report.results:
+        results = tuple((_ended(result), result.shown) for result in shown.report.results)
+        yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")
+    history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_issue_event(r)) for r in shown.records)
+    yield Table(("TIME", "WHAT"), history, title="History")
+    if shown.failure and not shown.state.done and shown.failure.output:
+        yield Verbatim(shown.failure.output, title=f"What failed last: {shown.failure.failed_check}")
+    yield from _pointed_out(shown)
+    if shown.diff is not None:
+        yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
+    if shown.files:
+        yield Lines(tuple(f"{what}: {path}" for what, path in shown.files.items()), title="Files")
+    if shown.asked:
+        yield question_block(shown.asked)
+    elif shown.next and not shown.state.done:
+        yield Lines((Cell(shown.next, "command"),), title="Next")
+
+
+def _pointed_out(shown: IssueShown) -> Iterator[Block]:
+    """What a person may want to see to."""
+    if shown.denied and not shown.state.done:
+        yield from _denied(shown.denied)
+    if shown.undelivered:
+        yield Lines(
+            tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
+        )
+    if shown.warnings:
+        yield Lines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
+
+
+def _denied(denied: DeniedView) -> Iterator[Block]:
+    yield Lines(tuple(Cell(line, "bad") for line in denied.words), title="What the agent was not allowed to do")
+    if denied.rules:
+        rules = "".join(f"    {rule}\n" for rule in denied.rules)
+        yield Verbatim(
+            f"agent:\n  permissions:\n{rules}",
+            title="To allow it, add this to .mino/config.yml before you answer; the change is shown for approval",
+            language="yaml",
+        )
+
+
+def _facts(shown: IssueShown) -> Iterator[Cell | str]:
+    """The head of the page: one fact a line, those that hold."""
+    state = shown.state
+    problem = state.problem or state.blocking_check
+    yield Cell(f"{state.phase}{f': {problem}' if problem else ''}", STYLES.get(state.phase, ""))
+    facts = {
+        "Key": state.task_key,
+        "From": f"{shown.plan.spec_path}, revision {state.approved_revision}" if shown.plan else "no approved plan",
+        "Part of": shown.parent,
+        "Parts": ", ".join(shown.children),
+        "Depends on": ", ".join(shown.depends_on),
+        "Waits for": ", ".join(shown.waits_for),
+        "Attempts": f"{state.attempt_count} of {state.total_attempts}" if state.runs_started else "",
+        "Commit": _commit(state),
+        "Done by": state.completion_basis,
+        "Loop": shown.loop_id,
+    }
+    yield from (f"{name}: {value}" for name, value in facts.items() if value)
+
+
+def _commit(state: TaskState) -> str:
+    code_ref = state.code_ref or state.commit
+    if code_ref is None or code_ref == NOT_APPLICABLE:
+        return ""
+    return f"{code_ref} ({state.code_publication_state.replace('_', ' ')})"
+
+
+def _criterion(item: Coverage) -> tuple[Cell | str, ...]:
+    by = Cell(item.by, "faint") if item.by else Cell("a person judges this", "asks")
+    return (by, item.criterion.text)
+
+
+def _ended(result: CheckResult) -> Cell:
+    if result.passed:
+        return Cell("passed", "good")
+    return Cell(f"exit {result.exit_code}" if result.ended == "exited" else result.ended, "bad")
+
+
+def _check_json(result: CheckResult) -> dict[str, Any]:
+    return result.model_dump(mode="json", include={"name", "command", "ended", "exit_code", "seconds"})
+
+
+def _failure_json(failure: FailureView) -> dict[str, Any]:
+    return {"check": failure.failed_check, "anchor": failure.anchor, "note": failure.note, "output": failure.output}
+
+
+def _names(world: World, keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_name(world, key) for key in keys)
+
+
+def _name(world: World, key: str) -> str:
+    return f"#{world.states[key].issue_number}" if key in world.states else key
+
+
+def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
+    """What there is to read about the issue, relative to the repository; no transcripts of archived streams."""
+    number, layout = state.issue_number, Layout(app.repository.root)
+    events = (record.event for record in stream.records)
+    begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
+    folders = attempts_folder(app, state).glob("attempt-*")
+    transcripts = {path.name.removeprefix("attempt-"): path for path in folders}
+    candidates = {
+        "brief": layout.brief(number),
+        "report": layout.reports(number) / "report.md",
+        "events": layout.stream(number),
+        **{f"transcript {name}{_attempt(begun.get(name))}": path for name, path in sorted(transcripts.items())},
+    }
+    return {what: layout.shown(path) for what, path in candidates.items() if path.exists()}
+
+
+def _attempt(begun: RunStarted | None) -> str:
+    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of a lost log."""
+    return f", attempt {begun.attempt_count}" if begun else ""
+
+
+def _diff(app: App, state: TaskState) -> str:
+    """What the issue's own commit changes; empty if it changed nothing (yet)."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    return app.repository.diff(state.base_sha, state.commit)
+
+
+# --- `irontree events ISSUE`: the event log of one issue; with `--json` the contract's blocks exactly as recorded
+
+
+def add_events_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    add_json(parser)
+
+
+def run_events(context: Context) -> int:
+    """Print one line per event, oldest first, and what could not be read; raises NotEligible where there is nothing."""
+    app = context.look()
+    world = read_world(app)
+    number = find_number(world, context.options.issue)
+    stream = app.log.read(number)
+    if not stream.highest_sequence:
+        world.state(number)
+    context.console.show(lambda: events_json(stream), event_blocks(stream))
+    return 0
+
+
+def events_json(stream: Stream) -> dict[str, Any]:
+    """`events`: each file's `iron_tree:` block, key for key, and its `meta:`; `problems`: what cannot be read."""
+    return {
+        "events": [
+            {"iron_tree": record.event.model_dump(mode="json"), "meta": dict(record.meta)} for record in stream.records
+        ],
+        "problems": [{"path": problem.path, "what": problem.what} for problem in stream.problems],
+    }
+
+
+def event_blocks(stream: Stream) -> Iterator[Block]:
+    """The same for people."""
+    rows = tuple(
+        (
+            f"{record.event.sequence:04d}",
+            Cell(str(record.meta.get("time", "")), "faint"),
+            record.event.event,
+            say_issue_event(record),
+        )
+        for record in stream.records
+    )
+    yield Table(("SEQ", "TIME", "EVENT", "WHAT"), rows)
+    if stream.problems:
+        lines = tuple(Cell(f"{problem.path}: {problem.what}", "bad") for problem in stream.problems)
+        yield Lines(lines, title="Cannot be read")
+
+
+# --- `irontree report ISSUE`: what the checks said of its commit, as a person reads it
+
+
+def add_report_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    add_json(parser)
+
+
+def run_report(context: Context) -> int:
+    """Print the report; raises NotEligible where there is none."""
+    app = context.look()
+    state = find_issue(read_world(app), context.options.issue)
+    text = app.projections.read_report(state.issue_number)
+    if text is None:
+        raise _without(app, state)
+    if context.options.json:
+        path = app.projections.report_path(state.issue_number)
+        context.console.dump({"issue": state.issue_number, "path": path, "text": text})
+    else:
+        show_markdown(context.console, text)
+    return OK
+
+
+def _without(app: App, state: TaskState) -> NotEligible:
+    issue = f"issue-{state.issue_number}"
+    if reported(app.log.read(state.issue_number), state):
+        return NotEligible(f"the report of {issue} is gone", remedy="irontree checkup reconcile makes it from the log")
+    return NotEligible(
+        f"{issue} has no report: one is written when its checks pass, when a person has to judge, "
+        "and when its attempts are used up",
+        remedy=f"irontree show {issue} tells how far it is",
+    )
+
+
+# --- `irontree why ISSUE`: why a task is done, next, ready, waiting, blocked or skipped, in plain words
+
+
+_STYLE: Final[dict[Standing, Style]] = {
+    "done": "good",
+    "next": "busy",
+    "ready": "",
+    "waiting": "",
+    "blocked": "asks",
+    "skipped": "faint",
+}
+
+
+def add_why_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue or the task key."""
+    add_issue(parser)
+    add_json(parser)
+
+
+def run_why(context: Context) -> int:
+    """Print where it stands, the rule, and its newest events."""
+    app = context.look()
+    found = explain(app, _key(read_world(app), context.options.issue))
+    context.console.show(lambda: asdict(found), why_blocks(found))
+    return 0
+
+
+def _key(world: World, text: str) -> str:
+    """A task key may be one that has no issue yet."""
+    return text if text in world.nodes else find_issue(world, text).task_key
+
+
+def why_blocks(found: Explanation) -> Iterator[Block]:
+    """The explanation for people."""
+    name = f"#{found.issue_number} {found.task_key}" if found.issue_number else found.task_key
+    yield Lines((Cell(f"{name} is {found.standing}: {found.because}", _STYLE[found.standing]),))
+    yield Lines((Cell(found.rule, "faint"),), title="Because")
+    if found.events:
+        yield Lines(found.events, title="What happened last")
+
+
+VERBS: Final = {
+    "show": Verb(add_show_arguments, run_show),
+    "events": Verb(add_events_arguments, run_events),
+    "report": Verb(add_report_arguments, run_report),
+    "why": Verb(add_why_arguments, run_why),
+}

@@ -1,0 +1,364 @@
+"""`irontree run`, `verify` and `checkup`: one transition, then what happened and what to type next."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.cli import consistency
+from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
+from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context, Verb, find_issue
+from irontree.cli.inbox import question_block
+from irontree.cli.parser import UsageError, add_issue, add_json, add_note, add_wait, positive
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import RULE
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
+from irontree.services.answers.answers import Answer, answer_issue, let_time_pass
+from irontree.services.execution.steps import perform
+from irontree.services.loops.choice import refuse_beside_loop
+from irontree.services.loops.loop import open_loops, read_loops, still_open
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.next_steps import goes_on, next_command_about
+from irontree.services.questions.questions import asked_about
+from irontree.services.record.world import read_world
+from irontree.services.views.failures import failure_of
+from irontree.services.views.history import say_issue_event
+from irontree.services.views.overview import title_of
+
+# --- What `run`, `verify` and `checkup` have in common: one transition, then what happened and what to type next
+
+
+_FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One issue after a step: the events that the step added, and what comes next."""
+
+    state: TaskState
+    title: str
+    records: tuple[Record[IssueEvent], ...]
+    wanted: bool
+    """Whether the step came to what was asked for."""
+    next: str
+    question: OpenQuestion | None
+    output: str
+    undelivered: tuple[str, ...]
+
+
+def take_step(
+    context: Context, step: Callable[[App, TaskState], None], wanted: Collection[str], *, beside_loop: bool = False
+) -> int:
+    """Take *step* on the issue; the exit code says whether it ended with one of the *wanted* events.
+
+    Only what a person decides is taken *beside_loop*, while a loop is at work.
+    """
+    with context.interruptible() as cancel:
+        app = context.open(cancel=cancel)
+        before = find_issue(read_world(app), context.options.issue)
+        if not beside_loop:
+            refuse_beside_loop(app)
+        step(app, before)
+        app.repository.back_up()
+        code = tell(context, app, before, wanted)
+        return INTERRUPTED if cancel.is_set() else code
+
+
+def tell(context: Context, app: App, before: TaskState, wanted: Collection[str]) -> int:
+    """Say what was recorded since *before*, and what to type next; 0 if it ended with a *wanted* event."""
+    told = look_back(app, before, wanted)
+    context.console.show(lambda: as_json(told), blocks(told))
+    return OK if told.wanted else REFUSED
+
+
+def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
+    """What became of the issue since *before*."""
+    world, loops = read_world(app), read_loops(app)[0]
+    state, stream = world.state(before.issue_number), app.log.read(before.issue_number)
+    after = before.sequence if state.approved_revision == before.approved_revision else 0
+    records = tuple(record for record in stream.records if record.event.sequence > after)
+    failed = bool(records) and records[-1].event.event in _FAILURES
+    failure = failure_of(app, stream, state) if failed else None
+    return Told(
+        state=state,
+        title=title_of(world, state.task_key),
+        records=records,
+        wanted=any(record.event.event in wanted for record in records),
+        next=next_command_about(app, world, loops, state),
+        question=asked_about(app, world, still_open(loops), state),
+        output=failure.output if failure else "",
+        undelivered=app.deliveries.load(state.issue_number).failures,
+    )
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    """The documented keys."""
+    return {
+        "issue": told.state.issue_number,
+        "task_key": told.state.task_key,
+        "title": told.title,
+        "phase": told.state.phase.value,
+        "attempt": told.state.attempt_count,
+        "attempts": told.state.total_attempts,
+        "code_ref": told.state.code_ref,
+        "events": [event_json(record) for record in told.records],
+        "output": told.output or None,
+        "question": told.question.as_json() if told.question else None,
+        "next": told.next or None,
+        "undelivered": list(told.undelivered),
+    }
+
+
+def event_json(record: Record[IssueEvent]) -> dict[str, Any]:
+    """One event in a history: what it was, when, and in words."""
+    event = record.event
+    return {
+        "sequence": event.sequence,
+        "event": event.event,
+        "time": record.meta.get("time"),
+        "text": say_issue_event(record),
+    }
+
+
+def blocks(told: Told) -> Iterator[Block]:
+    """The same for people."""
+    where = f"#{told.state.issue_number} {told.title}"
+    style: Style = "good" if told.wanted else "bad"
+    yield Lines(tuple(Cell(f"{where}: {say_issue_event(record)}", style) for record in told.records))
+    if told.output:
+        yield Verbatim(told.output, title="What it said")
+    if told.undelivered:
+        yield Lines(tuple(Cell(line, "bad") for line in told.undelivered), title="Not delivered yet, tried again later")
+    if told.question:
+        yield question_block(told.question)
+    if told.next:
+        yield Lines((Cell(told.next, "command"),), title="Next")
+
+
+# --- `irontree run ISSUE`: one attempt of the agent at the issue; one that was cut off before is settled first
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue."""
+    add_issue(parser)
+    add_wait(parser, also=", or for the time at which a block ends")
+    add_json(parser)
+
+
+def run_attempt(context: Context) -> int:
+    """Take the step; 0 if the attempt ended with a commit, or needed no change."""
+
+    def step(app: App, state: TaskState) -> None:
+        # An attempt that was cut off is settled first; that is a transition of its own.
+        wait = context.options.wait
+        state = let_time_pass(app, state, wait)
+        cut_off = state.phase is Phase.RUNNING
+        settled = perform(app, Recover(state.task_key), wait_seconds=wait) if cut_off else state
+        if not cut_off or (settled.phase is Phase.READY and not app.cancel.is_set()):
+            perform(app, Run(state.task_key), wait_seconds=wait)
+
+    return take_step(context, step, wanted=("run_completed",))
+
+
+# --- `irontree verify ISSUE [NOTE]`: the checks at exactly the issue's commit, and its publication if they pass
+
+
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the issue, and a note for the report."""
+    add_issue(parser)
+    add_note(parser, "words for the report, if there is one")
+    add_wait(parser, also=", or for the time at which a block ends")
+    add_json(parser)
+
+
+def run_verify(context: Context) -> int:
+    """Take the step; 0 if the issue is verified and published."""
+    options = context.options
+
+    def step(app: App, state: TaskState) -> None:
+        let_time_pass(app, state, options.wait)
+        perform(app, Verify(state.task_key), wait_seconds=options.wait, note=" ".join(options.note))
+
+    return take_step(context, step, wanted=("verify_passed",))
+
+
+# --- `irontree checkup MODE [ISSUE] [NOTE]`: decisions, completion, and looking for trouble (protocol, phase 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """One mode: what it does, and whether it is about one issue and takes a note, each as in `note`."""
+
+    help: str
+    run: Callable[[Context], int]
+    issue: str = "required"
+    note: str = ""
+    """`optional`, `required`, or empty: none is taken."""
+
+
+def add_checkup_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the mode and what goes with it; which mode takes what is checked in `run`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items())
+    parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
+    parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
+    add_note(parser, "why, or what the next attempt should change")
+    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50")
+    parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
+    parser.add_argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again")
+    parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")
+    add_wait(parser)
+    add_json(parser)
+
+
+def run_checkup(context: Context) -> int:
+    """Run the mode, after a look at whether its words fit."""
+    options = context.options
+    mode = MODES[options.mode]
+    _require_fit(options, mode)
+    return mode.run(context)
+
+
+def _require_fit(options: argparse.Namespace, mode: Mode) -> None:
+    name, note = options.mode, " ".join(options.note)
+    if mode.issue == "required" and not options.issue:
+        raise UsageError(f"checkup {name} needs an issue: irontree checkup {name} issue-12")
+    if options.issue and not mode.issue:
+        raise UsageError(f"checkup {name} looks at all issues; leave {options.issue!r} out")
+    if mode.note == "required" and not note.strip():
+        raise UsageError(f"checkup {name} needs a note: irontree checkup {name} {options.issue} 'what to change'")
+    if note and not mode.note:
+        raise UsageError(f"checkup {name} takes no note: {note!r}")
+    given = sum(map(bool, (options.retry, options.verify, options.allow, options.approve)))
+    if name != "unblock" and given:
+        raise UsageError("--retry, --verify, --allow and --approve belong to checkup unblock")
+    if given > 1:
+        raise UsageError("one of --retry, --verify, --allow and --approve at a time")
+
+
+def _aggregate(context: Context) -> int:
+    def step(app: App, state: TaskState) -> None:
+        perform(app, Aggregate(state.task_key), wait_seconds=context.options.wait)
+
+    return take_step(context, step, wanted=("checkup_aggregate_recorded",))
+
+
+def _finalize(context: Context) -> int:
+    def step(app: App, state: TaskState) -> None:
+        perform(app, Finalize(state.task_key), wait_seconds=context.options.wait)
+
+    return take_step(context, step, wanted=("checkup_done",))
+
+
+def _accept(context: Context) -> int:
+    return _answer(context, lambda _: "accept", wanted=("checkup_accept_recorded",))
+
+
+def _reject(context: Context) -> int:
+    return _answer(context, lambda _: "send-back", wanted=("verify_failed_retryable", "verify_failed_terminal"))
+
+
+def _unblock(context: Context) -> int:
+    return _answer(
+        context,
+        _unblocking(context.options),
+        wanted=("checkup_unblocked", "task_approved", "task_published", "verify_failed_retryable"),
+    )
+
+
+def _unblocking(options: argparse.Namespace) -> Callable[[OpenQuestion], str]:
+    """The choice that the options name; without any, the plain one of a block."""
+    given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
+    named = next((choice for choice, value in given.items() if value), "go-on")
+    return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
+
+
+def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Collection[str]) -> int:
+    """Record a decision, then let the run that waits for it see it (rulings, Questions)."""
+
+    def step(app: App, state: TaskState) -> None:
+        number, options = state.issue_number, context.options
+        with app.driver.hold(f"issue-{number}, {options.mode}", wait_seconds=options.wait):
+            world = read_world(app)
+            asked = asked_about(app, world, open_loops(app), world.state(number))
+            answer = Answer(
+                choice=choose(asked) if asked else "",
+                by=app.origin.actor,
+                note=" ".join(options.note),
+                count=options.retry,
+                revision=options.approve,
+            )
+            _record(app, number, answer, asked)
+        _nudge(context, app, number)
+
+    return take_step(context, step, wanted, beside_loop=True)
+
+
+def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
+    """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
+    try:
+        answer_issue(app, number, answer)
+    except RemoteUnavailable as error:
+        later = error.remedy or "the question stays open: answer again later"
+        raise RemoteUnavailable(f"not answered: {error.message}", remedy=later) from error
+    except AnswerRefused as error:
+        if asked is None or not asked.answers:
+            raise
+        if answer.choice in {choice.name for choice in RULE[asked.reason].choices}:
+            raise  # it fits, and what stands in its way has its own remedy
+        fitting = " | ".join(f"`{command}`" for _, command in asked.answers)
+        message = error.message if answer.choice else f"issue-{number} asks: {asked.what}"
+        raise AnswerRefused(message, remedy=fitting) from error
+
+
+def _nudge(context: Context, app: App, number: int) -> None:
+    """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now.
+
+    On the private server a run goes on only while a terminal serves it: else the next command starts it.
+    """
+    from irontree.flows.runs.waking import nudge  # it imports Prefect, and only if a server runs
+    from irontree.flows.server.settings import chosen_api_url
+
+    served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
+    try:
+        started = nudge(app, number)
+    except ServerUnavailable as error:
+        context.console.note(f"recorded; its run will see it later: {error.message}")
+        return
+    if started and served:
+        context.console.note(started)
+
+
+MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+    {
+        "check": Mode("compare the log with itself, write nothing (the default)", consistency.run_check, issue=""),
+        "reconcile": Mode(
+            "compare the log with the forge, record what is wrong (with ISSUE: restore its log from its comments)",
+            consistency.run_reconcile,
+            issue="optional",
+        ),
+        "repair": Mode(
+            "make again what is derived from the log: issue texts, labels, briefs", consistency.run_repair, issue=""
+        ),
+        "pre-flight": Mode("whether an attempt could start now", consistency.run_pre_flight),
+        "accept": Mode("accept and publish exactly the commit that waits", _accept, note="optional"),
+        "reject": Mode("send it back; the note tells the next attempt what to change", _reject, note="required"),
+        "unblock": Mode("go on after a block, a failure or a change of what was approved", _unblock, note="optional"),
+        "aggregate": Mode("complete a parent from its children, all done", _aggregate),
+        "finalize": Mode("bind the completion evidence: done", _finalize),
+    }
+)
+
+
+VERBS: Final = {
+    "run": Verb(add_run_arguments, run_attempt),
+    "verify": Verb(add_verify_arguments, run_verify),
+    "checkup": Verb(add_checkup_arguments, run_checkup),
+}

@@ -1,0 +1,330 @@
+"""The checks of a repository: which are run, what they said at one commit, and what that amounts to (phase 5, R18).
+
+Equal fingerprints mean that an attempt came to exactly what the one before came to; see
+docs/decisions/0012-same-failure.md. In doubt two failures differ: that costs an attempt, not a person's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import Field, model_validator
+
+from irontree.domain.plan import CheckCommand, Criterion, DetectionRow, ExecutionPolicy, PlanNode, canonical_digest
+from irontree.domain.values import CodeRef, Value
+
+# --- What the repository's own checks said at one commit: the evidence behind a verdict
+
+
+HEAD_LINES = 50
+TAIL_LINES = 20
+TRUNCATION_MARKER = "...(truncated)..."
+# Lines can be of any length, and an event that quotes them must stay readable: 64 KiB, escapes included (ruling R1).
+HEAD_BYTES = 24 * 1024
+TAIL_BYTES = 12 * 1024
+
+
+class CheckResult(Value):
+    """One check's end. `output` is truncated for people, `output_digest` is over all of it."""
+
+    name: str
+    command: str
+    """The shell command; of a review, who reviewed."""
+    ended: Literal["exited", "timeout", "cancelled", "not_started"]
+    exit_code: int | None
+    seconds: float
+    output: str
+    output_digest: str
+    review: bool = False
+    """Whether a reviewer said it, and no command."""
+    usage: dict[str, float] | None = Field(default=None, exclude_if=lambda usage: usage is None)
+    """What a reviewer took, as far as it says so: `input_tokens`, `output_tokens`, `cost_usd`; None of a command."""
+
+    @property
+    def passed(self) -> bool:
+        """True only for a command that ran to its end with exit code 0."""
+        return self.ended == "exited" and self.exit_code == 0
+
+    @property
+    def shown(self) -> str:
+        """What was done, for people."""
+        return self.command if self.review else f"$ {self.command}"
+
+    @property
+    def complaint(self) -> str:
+        """That it did not pass, in words."""
+        return f"the {self.command} asks for changes" if self.review else f"`{self.command}` fails"
+
+
+class CheckReport(Value):
+    """What the commands of `commands_digest` came to at *anchor*, in order, up to the first that failed."""
+
+    issue_number: int
+    anchor: CodeRef
+    commands_digest: str
+    results: tuple[CheckResult, ...]
+    versions: dict[str, str] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    cited: dict[str, str] = Field(default_factory=dict)
+    """Where reviewers found evidence, by the text of the criterion that it covers (ruling R18)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, found: object) -> object:
+        """Without `complete`, which an earlier version wrote into every report."""
+        return {key: value for key, value in found.items() if key != "complete"} if isinstance(found, dict) else found
+
+    @property
+    def failed(self) -> CheckResult | None:
+        """The first check that did not pass; None if all passed."""
+        return next((result for result in self.results if not result.passed), None)
+
+
+def truncate(output: str) -> str:
+    """The first 50 lines, a marker line and the last 20 (protocol, phase 5), of very long lines less."""
+    lines = output.splitlines()
+    if len(lines) > HEAD_LINES + TAIL_LINES:
+        output = "\n".join([*lines[:HEAD_LINES], TRUNCATION_MARKER, *lines[-TAIL_LINES:]])
+    encoded = output.encode(errors="replace")
+    if len(encoded) <= HEAD_BYTES + TAIL_BYTES:
+        return output
+    head, tail = (part.decode(errors="ignore") for part in (encoded[:HEAD_BYTES], encoded[-TAIL_BYTES:]))
+    return f"{head}\n{TRUNCATION_MARKER}\n{tail}"
+
+
+# --- Which commands verify a task, what covers its criteria, and what check results amount to (phase 5, R18)
+
+
+ITS_PARTS: Final = "its parts, all done"
+NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
+TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """One criterion and what covers it; `by` None means that a person must judge it."""
+
+    criterion: Criterion
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Outcome A, once the code is published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Outcomes B (`retryable`) and C: *check* is the first that failed."""
+
+    check: CheckResult
+    retryable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Outcome D: why automation cannot decide, one line each."""
+
+    reasons: tuple[str, ...]
+
+
+Verdict = Passed | Failed | Pending
+
+
+def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[str]) -> tuple[CheckCommand, ...]:
+    """The commands that verify *node*: the configured ones, then its own; detection only when there are neither.
+
+    *present* are the names of files at the top of the workspace. A criterion's own command runs too: what
+    covers a criterion must have run. (The contract lets configured commands replace the task's own; see
+    docs/decisions/0004-check-selection.md.)
+    """
+    own = [CheckCommand(name=f"task: {command}", run=command) for command in node.verification]
+    criteria = [CheckCommand(name=f"criterion: {c.command}", run=c.command) for c in node.criteria if c.command]
+    chosen = [*policy.checks, *own] or _detected(policy, present)
+    return _without_repeats([*chosen, *criteria])
+
+
+def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] = NOTHING_CITED) -> tuple[Coverage, ...]:
+    """What covers each criterion (ruling R18); shown at approval and used for the verdict.
+
+    *cited* is the evidence that reviewers found, by the criterion's text. A container is not verified: it is done
+    when its parts are, and so are its criteria.
+    """
+    return tuple(Coverage(criterion, _cover(criterion, node, policy, cited)) for criterion in node.criteria)
+
+
+def is_trivial(command: str) -> bool:
+    """Whether a command proves nothing (`true`, `echo ...`, `... || true`): pointed out at approval."""
+    words = command.split()
+    says_something = words[:1] in (["echo"], ["printf"]) and not set(command) & set("&|;")
+    last = re.split(r"\|\||;", " ".join(words).rstrip("; "))[-1].strip()
+    return says_something or last in TRIVIAL
+
+
+def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, max_retry: int) -> Verdict:
+    """The verdict on complete check results; attempt N is retryable iff N <= max_retry_count (contract)."""
+    failed = report.failed
+    if failed:
+        return Failed(failed, retryable=attempt <= max_retry)
+    reasons = [f"only a person can judge: {item.criterion.text}" for item in covered if item.by is None]
+    if not report.results:
+        reasons.insert(0, "no check command is configured, listed or detected")
+    return Pending(tuple(reasons)) if reasons else Passed()
+
+
+def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str]) -> str | None:
+    if node.executability == "container":
+        return ITS_PARTS
+    if criterion.manual:
+        return None
+    if criterion.command:
+        return criterion.command
+    if criterion.check:
+        found = next((check.run for check in policy.checks if check.name == criterion.check), None)
+    else:
+        found = "; ".join(node.verification)
+    return found or cited.get(criterion.text)
+
+
+def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[CheckCommand]:
+    for row in policy.detection:
+        if all(any(fnmatchcase(name, pattern) for name in present) for pattern in row.files):
+            return list(row.commands)
+    return []
+
+
+def _without_repeats(commands: list[CheckCommand]) -> tuple[CheckCommand, ...]:
+    """The first of each command line; running one twice at one commit proves nothing more."""
+    first: dict[str, CheckCommand] = {}
+    for check in commands:
+        first.setdefault(check.run, check)
+    return tuple(first.values())
+
+
+# --- Whether two failures of a check are the same: what differs between equal runs is ignored, the rest compared
+
+
+EXCERPT_LINES: Final = 8
+EXCERPT_CHARACTERS: Final = 160
+_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_TELLING: Final = re.compile(
+    r"\b(?:[a-z]*(?:error|exception|fail(?:ed|ure|ures|s)?)|assert\w*|panic\w*|fatal|traceback|undefined|unresolved|"
+    r"undeclared|missing|cannot|can't|not found|no such|not ok|expected|unexpected|refused|denied|invalid|timed? ?out|"
+    r"segmentation fault|killed)\b|^E\s|[\u2717\u2718\u2715\u00d7]",
+    re.IGNORECASE,
+)
+_TEMPORARY: Final = (
+    r"(?:/private)?(?:/var/folders/[^/\s]+/[^/\s]+/T|/(?:var/)?tmp|[a-z]:[\\/](?:[^\\/\s]+[\\/])*te?mp)"
+    r"[\\/][^\\/\s:'\"]+(?:[\\/](?:pytest-\d+|tmp[^\\/\s:'\"]*))*"
+)
+# In this order: a later pattern must not find what an earlier one has put in place of its own.
+_CHANGING: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), instead)
+    for pattern, instead in (
+        (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
+        (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
+        (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
+        (_TEMPORARY, "<temporary>"),
+        (r"\b0x[0-9a-f]+\b", "<address>"),
+        (r"\b(localhost|(?:\d{1,3}\.){3}\d{1,3}|\[::1?\]):\d+\b", r"\1:<port>"),
+        (r"\b(pid|process|thread|port|seed|gw)([ =:#]*)\d+\b", r"\1\2<number>"),
+        (r"\b\d+(?:\.\d+)?\s*(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b", "<duration>"),
+        (r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "<sha>"),
+        (r"\bline \d+\b", "line <line>"),
+        (r"(\.\w+)(?::\d+(?::\d+)?\b|\(\d+(?:,\d+)?\))", r"\1:<line>"),
+        (r"\[\s*\d+(?:%|/\d+)\s*\]|\b\d+(?:\.\d+)?%", ""),
+        (r"([=\-_*#.~^])\1{2,}", r"\1\1\1"),
+    )
+)
+
+
+def fingerprint(failed: CheckResult) -> str:
+    """16 hex over what failed and how: check, command, end, exit code, and the lines that tell why.
+
+    Times, durations, addresses, temporary paths, ids, commits, line numbers and the order of lines count for nothing;
+    of a check that did not end by itself neither does its output, which was cut off anywhere.
+    """
+    output = failed.output if failed.ended == "exited" else ""
+    return fingerprint_of((failed.name, failed.command, failed.ended, failed.exit_code), output)
+
+
+def fingerprint_of(facts: Sequence[str | int | None], output: str) -> str:
+    """The same for a failure that is no result of a check of ours, such as one of CI."""
+    return canonical_digest([*facts, sorted(map(normalised, telling_lines(output)))])[:16]
+
+
+def telling_lines(output: str) -> tuple[str, ...]:
+    """The lines that name what failed, as they were printed; all lines where none seems to."""
+    lines = tuple(line for raw in output.split("\n") if (line := _plain(raw)))
+    return tuple(line for line in lines if _TELLING.search(line)) or lines
+
+
+def excerpt(failed: CheckResult) -> str:
+    """The last telling lines, few and short enough to stand beside those of another attempt."""
+    lines = [line[:EXCERPT_CHARACTERS] for line in telling_lines(failed.output)[-EXCERPT_LINES:]]
+    return "\n".join(lines) or failed.complaint
+
+
+def normalised(line: str) -> str:
+    """The line with what changes from run to run replaced by the name of its kind."""
+    for pattern, instead in _CHANGING:
+        line = pattern.sub(instead, line)
+    return " ".join(line.split())
+
+
+def _plain(raw: str) -> str:
+    """What is left to read of a line on a terminal: the text behind its last carriage return, without colours."""
+    return _ESCAPES.sub("", raw).rstrip("\r").rpartition("\r")[2].strip()
+
+
+# --- What is run where nothing is configured: the protocol's detection table (phase 5), shown whole at approval
+
+
+def _row(files: str, **commands: str) -> DetectionRow:
+    return DetectionRow(
+        files=tuple(files.split()),
+        commands=tuple(CheckCommand(name=name, run=run) for name, run in commands.items()),
+    )
+
+
+def _yarn(script: str) -> str:
+    """`--if-present` for a program that has no such option."""
+    return f"if grep -q '\"{script}\" *:' package.json; then yarn {script}; fi"
+
+
+# The first row whose files are all at the top of the repository wins; a file may be a glob pattern.
+# Scripts that package.json does not define are skipped, as the contract asks, by the commands themselves.
+DETECTION: Final = (
+    _row(
+        "package.json pnpm-lock.yaml",
+        install="pnpm install --frozen-lockfile",
+        build="pnpm run --if-present build",
+        test="pnpm run --if-present test",
+        lint="pnpm run --if-present lint",
+    ),
+    _row(
+        "package.json yarn.lock",
+        install="yarn install --frozen-lockfile",
+        build=_yarn("build"),
+        test=_yarn("test"),
+        lint=_yarn("lint"),
+    ),
+    _row(
+        "package.json",
+        install="npm ci",
+        build="npm run build --if-present",
+        test="npm test --if-present",
+        lint="npm run lint --if-present",
+    ),
+    _row("pyproject.toml", test="pytest"),
+    _row("setup.py", test="pytest"),
+    _row("Cargo.toml", build="cargo build", test="cargo test", lint="cargo clippy -- -D warnings"),
+    _row("Package.swift", build="swift build", test="swift test"),
+    _row("*.xcodeproj", test='xcodebuild -scheme "$(basename *.xcodeproj .xcodeproj)" test'),
+    _row("Makefile", test="make test"),
+)

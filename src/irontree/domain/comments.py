@@ -1,0 +1,311 @@
+"""What a comment on a forge may hold (R10), and when whoever wrote an issue gets a reply (protocol, Reply Dispatch).
+
+A rule's pattern finds the offence and its repair removes it: `comment_problems(slim(text))` is always empty.
+
+The three-way decision of the protocol (Reply Dispatch): a document, a reply, or silence; document and reply are
+independent of each other. Pure; in doubt both say no. Words are looked at because there is nobody to ask.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.domain.events import ISSUE_EVENTS, IssueEvent
+from irontree.domain.ids import slugify
+from irontree.domain.loop import LOOP_EVENTS
+from irontree.domain.plan import PlanNode
+from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
+from irontree.domain.values import CloseOnDone, Mode
+
+# --- What a comment on a forge must not hold (Slim Comment Invariant, ruling R10), and how to make a text fit for o
+
+
+MAX_CHARACTERS: Final = 60_000
+"""Below the 65,536 that GitHub takes."""
+
+_MARKER = re.compile(r"^<!-- irontree:[\w:.-]+ -->$", re.MULTILINE)
+_URL = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+_PATH = r"[^\s`'\"()\[\]]"
+_EVENTS = "|".join(sorted((*ISSUE_EVENTS, *LOOP_EVENTS), key=len, reverse=True))
+_FIELDS = "|".join(name.replace("_", "[ _]") for name in IssueEvent.model_fields if "_" in name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """An offence, what to call it, and what to put in its place."""
+
+    problem: str
+    pattern: re.Pattern[str]
+    repair: str | Callable[[re.Match[str]], str]
+    url_allowed: bool = False
+
+
+def _no_hex(found: re.Match[str]) -> str:
+    """A long number stays readable; a commit is linked to by the comment, or not named at all."""
+    return f"{int(found[0]):,}" if found[0].isdecimal() else "(commit)"
+
+
+_RULES: Final = (
+    _Rule("a secret", SECRET, HIDDEN),
+    _Rule("a login in an address", LOGIN_IN_URL, WITHOUT_LOGIN),
+    _Rule("raw HTML", re.compile(r"<(?=[!/?a-z])", re.IGNORECASE), "&lt;"),
+    _Rule("a code fence", re.compile("`{3,}|~{3,}"), "'''"),
+    _Rule("a dump of the event log", re.compile(r"^[ \t]*-{3,}", re.MULTILINE), "\N{EM DASH}"),
+    _Rule("a path under .mino", re.compile(rf"{_PATH}{{0,256}}(?<!\w)\.mino\b{_PATH}*"), "(a local file)"),
+    _Rule("a YAML block", re.compile(r"\biron_tree\s*:"), "iron tree"),
+    _Rule("a machine field", re.compile(rf"\b({_FIELDS})\s*:", re.IGNORECASE), "\\1 \N{EN DASH}"),
+    _Rule(
+        "the name of an event",
+        re.compile(rf"\b({_EVENTS})\b"),
+        lambda found: found[0].replace("_", " "),
+        url_allowed=True,
+    ),
+    _Rule(
+        "a bare commit SHA",
+        re.compile(r"(?<![0-9a-z])(?=[a-f]*[0-9])[0-9a-f]{7,64}(?![0-9a-z])", re.IGNORECASE),
+        _no_hex,
+        url_allowed=True,
+    ),
+)
+
+_BADGES = "\N{CROSS MARK}\N{NO ENTRY SIGN}\N{DOUBLE VERTICAL BAR}\N{WARNING SIGN}"
+_HEADING = re.compile(rf"[{_BADGES}]\ufe0f? .*#\d+.*")
+_OTHER_BADGES = (
+    "\N{WHITE HEAVY CHECK MARK}\N{HEAVY CHECK MARK}\N{HEAVY MULTIPLICATION X}\N{HOURGLASS}"
+    "\N{HOURGLASS WITH FLOWING SAND}"
+    "\N{LARGE GREEN CIRCLE}\N{LARGE RED CIRCLE}\N{LARGE YELLOW CIRCLE}"
+)
+_STATUS_EMOJI = re.compile(rf"[{_BADGES}{_OTHER_BADGES}]\ufe0f?")
+_LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report): https?://\S+")
+
+
+def comment_problems(text: str) -> tuple[str, ...]:
+    """What must not be in any comment of ours, in words; empty if the text may be posted.
+
+    The hidden marker line is exempt, and event names and SHAs inside a URL are.
+    """
+    visible = _MARKER.sub("", text)
+    outside_urls = _URL.sub(" ", visible)
+    found = [rule.problem for rule in _RULES if rule.pattern.search(outside_urls if rule.url_allowed else visible)]
+    if len(text) > MAX_CHARACTERS:
+        found.append(f"more than {MAX_CHARACTERS:,} characters")
+    return tuple(found)
+
+
+def status_problems(text: str) -> tuple[str, ...]:
+    """As `comment_problems`, and a status comment is slim: a heading, `Reason:`, `Action:`, and links alone."""
+    heading, *lines = [line for line in _MARKER.sub("", text).splitlines() if line.strip()] or [""]
+    matches = [_LINE.fullmatch(line) for line in lines]
+    labels = [match["label"] or match["link"] for match in matches if match]
+    problems = list(comment_problems(text))
+    if not _HEADING.fullmatch(heading):
+        problems.append("no heading that names the issue")
+    if not all(matches) or len(set(labels)) < len(labels) or "Action" not in labels:
+        problems.append("more or less than Reason, Action and links")
+    return tuple(problems)
+
+
+def reply_problems(text: str) -> tuple[str, ...]:
+    """As `comment_problems`, and a reply is prose: no status badge (protocol, Comment Classes)."""
+    return (*comment_problems(text), *(("a status badge",) if _STATUS_EMOJI.search(text) else ()))
+
+
+def is_marked(text: str) -> bool:
+    """Whether it carries a hidden marker of ours, as a line of its own."""
+    return _MARKER.search(text) is not None
+
+
+def marked_problems(text: str) -> tuple[str, ...]:
+    """What is wrong with a comment as it stands on the forge, by the class that its first line tells.
+
+    A text without our marker is none of our comments, whoever wrote it: nothing is wrong with it.
+    """
+    if not is_marked(text):
+        return ()
+    return status_problems(text) if text.lstrip()[:1] in set(_BADGES) else reply_problems(text)
+
+
+def plain(text: str) -> str:
+    """As `slim`, for a reply: without status badges too."""
+    return _STATUS_EMOJI.sub("", slim(_STATUS_EMOJI.sub("", text)))
+
+
+def slim(text: str) -> str:
+    """Text by people or programs, made fit for a comment: nothing hidden, no machine's words, nobody called."""
+    text = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
+    repaired = _repaired(text)
+    while repaired != text:  # one repair can lay bare what another is for
+        text, repaired = repaired, _repaired(repaired)
+    return re.sub(r"@(?=\w)", "@\N{ZERO WIDTH SPACE}", text)
+
+
+def _repaired(text: str) -> str:
+    for rule in _RULES:
+        text = _outside_urls(rule, text) if rule.url_allowed else rule.pattern.sub(rule.repair, text)
+    return text
+
+
+def _outside_urls(rule: _Rule, text: str) -> str:
+    pieces, end = [], 0
+    for url in _URL.finditer(text):
+        pieces += [rule.pattern.sub(rule.repair, text[end : url.start()]), url[0]]
+        end = url.end()
+    return "".join([*pieces, rule.pattern.sub(rule.repair, text[end:])])
+
+
+# --- Whether to reply to who wrote an issue, and whether notes are worth a place in the project's documents
+
+
+REPLYING: Final = frozenset({"verify_passed", "verify_pending_acceptance", "checkup_done"})
+"""Outcomes A and D, and finalization: the events that may note a reply."""
+CLOSE_COMMANDS: Final = {"github": "gh issue close {number} --reason completed"}
+"""By the forge's name; where there is none a person closes the issue in their own way."""
+MAX_SLUG: Final = 60
+_SHORT_TITLE: Final = 50
+_SUBSTANTIAL: Final = 120
+
+_OPENS_WINDOW: Final = frozenset({"run_started", "task_approved", "checkup_unblocked", "checkup_accept_recorded"})
+_VERBS = (
+    "add|adjust|change|configure|disable|enable|export|install|migrate|move|pin|re-?run|rebuild|regenerate|reload|"
+    "remove|rename|replace|restart|rotate|run|set|switch|update|upgrade"
+)
+_ACTIONABLE: Final = re.compile(
+    rf"(?:^|[.;:!?\n]\s*|^\s*(?:[-*+]|\d+[.)])\s+)(?:then |first |now )?(?:{_VERBS})\b"
+    r"|\bplease\b|\byou(?:'ll)? (?:can|need|must|should|have to|may|will)\b|\bmake sure\b|\bremember to\b"
+    r"|请|需要你|需要您|您需要|你需要|必须|记得",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TOPIC: Final = re.compile(
+    r"\b(?:integrat\w*|configur\w*|set-?\s?up|install\w*|deploy\w*|compatib\w*|provider|webhooks?|oauth2?|oidc|saml|sso|"
+    r"docker\w*|kubernetes|helm|terraform|ci/?cd|environment variables?|connect(?:or|ion)|adapter|plugins?|sdk)\b"
+    r"|集成|配置|安装|部署|兼容|接入|对接",
+    re.IGNORECASE,
+)
+_INTERNAL: Final = re.compile(
+    r"\b(?:refactor\w*|clean\s?-?up|renam\w*|restructur\w*|internal\w*|chore|reformat\w*|dead code|bug|fix(?:es|ed)?|"
+    r"regression|spike|experiment\w*|prototype|draft|wip|proof of concept|poc|try out|explor\w*)\b"
+    r"|重构|清理|实验|试验|原型|修复",
+    re.IGNORECASE,
+)
+_SETTINGS_ENDINGS: Final = (".toml", ".ini", ".cfg", ".conf", ".yml", ".yaml", ".tf", ".properties", ".env")
+_SETTINGS_NAMES: Final = frozenset(
+    {"dockerfile", "makefile", "package.json", ".env.example", "procfile", "jenkinsfile"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Yes or no, and why, for people."""
+
+    yes: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opportunity:
+    """A moment at which a reply may be posted."""
+
+    note: str = ""
+    """What a person said there: the verifier, or who accepted."""
+    promoted: bool = False
+    """Whether notes of this verification are in the project's documents."""
+    written_by_a_person: bool = False
+    """Whether somebody other than this program wrote the issue: it was adopted."""
+    replied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What a verification came to know that may be of use beyond its issue."""
+
+    node: PlanNode
+    setup: tuple[str, ...] = ()
+    """The commands that make a checkout ready."""
+    changed_files: tuple[str, ...] = ()
+
+
+def dispatch_reply(mode: Mode, at: Opportunity) -> Decision:
+    """Whether to post a reply at this opportunity (protocol, Reply Dispatch; `comment.reply`)."""
+    if mode == "never":
+        return Decision(False, "comment.reply is never")
+    if at.replied:
+        return Decision(False, "there is a reply about this attempt already")
+    if mode == "always":
+        return Decision(True, "comment.reply is always")
+    if is_actionable(at.note):
+        return Decision(True, "the note asks the reader to do something")
+    if at.promoted and at.written_by_a_person:
+        return Decision(True, "the author will want to know the new document")
+    return Decision(False, "there is nothing that its author would have to know")
+
+
+def is_actionable(note: str) -> bool:
+    """Whether a note tells its reader to do something: a sentence that begins with such a verb, please, you must.
+
+    English and Chinese; what was merely observed ("looks good, I ran the tests") is not actionable.
+    """
+    return bool(_ACTIONABLE.search(note))
+
+
+def replied_in_window(events: Sequence[IssueEvent], sequence: int) -> bool:
+    """Whether an event before *sequence* has a reply, since the last attempt or a person's decision began.
+
+    By the log of the issue alone, so that Loop Mode and single commands decide alike.
+    """
+    for event in reversed([event for event in events if event.sequence < sequence]):
+        if getattr(event, "reply_posted", None):
+            return True
+        if event.event in _OPENS_WINDOW:
+            return False
+    return False
+
+
+def decide_promotion(mode: Mode, known: Knowledge) -> Decision:
+    """Whether verified, published work leaves notes in the project's documents (Promotion Heuristic).
+
+    `auto` looks at the task's type, the words of its title and description, the set-up commands, and the names of
+    the changed files; all signs must be for it.
+    """
+    if mode != "auto":
+        return Decision(mode == "always", f"report.promotion is {mode}")
+    node = known.node
+    if node.type == "bug" or _INTERNAL.search(node.title):
+        return Decision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
+    if not _TOPIC.search(f"{node.title}\n{node.description}"):
+        return Decision(False, "it is not about setting up, configuring or integrating something")
+    if not known.setup and not any(map(_is_settings, known.changed_files)):
+        return Decision(False, "it needed no set-up and changed no settings")
+    if len(" ".join(node.description.split())) < _SUBSTANTIAL:
+        return Decision(False, "there is too little to say")
+    return Decision(True, "it says how something is set up or integrated, which others will look for")
+
+
+def document_name(title: str, issue_number: int) -> str:
+    """`{slug}.md`: the kebab-case title, at most 60 characters; the issue's number where nothing is left of it."""
+    slug = slugify(title)[:MAX_SLUG].strip("-")
+    return f"{slug or f'issue-{issue_number}'}.md"
+
+
+def close_on_done(configured: CloseOnDone | None, node: PlanNode | None) -> CloseOnDone:
+    """Who closes an issue that is done: as configured; unset, a person closes a bug, all else is closed (contract)."""
+    return configured or ("manual" if node and node.type == "bug" else "auto")
+
+
+def short_title(title: str) -> str:
+    """The title for a commit's subject: one line, at most 50 characters."""
+    line = " ".join(title.split())
+    return line if len(line) <= _SHORT_TITLE else f"{line[: _SHORT_TITLE - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}"
+
+
+def is_substantive(*, checks: int, to_judge: Collection[str], note: str) -> bool:
+    """Whether there is anything to report: a check that ran, something for a person to judge, or a note."""
+    return bool(checks or to_judge or note.strip())
+
+
+def _is_settings(path: str) -> bool:
+    name = path.lower().rpartition("/")[2]
+    return name in _SETTINGS_NAMES or name.endswith(_SETTINGS_ENDINGS)

@@ -1,0 +1,48 @@
+"""The digest of an event, and the chain that it makes of a stream (R10).
+
+It finds accidents (an edited, lost or swapped file), not attackers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from irontree.domain.events import E, IssueEvent, Record
+from irontree.domain.loop import LoopEvent
+from irontree.domain.plan import canonical_digest
+
+# --- The digest of an event, by which the next one is chained to it (ruling R10)
+
+
+def event_digest(event: IssueEvent | LoopEvent) -> str:
+    """SHA-256 (64 hex) of the canonical JSON of the contract block, without `reply_posted`, which may still be set."""
+    return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
+
+
+# --- The digest chain of the log (ruling R10): each event carries the digest of the one before it
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBreak:
+    """What the chain says about one event: `unchained` is a warning (another tool wrote it), `mismatch` an error."""
+
+    sequence: int
+    kind: Literal["unchained", "mismatch"]
+
+
+def digest_chain(records: Sequence[Record[E]]) -> tuple[ChainBreak, ...]:
+    """Breaks in a stream's chain, in sequence order; an event behind a gap has nothing to be compared with."""
+    breaks = []
+    for before, record in pairwise(records):
+        sequence = record.event.sequence
+        if before.event.sequence != sequence - 1:
+            continue
+        claimed = record.meta.get("previous")
+        if claimed is None:
+            breaks.append(ChainBreak(sequence, "unchained"))
+        elif claimed != event_digest(before.event):
+            breaks.append(ChainBreak(sequence, "mismatch"))
+    return tuple(breaks)

@@ -1,0 +1,78 @@
+"""Text from people and programs: what was probably meant, and what looks like a secret.
+
+Two signs: the shape of a forge's or provider's token, and being the value of an environment variable with such a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+# --- What somebody probably meant who mistyped a name: looked for only once something is refused
+
+
+def nearest(text: str, known: Iterable[str]) -> str | None:
+    """The one of *known* that is nearest to *text*, if any is close."""
+    import difflib  # noqa: PLC0415  (who makes no mistake need not wait for it)
+
+    return next(iter(difflib.get_close_matches(text, known, n=1)), None)
+
+
+def meant(text: str, known: Iterable[str], shown: str = "{}") -> str:
+    """The end of a refusal that names the nearest of *known*, written as in *shown*; empty if none is close."""
+    close = nearest(text, known)
+    return f"; did you mean {shown.format(close)}?" if close else ""
+
+
+# --- What looks like a secret, and texts without it: nothing that we render shows one (rulings, Secrets)
+
+
+HIDDEN: Final = "(secret)"
+MIN_LENGTH: Final = 8
+"""Shorter values are as likely words as secrets."""
+
+_NAME = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
+_SHAPES = (
+    r"gh[pousr]_[A-Za-z0-9]{30,}",
+    r"github_pat_\w{22,}",
+    r"gl(?:pat|cbt|dt|rt|oas|soat|ptt|ft|imt|agent)-[\w.-]{20,}",
+    r"ATBB[A-Za-z0-9]{24,}",
+    r"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])",
+    r"AIza[\w-]{35}",
+    r"ya29\.[\w-]{20,}",
+    r"xox[abeoprs]-[\w-]{10,}",
+    r"sk-[\w-]{20,}",
+    r"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    r"npm_[A-Za-z0-9]{36}",
+    r"pypi-[\w-]{32,}",
+    r"hf_[A-Za-z0-9]{30,}",
+    r"dop_v1_[0-9a-f]{64}",
+    r"SG\.[\w-]{16,64}\.[\w-]{16,64}",
+    r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}",
+)
+_TOKEN = rf"(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
+_KEY_BLOCK = r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
+SECRET: Final = re.compile(f"{_KEY_BLOCK}|{_TOKEN}")
+"""A token of a common forge or cloud provider, a JSON web token, or a private key."""
+_LOGIN = "[^\\s/?#@<>\"'`*]"
+LOGIN_IN_URL: Final = re.compile(
+    rf"(?P<scheme>\b[a-z][a-z0-9+.-]{{0,15}}://)"
+    rf"(?:(?:(?<=http://)|(?<=https://)){_LOGIN}{{1,256}}|{_LOGIN}{{0,128}}:{_LOGIN}{{1,128}})@",
+    re.IGNORECASE,
+)
+"""A user with a password before the host of an address; of http(s) a user alone, which is mostly a token."""
+WITHOUT_LOGIN: Final = r"\g<scheme>***@"
+
+
+def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
+    """The values of those variables whose names say that they are secret; of several lines, each line."""
+    found = (value for name, value in environment.items() if _NAME.search(name))
+    return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if len(line) >= MIN_LENGTH)
+
+
+def without_secrets(text: str, values: Iterable[str] = ()) -> str:
+    """*text* with whatever looks like a secret, and each of *values*, hidden."""
+    for value in sorted(values, key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    return LOGIN_IN_URL.sub(WITHOUT_LOGIN, SECRET.sub(HIDDEN, text))

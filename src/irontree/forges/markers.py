@@ -1,0 +1,119 @@
+r"""Text that goes to a forge, and how an issue or comment of ours is found again by its marker.
+
+A forge keeps Unicode text with `\n` line ends. What it cannot keep goes into what it can before it is sent, the same
+for every adapter: CRLF and lone CR become `\n`, NUL and lone surrogates `\N{REPLACEMENT CHARACTER}`.
+
+A plan of a hundred tasks asks a hundred times, and a repository may have thousands of issues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Final, TypeVar
+
+from irontree.errors import RemoteFailed
+
+# --- What every adapter does to text before it sends it, and how a marker is told from a quotation of it
+
+
+_NEVER_KEPT: Final = re.compile("[\0\ud800-\udfff]")
+
+
+def as_kept(text: str) -> str:
+    """*text* as a forge keeps it."""
+    return _NEVER_KEPT.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: str) -> str:
+    """A title: one line, single spaces."""
+    return " ".join(as_kept(text).split())
+
+
+def holds_line(body: str, marker: str) -> bool:
+    """Whether *marker* is a line of its own in *body*; a quotation within a line is none."""
+    return marker.strip() in map(str.strip, body.split("\n"))
+
+
+def require_fits(text: str, limit: int, what: str) -> None:
+    """Raise RemoteFailed, before anything is sent, for a text that the forge would refuse or cut."""
+    if len(text) > limit:
+        raise RemoteFailed(
+            f"{what} has {len(text):,} characters; the forge takes {limit:,}",
+            remedy="make it shorter, or put its longest part into a file of the repository",
+        )
+
+
+def shortened(text: str, limit: int) -> str:
+    """*text* on one line, cut to *limit* characters with a mark at its end."""
+    line = one_line(text)
+    return line if len(line) <= limit else f"{line[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+# --- Why a listing alone is not enough, and what is: the newest issues are asked for by their numbers
+
+
+T = TypeVar("T")
+
+MISSES: Final = 3
+"""So many numbers in a row that are nobody's end the search: deleted issues and discussions leave gaps."""
+
+
+def behind(highest: int, read: Callable[[int], T | None]) -> Iterator[T]:
+    """What has a number above *highest*, the last one listed: a listing may lag behind what was just created."""
+    misses = 0
+    for number in count(highest + 1):
+        found = read(number)
+        misses = 0 if found is not None else misses + 1
+        if found is not None:
+            yield found
+        if misses == MISSES:
+            return
+
+
+# --- Which issues hold a marker: a complete listing, once, and from then on what changed since
+
+
+_OVERLAP: Final = timedelta(minutes=5)
+"""Listings may show a later change before an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An issue or pull request as a listing shows it."""
+
+    number: int
+    body: str
+    updated_at: datetime
+
+
+class IssueIndex:
+    """Bodies by number.
+
+    *listed* yields what changed since a moment of the forge's clock (None: everything, in any state, pull requests
+    too) and raises if it cannot come to the end; *read* asks for one number.
+    """
+
+    def __init__(
+        self, listed: Callable[[datetime | None], Iterable[Listed]], read: Callable[[int], Listed | None]
+    ) -> None:
+        self._listed = listed
+        self._read = read
+        self._bodies: dict[int, str] = {}
+        self._newest: datetime | None = None
+
+    def numbers(self, marker: str) -> tuple[int, ...]:
+        """Candidates that held *marker* as a line of its own when they were seen last, ascending; read them anew."""
+        since = self._newest - _OVERLAP if self._newest else None
+        for listed in tuple(self._listed(since)):
+            self._remember(listed)
+            self._newest = max(self._newest or listed.updated_at, listed.updated_at)
+        for created in behind(max(self._bodies, default=0), self._read):
+            self._remember(created)
+        return tuple(number for number in sorted(self._bodies) if holds_line(self._bodies[number], marker))
+
+    def _remember(self, listed: Listed) -> None:
+        self._bodies[listed.number] = listed.body

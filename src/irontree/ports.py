@@ -1,0 +1,1009 @@
+"""What the services need from the world: small Protocols, and the values that cross them.
+
+Adapters implement these; `bootstrap` wires them; every port has a contract suite in tests/contract that all its
+adapters pass. Foreign exceptions are mapped to `irontree.errors` inside the adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
+from irontree.domain.budgets import Allowance
+from irontree.domain.checks import CheckReport, CheckResult
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.loop import LoopEntity, LoopEvent
+from irontree.domain.machine import Replay, replay
+from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, WorkspacePolicy
+from irontree.domain.spending import Spending
+
+# --- What every step needs: time, a way to stop, somebody to tell, templates
+
+
+class Clock(Protocol):
+    """The only source of time."""
+
+    def now(self) -> datetime:
+        """The present moment, timezone-aware, UTC."""
+        ...
+
+
+class Cancellation(Protocol):
+    """Asked-to-stop flag; `threading.Event` is one."""
+
+    def is_set(self) -> bool:
+        """True once a stop was asked for."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep at most *timeout* seconds; True at once when a stop is asked for."""
+        ...
+
+
+class Progress(Protocol):
+    """Where a step says what it is doing; a terminal, a Prefect log, or nothing."""
+
+    def note(self, text: str) -> None:
+        """One line for a person who watches."""
+        ...
+
+
+class Renderer(Protocol):
+    """Turns a template and typed values into text."""
+
+    def render(self, template: str, **values: object) -> str:
+        """Render `templates/{template}.j2`; an undefined name is an error."""
+        ...
+
+
+# --- Who is at work, and what they started (ruling R3)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock: shown to people, never used to decide liveness (ruling R3)."""
+
+    what: str
+    """For example `issue-12, run` or a loop id."""
+    since: str
+    pid: int
+    """0 for one that wrote nothing of itself."""
+    host: str
+
+    @property
+    def about(self) -> str:
+        """Which process, where, since when; what is to be said of one that left no name."""
+        if not self.pid:
+            return "it left no name; `fuser` tells who has the file open"
+        return f"process {self.pid} on {self.host}, since {self.since}"
+
+
+class Lock(Protocol):
+    """A kernel-held exclusive lock: the driver lock of a repository, or a loop's lease."""
+
+    def hold(self, what: str, *, wait_seconds: float = 0) -> AbstractContextManager[None]:
+        """Hold the lock for the block; raises Busy (naming the holder) if it is not free within *wait_seconds*."""
+        ...
+
+    def holder(self) -> Holder | None:
+        """Who holds it now; None when it is free."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeftLease:
+    """A lease that nobody holds any more: of which loop, if that can be read, and in words."""
+
+    loop_id: str | None
+    words: str
+
+
+class Lease(Lock, Protocol):
+    """The lease of the active loop; beside it `active.lock` for people and other tools (protocol, Active Lease; R3)."""
+
+    def foreign(self) -> str | None:
+        """Whose loop is active, in words, if another tool or host says so and is believed to live."""
+        ...
+
+    def stale(self) -> LeftLease | None:
+        """What another tool or host left behind: to be taken over once somebody confirmed that."""
+        ...
+
+    def left(self) -> LeftLease | None:
+        """What one of our own processes left behind, which the kernel says is gone: nobody has to confirm that."""
+        ...
+
+    def override(self) -> None:
+        """Remove a stale one of another tool or host; any other stays."""
+        ...
+
+
+class RunLock(Protocol):
+    """The contract's `.mino/run.lock`: information for people and other tools; liveness is the driver lock's (R3)."""
+
+    def write(self, task_key: str, issue_number: int) -> None:
+        """Say that this issue is being worked on."""
+        ...
+
+    def remove(self) -> None:
+        """Say that nothing is, if we said so; no error if nothing was said, or if another tool says it."""
+        ...
+
+    def stale(self) -> str | None:
+        """Who wrote it, in words, if that was another tool or host longer ago: to be overridden once confirmed."""
+        ...
+
+    def override(self) -> None:
+        """Remove a stale one of another tool or host; any other stays."""
+        ...
+
+    def foreign(self) -> str | None:
+        """Who holds it, in words, if another tool or host wrote it less than the stale threshold ago."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A program that we started, as recorded. Equal *boot* and *started* mean that *pid* is still the same one."""
+
+    pid: int
+    pgid: int
+    started: str
+    boot: str
+    mark: str
+    command: str
+    owner: int = 0
+    """The process that started it, of which *owner_started* tells whether it is still the same one."""
+    owner_started: str = ""
+    engine: str = ""
+    """The program that runs it in a container, which is named after the mark; empty: it is a process of ours."""
+
+
+class Children(Protocol):
+    """The processes that an earlier driver of this repository left behind (ruling R3)."""
+
+    def kill_leftovers(self) -> int:
+        """Kill those that are recorded and still the same process; how many there were."""
+        ...
+
+
+# --- What stands under `.mino/`: the log, what is derived from it, and what was delivered
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file of the log that cannot be used, said to the person who must repair it."""
+
+    path: str
+    what: str
+    newer: bool = False
+    """A newer version wrote it: nothing is wrong with the file, and nothing is missing (S3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The events of one issue in sequence order, and what could not be read."""
+
+    records: tuple[Record[IssueEvent], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    highest_sequence: int = 0
+    """The highest sequence among the stream's file names, readable or not: what `append` expects."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The highest sequence with a readable event; 0 for an empty stream."""
+        return self.records[-1].event.sequence if self.records else 0
+
+    def replayed(self) -> Replay:
+        """What it amounts to. What a newer version wrote is no gap: until this one is upgraded, nothing may follow."""
+        found = replay(self.records, highest_sequence=self.highest_sequence)
+        newer = next((problem for problem in self.problems if problem.newer), None)
+        if newer is None:
+            return found
+        state = replace(found.state, problem=newer.what, newer=True) if found.state else None
+        return Replay(state, problem=newer.what)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStream:
+    """The events of one loop in sequence order, and what could not be read."""
+
+    records: tuple[Record[LoopEvent], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    highest_sequence: int = 0
+    """The highest sequence among the loop's file names, readable or not: what `append` expects."""
+
+
+class EventLog(Protocol):
+    """The append-only log, a stream per issue (rulings R1, R2, R13)."""
+
+    def streams(self) -> tuple[int, ...]:
+        """Issue numbers that have a stream, ascending."""
+        ...
+
+    def read(self, issue_number: int) -> Stream:
+        """All events of the issue; unreadable files become problems, never exceptions."""
+        ...
+
+    def append(
+        self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
+    ) -> Record[IssueEvent]:
+        """Write *event* durably as `expected_sequence + 1`.
+
+        `expected_sequence` is the highest sequence among the stream's file names, readable or not (0: none);
+        `event.sequence` must be one more. Adds `meta.time` and `meta.previous` (digest chain, R10).
+        Raises SequenceConflict when another writer was faster.
+        """
+        ...
+
+    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
+        """The events of the issue in the YAML blocks of *text*, a comment at *where*, in any order (older tools)."""
+        ...
+
+    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
+        """Write the events of an issue that has none here, each under its own sequence: all of them or none.
+
+        Raises SequenceConflict if it has any by now.
+        """
+        ...
+
+    def archive(self, issue_number: int, revision: str) -> Path:
+        """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
+        ...
+
+    def archive_name(self, issue_number: int, revision: str) -> str:
+        """The name of the folder that `archive` would move the stream to: the first that is free."""
+        ...
+
+    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
+        """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
+        ...
+
+    def read_archived(self, name: str) -> Stream:
+        """All events of a stream that was moved away, by the name that `archives` gives."""
+        ...
+
+    def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
+        """Set `reply_posted` of that event from null to *url*, once (ruling R10)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one stream amounts to, what it cost, and the files that could not be read."""
+
+    replay: Replay
+    problems: tuple[Problem, ...] = ()
+    spendings: tuple[Spending, ...] = ()
+    """What the agents took that worked on it, by the events that can be read."""
+
+
+class Replays(Protocol):
+    """The replayed state of every stream."""
+
+    def all(self) -> Mapping[int, Reading]:
+        """Every stream, by issue number, as the log is now."""
+        ...
+
+
+class LoopLog(Protocol):
+    """Loop events and the entity file derived from them (`.mino/loops/`)."""
+
+    def ids(self) -> tuple[str, ...]:
+        """Loop ids, oldest first."""
+        ...
+
+    def read(self, loop_id: str) -> LoopStream:
+        """All events of the loop."""
+        ...
+
+    def append(
+        self, event: LoopEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
+    ) -> Record[LoopEvent]:
+        """Write *event* durably; raises SequenceConflict when another writer was faster."""
+        ...
+
+    def read_entity(self, loop_id: str) -> LoopEntity | None:
+        """`.mino/loops/{loop_id}.yml`; None if it is not there. Events win over it (ruling R17)."""
+        ...
+
+    def write_entity(self, entity: LoopEntity) -> None:
+        """Write the entity durably (`budget_used` must survive the next action's crash, R12)."""
+        ...
+
+    def change_entity(self, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
+        """Read, change and write the entity durably under the append lock; KeyError if there is none."""
+        ...
+
+
+class PlanStore(Protocol):
+    """`.mino/plans/{revision}.yml` (ruling R6)."""
+
+    def revisions(self) -> tuple[str, ...]:
+        """Spec revisions with a plan in force, oldest approval first."""
+        ...
+
+    def load(self, revision: str) -> Plan | None:
+        """The plan in force for that revision (8 hex, any case); None if there is none."""
+        ...
+
+    def save(self, plan: Plan) -> None:
+        """Write the plan durably. One of the same revision with other content is kept as `{revision}.{n}.yml`."""
+        ...
+
+
+class ResultStore(Protocol):
+    """`.mino/reports/issue-{N}/{anchor}.yml`: check results, durable before publication."""
+
+    def load(self, issue_number: int, anchor: str) -> CheckReport | None:
+        """The stored results at that commit; None if there are none."""
+        ...
+
+    def save(self, report: CheckReport) -> None:
+        """Write the results durably."""
+        ...
+
+
+class Projections(Protocol):
+    """Text rendered from log and plan; never read back as truth, not fsynced."""
+
+    def write_brief(self, issue_number: int, text: str) -> Path:
+        """Write `.mino/briefs/issue-{N}.md`."""
+        ...
+
+    def read_brief(self, issue_number: int) -> str | None:
+        """The brief as it is, to tell what was made anew; None without one."""
+        ...
+
+    def write_report(self, issue_number: int, text: str) -> Path:
+        """Write `.mino/reports/issue-{N}/report.md`."""
+        ...
+
+    def read_report(self, issue_number: int) -> str | None:
+        """The report as it is, for a person; None without one."""
+        ...
+
+    def report_path(self, issue_number: int) -> str:
+        """Where that is, or will be, from the repository's root; POSIX."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryCursor:
+    """How far the effects of an issue's events were delivered, and what failed (ruling R9)."""
+
+    sequence: int = 0
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What failed once and is not tried again: a reply (protocol, Reply Dispatch)."""
+    replied: int = 0
+    """The newest event for which a reply was decided; never asked again."""
+    closed: bool = False
+    """Whether the issue was seen closed after it was done: if it is open then, a person opened it again."""
+    text: str = ""
+    """Digest of title and body as they were when they were ours to the letter; empty: not looked at yet."""
+    noticed: tuple[str, ...] = ()
+    """What was changed outside and is not put right yet, in words."""
+    halt_told: str = ""
+    """The marker of the newest halt of a loop here that was told; empty: none was."""
+    ready: str = ""
+    """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
+    withdrawn: str = ""
+    """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
+    settled: tuple[str, ...] = ()
+    """Ids of the newest comments with commands that were taken, refused, or are nobody's: not looked at again."""
+    voted_on: str = ""
+    """The key of the question that a gate holds open; empty: none."""
+    voters: tuple[str, ...] = ()
+    """Who has said that it goes on, as last counted on the forge."""
+
+
+class Upkeep(Protocol):
+    """What crashes may leave under `.mino/`, and what can be made again at any time."""
+
+    def remove_leftovers(self) -> int:
+        """Remove half-written files that no writer is at; how many there were."""
+        ...
+
+    def drop_caches(self) -> None:
+        """Forget everything that was derived from the log and only saves time."""
+        ...
+
+
+class Deliveries(Protocol):
+    """`.mino/deliveries/issue-{N}`."""
+
+    def load(self, issue_number: int) -> DeliveryCursor:
+        """The cursor; at 0 for an issue never delivered."""
+        ...
+
+    def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
+        """Store the cursor."""
+        ...
+
+
+# --- Requests to merge a branch, what people and CI say about them, and what a forge tells about itself
+
+
+ReviewVerdict = Literal["approved", "changes_requested", "commented", "dismissed"]
+CheckState = Literal["pending", "success", "failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """A pull request; it shares the numbers of the issues, and comments and labels with them."""
+
+    number: int
+    title: str
+    body: str
+    state: Literal["open", "closed"]
+    merged: bool
+    draft: bool
+    head_branch: str
+    head_sha: str
+    base_branch: str
+    merge_sha: str | None
+    """The commit that brought it into the base branch; None before that."""
+    merged_by: str | None
+    """The account that merged it; None before that, or where the forge does not know."""
+    mergeable: bool | None
+    """None: not known (yet)."""
+    author: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A review's comment on a line; `path` and `line` are None where the forge shows none."""
+
+    id: str
+    author: str
+    trusted: bool
+    body: str
+    path: str | None
+    line: int | None
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A review that was handed in; `trusted` if its author is us or has write access (R20)."""
+
+    id: str
+    author: str
+    trusted: bool
+    verdict: ReviewVerdict
+    body: str
+    commit: str
+    """The SHA that was reviewed; empty where the forge does not say."""
+    submitted_at: str
+    url: str
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCheck:
+    """What CI says about a commit, by the name of the check."""
+
+    name: str
+    state: CheckState
+    summary: str
+    url: str
+    excerpt: str = ""
+    """The tail of its log or its annotations, some 4 KB at most; empty if the forge shows none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFacts:
+    """Who we are to the forge, and what it lets us do."""
+
+    full_name: str
+    """`owner/name`, as the forge has it now: a renamed repository shows its new name."""
+    url: str
+    default_branch: str
+    account: str
+    can_write: bool
+    archived: bool
+    has_issues: bool
+
+
+class PullRequests(Protocol):
+    """Pull requests of one repository; their branches were pushed before."""
+
+    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
+        """Open a request to merge branch *head* into *base*. Raises RemoteFailed if there is one open already."""
+        ...
+
+    def read_pull_request(self, number: int) -> PullRequest | None:
+        """The pull request; None if there is none, or the number is an issue's."""
+        ...
+
+    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
+        """Those of branch *head* of our own repository, in any state, lowest number first: look before you create."""
+        ...
+
+    def edit_pull_request(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        draft: bool | None = None,
+    ) -> PullRequest:
+        """Change what is given, leave the rest."""
+        ...
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """What was handed in, oldest first, each with its remarks."""
+        ...
+
+
+class Checks(Protocol):
+    """What CI, and we, say about a commit."""
+
+    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
+        """Statuses and check runs, the newest of each name, ordered by name."""
+        ...
+
+    def set_commit_status(
+        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
+    ) -> None:
+        """Say under *name* how the commit fares; the newest counts. A description is cut to what the forge takes."""
+        ...
+
+
+class About(Protocol):
+    """What a person wants to know before work begins, and who may do what."""
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now (ruling R20); asked anew each time."""
+        ...
+
+    def about(self) -> RepositoryFacts:
+        """Ask the forge. Raises AccessRefused if it does not let us in, RemoteUnavailable if it does not answer."""
+        ...
+
+
+# --- GitHub, Gitea/Forgejo, or plain files
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of the forge; `color` is 6 hex digits."""
+
+    name: str
+    color: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment; `ours` if our own account wrote it, `trusted` if its author is us or has write access (R20)."""
+
+    id: str
+    body: str
+    author: str
+    ours: bool
+    created_at: str
+    url: str
+    trusted: bool
+    edited: bool = False
+    """Whether it was changed after it was posted: others than its author may do that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """An issue as the forge shows it; `trusted` if its author is us or has write access (ruling R8)."""
+
+    number: int
+    title: str
+    body: str
+    state: Literal["open", "closed"]
+    labels: tuple[str, ...]
+    author: str
+    trusted: bool
+    url: str
+    pull_request: bool = False
+    """Some forges list their pull requests among the issues."""
+
+
+class IssueTracker(Protocol):
+    """Issues of one repository."""
+
+    def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
+        """Create an open issue.
+
+        Never sent twice: if no answer comes, it is RemoteUnavailable, and the issue may be there (`find_issues`).
+        """
+        ...
+
+    def read_issue(self, number: int) -> Issue | None:
+        """The issue; None if there is none."""
+        ...
+
+    def find_issues(self, marker: str) -> tuple[Issue, ...]:
+        """Issues whose body holds *marker* as a line of its own, lowest number first; pull requests left out.
+
+        By a complete listing: search lags, and so may a listing, so what was created a moment ago is looked for too.
+        """
+        ...
+
+    def open_issues(self, label: str) -> tuple[Issue, ...]:
+        """Open issues that carry *label*, oldest first; pull requests left out."""
+        ...
+
+    def edit_issue(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+    ) -> Issue:
+        """Change what is given, leave the rest."""
+        ...
+
+
+class Comments(Protocol):
+    """Comments of an issue."""
+
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments, oldest first."""
+        ...
+
+    def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
+        """Comments posted or edited at or after *moment* (ISO 8601, UTC, by the forge's clock), oldest first.
+
+        Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
+        """
+        ...
+
+    def post_comment(self, number: int, body: str) -> Comment:
+        """Add a comment; never sent twice (see `create_issue`)."""
+        ...
+
+    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
+        """Put *body* in place of the text of a comment of issue *number*."""
+        ...
+
+
+class Labels(Protocol):
+    """Labels of a repository and of its issues."""
+
+    def ensure_labels(self, labels: Sequence[Label]) -> None:
+        """Create those that are missing; leave existing ones as they are."""
+        ...
+
+    def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
+        """Add and remove; what is there already, or not there, is no error."""
+        ...
+
+
+class Links(Protocol):
+    """Addresses of what is published, for people."""
+
+    def issue_url(self, number: int) -> str | None:
+        """Where the issue can be looked at; None where the forge shows none. Asks nobody."""
+        ...
+
+    def commit_url(self, sha: str | None) -> str | None:
+        """Where the commit can be looked at; None without one, or where the forge shows none."""
+        ...
+
+    def file_url(self, branch: str, path: str) -> str | None:
+        """Where the file of that branch can be looked at; None where the forge shows none."""
+        ...
+
+
+class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, Protocol):
+    """GitHub, Gitea/Forgejo, or plain files.
+
+    Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where it does not let us
+    in, RemoteFailed for everything else, such as an issue that is not there. Bodies come back to the letter as far as
+    the forge keeps them: see `irontree.forges.markers`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The adapter's name, as in the configuration."""
+        ...
+
+
+# --- The user's repository and the private workspaces (rulings R4, R5)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A reason why no work can start; `check` is the short kebab id of `blocking_check`."""
+
+    check: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Our commit in a workspace."""
+
+    sha: str
+    files: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    """Paths that hooks or the agent left and that are not in the commit."""
+    joined: tuple[str, ...] = ()
+    """Commits that the agent made itself, oldest first (`abc1234 subject`): their changes are in this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRefused:
+    """git or a hook refused; `output` is what it said."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """`sha` is reachable from the target branch; `warning` if the user's checkout could not follow."""
+
+    sha: str
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The target is not an ancestor of what was to be published; `tip` must be merged first."""
+
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file of a commit: its path as it is spelled there, and its text."""
+
+    path: str
+    text: str
+
+
+WorkspaceName = Literal["run", "verify", "review"]
+"""Where agents change code, where checks run, and where agents only look: none sees what another left (ruling R4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """How many lines of a file came and went between two commits; both None for a file that has no lines."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+class Workspace(Protocol):
+    """One of the private workspaces (ruling R4)."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder; never inside the user's repository."""
+        ...
+
+    def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
+        """HEAD detached at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; set up."""
+        ...
+
+    def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
+        """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change.
+
+        Raises EnvironmentRefused if the workspace was removed, or git fails.
+        """
+        ...
+
+    def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
+        """One commit on *base* that changes that file alone, hooks included; None: git ignores it, or nothing differs.
+
+        Raises EnvironmentRefused where a link in the path would lead elsewhere.
+        """
+        ...
+
+    def salvage(self, base: str, ref: str) -> str | None:
+        """Keep all that differs from *base* (commits, edits, untracked) under *ref* in the user's repository."""
+        ...
+
+    def merge(self, ours: str, theirs: str, message: str) -> str | None:
+        """Merge commit of the two, or None on conflict (workspace is left clean)."""
+        ...
+
+
+class Repository(Protocol):
+    """The user's repository: questions, and the few effects we have on it (rulings R4, R5)."""
+
+    @property
+    def root(self) -> Path:
+        """The main worktree; `.mino/` is in it."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """`irontree.id` of this clone, made by `init` (ruling R21)."""
+        ...
+
+    def user_name(self) -> str | None:
+        """Who commits here, as git knows them; None if it does not."""
+        ...
+
+    def preflight(
+        self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
+    ) -> tuple[Blocker, ...]:
+        """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        ...
+
+    def base(self, policy: PublishPolicy) -> str:
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
+        ...
+
+    def ahead(self, policy: PublishPolicy) -> int:
+        """How many commits of the user's own target branch the remote has not, as last fetched: work starts without.
+
+        0 without a remote, and where the remote or the user has no such branch.
+        """
+        ...
+
+    def has_published(self, sha: str, policy: PublishPolicy) -> bool:
+        """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
+        ...
+
+    def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
+        """The private workspace of that name, created on first use."""
+        ...
+
+    def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
+        """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing."""
+        ...
+
+    def read_ref(self, ref: str) -> str | None:
+        """The commit *ref* points at; None if there is no such ref."""
+        ...
+
+    def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
+        """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
+        ...
+
+    def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
+        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
+        ...
+
+    def document_at(self, sha: str, path: str) -> Document | None:
+        """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
+        ...
+
+    def diff(self, base: str, sha: str) -> str:
+        """The unified diff between two commits."""
+        ...
+
+    def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
+        """Paths that differ between two commits."""
+        ...
+
+    def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
+        """The same paths, each with how many lines came and went."""
+        ...
+
+    def contains(self, tip: str, sha: str) -> bool:
+        """Whether *tip* has *sha* in its history; False if either is not here."""
+        ...
+
+    def lacking(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas* that are no commits here."""
+        ...
+
+    def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
+        """Those of *shas*, all of them here, that no ref reaches: git may throw them away."""
+        ...
+
+    def mark_history(self) -> None:
+        """Remember that there are events, so that a deleted log is not taken for a first run (ruling R13)."""
+        ...
+
+    def lost_files(self) -> tuple[str, ...]:
+        """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
+        ...
+
+    def back_up(self) -> None:
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (ruling R13)."""
+        ...
+
+
+# --- The programs that do the work: coding agents and checks
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """One attempt, as the agent gets it."""
+
+    issue_number: int
+    task_key: str
+    attempt: int
+    prompt: str
+    workspace: Path
+    transcript: Path
+    """A folder of this attempt alone (keyed by the sequence of run_started)."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    allowance: Allowance = field(default_factory=Allowance)
+    """What it may take; an agent that says what it takes while it works is stopped there (protocol, Budgets)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """What was observed of the program; never a verdict (docs/explanation/done.md)."""
+
+    ended: Ended
+    exit_code: int | None
+    seconds: float
+    output_tail: str
+    claim: Claim | None = None
+    """None: its program ended without a terminal record, or has none."""
+    failure: FailureClass | None = None
+    """Why it could not work, as its records say; None where they say nothing of the kind."""
+    retry_at: datetime | None = None
+    """When the service behind it may answer again (aware); set with `rate_limited` or `unreachable` at most."""
+    usage: Usage = field(default_factory=Usage)
+    session: str | None = None
+    """Its own name for the conversation, by which a person can open it."""
+    denied: tuple[str, ...] = ()
+    """What it asked leave for and was denied, in words."""
+
+
+class CodingAgent(Protocol):
+    """A program that edits code in a workspace."""
+
+    def no_access(self) -> str | None:
+        """Why its service would turn it away, if its program says so itself, at once and without calling anybody.
+
+        None: it has access, or that cannot be told.
+        """
+        ...
+
+    def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
+        """Run once to its end; all its processes are gone when this returns."""
+        ...
+
+
+class CheckRunner(Protocol):
+    """Runs one check command at the commit that the workspace stands at."""
+
+    def within(self, container: ContainerSpec | None) -> CheckRunner:
+        """The same, for checks that run in such a container; None: on this machine itself."""
+        ...
+
+    def run(
+        self,
+        name: str,
+        command: str,
+        *,
+        workspace: Path,
+        seconds: int,
+        variables: Mapping[str, str],
+        cancel: Cancellation,
+        progress: Progress,
+    ) -> CheckResult:
+        """Run to its end or limit; all its processes are gone when this returns."""
+        ...
+
+    def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
+        """Versions by name: the system, and those well-known tools of *commands*, or behind them, that say one."""
+        ...
+
+    def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
+        """Signs that the checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""
+        ...
+
+
+class ContainerEngine(Protocol):
+    """What runs containers here."""
+
+    def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
+        """Why nothing can be run in it now."""
+        ...

@@ -1,0 +1,1 @@
+"""A person's word, from wherever it comes: approvals put into force, answers recorded."""

@@ -1,0 +1,302 @@
+"""Answers that people give in comments on the forge: one pass over what is open (R9, R20).
+
+At least once, with the effect of once: an event names the comment that it follows from, our reply the one that it
+refuses. Who may write is asked of the forge for each command; the text of all others is never one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+
+from irontree.app import App, Origin
+from irontree.domain.commands import Command, Malformed, parse_command
+from irontree.domain.comments import is_marked
+from irontree.domain.gates import APPROVES_RULES, Gate
+from irontree.domain.halt import choices
+from irontree.errors import (
+    FORGE_FAILED,
+    AccessRefused,
+    AnswerRefused,
+    Busy,
+    IrontreeError,
+    RemoteFailed,
+    RemoteUnavailable,
+    in_words,
+)
+from irontree.ports import Comment
+from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.delivery.comments import Asked, answer_marker, asked_at, asked_in_comments, post_once
+from irontree.services.questions.questions import Question, counted_at, gate_at
+from irontree.services.record.world import read_world
+from irontree.services.views.failures import rules_for_denied, words_for_rules
+from irontree.services.views.values import AnswerView
+
+COMMENT: Final = "comment"
+"""The channel of what is answered here."""
+SKEW: Final = timedelta(hours=1)
+"""Comments are asked for from so long before the question: the forge has a clock of its own."""
+WAIT_SECONDS: Final = 5.0
+SETTLED_KEPT: Final = 200
+
+Outcome = Literal["taken", "counted", "refused", "later"]
+"""`counted`: a gate waits for more people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What became of one comment; or, with `later` and no comment, why an issue could not be looked at now."""
+
+    issue_number: int
+    outcome: Outcome
+    by: str = ""
+    comment: str = ""
+    said: str = ""
+    loop_id: str | None = None
+    """The loop that asked, where it was not the issue."""
+    not_before: datetime | None = None
+    """When the forge may be asked again, where it said so."""
+    failed: bool = False
+    """Whether a person may have to see to it; not so where somebody is at work here."""
+    ended_pass: bool = False
+    """Whether nothing more was asked of the forge: it is away, or keeps us out."""
+
+
+def look(app: App) -> tuple[Looked, ...]:
+    """Take the answers that stand in comments under open questions; nothing is asked of the forge where none is open.
+
+    Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
+    `later`, and ends the pass where the forge is away or keeps us out.
+    """
+    return tuple(_looks(app))
+
+
+def _looks(app: App) -> Iterator[Looked]:
+    """One by one: what was taken stays so when the next one fails."""
+    for asked in asked_in_comments(app):
+        try:
+            yield from _look_at(app, asked)
+        except Busy as error:
+            yield Looked(asked.issue_number, "later", said=error.message)
+        except FORGE_FAILED as error:
+            failed = _failed(asked, error)
+            yield failed
+            if failed.ended_pass:
+                return
+
+
+def _failed(asked: Asked, error: IrontreeError) -> Looked:
+    """It ends the pass unless the forge may well answer about the next issue."""
+    is_of_this_issue = isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
+    return Looked(
+        asked.issue_number,
+        "later",
+        said=in_words(error),
+        not_before=getattr(error, "not_before", None),
+        failed=True,
+        ended_pass=not is_of_this_issue,
+    )
+
+
+def _look_at(app: App, asked: Asked) -> Iterator[Looked]:
+    since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    comments = app.forge().comments_since(asked.issue_number, since)
+    if not any(_commands(app, asked.issue_number, comments)):
+        return
+    with app.driver.hold(f"issue-{asked.issue_number}, comments", wait_seconds=WAIT_SECONDS):
+        yield from _settle(app, asked, comments)
+
+
+def _commands(
+    app: App, issue_number: int, comments: tuple[Comment, ...]
+) -> Iterator[tuple[Comment, Command | Malformed]]:
+    """What is not settled yet; our own program's comments quote commands and give none."""
+    settled = app.deliveries.load(issue_number).settled
+    for comment in comments:
+        is_new = comment.id not in settled and not (comment.ours and is_marked(comment.body))
+        if is_new and (command := parse_command(comment.body)):
+            yield comment, command
+
+
+def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[Looked]:
+    """Settle each command in its order: what the first one answers is asked no more of the second."""
+    for comment, command in [*_commands(app, asked.issue_number, comments)]:
+        if _is_recorded(app, asked.issue_number, comment):
+            yield _looked(asked, "taken", comment)
+        elif app.forge().may_write(comment.author):
+            yield _answer(app, asked, comment, command, comments)
+        cursor = app.deliveries.load(asked.issue_number)
+        settled = (*_still_seen(cursor.settled, comments), comment.id)
+        app.deliveries.save(asked.issue_number, replace(cursor, settled=settled))
+
+
+def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
+    """Those that the next look would find again, and some more: listings lag."""
+    seen, newest = {comment.id for comment in comments}, set(settled[-SETTLED_KEPT:])
+    return (known for known in settled if known in seen or known in newest)
+
+
+def _answer(
+    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+) -> Looked:
+    try:
+        _require_own_words(asked, comment, comments)
+        outcome = _follow(app, asked, comment, command, comments)
+    except AnswerRefused as error:
+        _tell(app, asked.issue_number, comment, command, error)
+        return _looked(asked, "refused", comment, in_words(error))
+    return _looked(asked, outcome, comment)
+
+
+def _follow(
+    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+) -> Outcome:
+    """Hand the answer in to the one place that validates it, once as many people say it as its gate asks for."""
+    if isinstance(command, Malformed):
+        raise AnswerRefused(command.reason)
+    answer = _answer_of(asked.question, comment.author, command)
+    said: tuple[Comment, ...] = (comment,)
+    _require_open(app, asked)
+    if command.choice.name == APPROVES_RULES:
+        _require_shown_rules(app, asked, comments)
+    gate = gate_at(read_world(app), asked.question, command.choice)
+    if gate:
+        said = _counted(app, asked, gate, _voices(app, asked, command, comments))
+        if not _counted(app, asked, gate, (comment,)):
+            raise AnswerRefused("you asked for this work, and its gate wants somebody else", remedy="ask a colleague")
+        if len(said) < gate.approvers:
+            validate(asked.question, answer)
+            _count(app, asked, said)
+            return "counted"
+    _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
+    return "taken"
+
+
+def _require_shown_rules(app: App, asked: Asked, comments: tuple[Comment, ...]) -> None:
+    """Raise AnswerRefused where our comment that asks does not show, unedited, what the answer would approve (R6)."""
+    shown = "\n".join(one.body for one in comments if asked.is_asked_by(one) and not one.edited)
+    rules = words_for_rules(rules_for_denied(app.log.read(asked.issue_number)))
+    if not all(f"`{words}`" in shown for words in rules):
+        raise AnswerRefused(
+            "the comment that asks does not show which rules this would approve",
+            remedy=f"`irontree checkup unblock issue-{asked.issue_number} --allow` approves what "
+            f"`irontree show issue-{asked.issue_number}` shows, or add them to agent.permissions and approve that",
+        )
+
+
+def _require_open(app: App, asked: Asked) -> None:
+    """Raise AnswerRefused where somebody was faster: by a comment before this one, a form, or a command."""
+    now = asked_at(app, asked.issue_number)
+    if now is None or now.question.key != asked.question.key:
+        what = "something else" if now else "nothing"
+        raise AnswerRefused(
+            f"issue-{asked.issue_number} asks {what} now: somebody was faster",
+            remedy=f"`irontree show issue-{asked.issue_number}` tells what happened",
+        )
+
+
+def _counted(app: App, asked: Asked, gate: Gate, said: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    names = counted_at(app, read_world(app), asked.question, gate, tuple(one.author for one in said))
+    return tuple(one for one in said if one.author in names)
+
+
+def _voices(app: App, asked: Asked, command: Command, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    """The newest word of each person with write access who says what *command* says, counted anew each time.
+
+    What was edited or deleted does not count, nor who may not write any more. The forge keeps them; our log names
+    them when they are enough.
+    """
+    newest: dict[str, tuple[Comment, Command]] = {}
+    for comment in comments:
+        found = None if comment.edited or asked.came_before(comment, comments) else parse_command(comment.body)
+        if isinstance(found, Command) and found.choice.permits:
+            newest[comment.author.casefold()] = (comment, found)
+    same = (comment for comment, found in newest.values() if _says(found) == _says(command))
+    return tuple(comment for comment in same if app.forge().may_write(comment.author))
+
+
+def _says(command: Command) -> tuple[str, str]:
+    return command.choice.name, command.argument
+
+
+def _count(app: App, asked: Asked, said: tuple[Comment, ...]) -> None:
+    """Note who has said so, to be shown; the count itself is made anew each time."""
+    cursor, voters = app.deliveries.load(asked.issue_number), tuple(one.author for one in said)
+    app.deliveries.save(asked.issue_number, replace(cursor, voted_on=asked.question.key, voters=voters))
+
+
+def _require_own_words(asked: Asked, comment: Comment, comments: tuple[Comment, ...]) -> None:
+    """Raise AnswerRefused for what was changed later, maybe by others, and for what was said of something else."""
+    if comment.edited:
+        raise AnswerRefused("the comment was edited, maybe not by you", remedy="say it in a new comment")
+    if asked.came_before(comment, comments):
+        raise AnswerRefused("it was said before this was asked", remedy="say it again if you still mean it")
+
+
+def _record(app: App, asked: Asked, answer: Answer) -> None:
+    question = asked.question
+    if question.issue_number is None:
+        answer_loop(app, question.loop_id or "", answer)
+    else:
+        answer_issue(app, question.issue_number, answer, question.loop_id)
+
+
+def _answer_of(question: Question, by: str, command: Command) -> Answer:
+    """The answer that it amounts to, to the question that it was said to."""
+    kind, argument = command.choice.argument, command.argument
+    if kind == "key" and argument != question.task_key:
+        raise AnswerRefused(f"{argument} is not the task that asks here", remedy=f"it is {question.task_key}")
+    is_count = kind == "count" and argument.isdecimal()
+    return Answer(
+        command.choice.name,
+        by,
+        note=command.note,
+        count=int(argument) if is_count else None,
+        amount=argument if kind == "count" and not is_count else None,
+        revision=argument if kind == "revision" else None,
+        question=question.key,
+    )
+
+
+def _on_behalf_of(app: App, comment: Comment, said: tuple[Comment, ...]) -> App:
+    together = tuple(f"{one.author} {one.url}" for one in said) if len(said) > 1 else ()
+    origin = Origin(comment.author, COMMENT, comment=comment.url, commented_at=comment.created_at, approvers=together)
+    return replace(app, origin=origin)
+
+
+def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
+    """Whether an event follows from it: whoever recorded that died before the cursor said so."""
+    issue = (record.meta for record in app.log.read(issue_number).records)
+    loops = (record.meta for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
+    return any(comment.url in _named_by(meta) for meta in (*issue, *loops))
+
+
+def _named_by(meta: Mapping[str, Any]) -> set[str]:
+    approvers = (str(approver).partition(" ")[2] for approver in meta.get("approvers") or ())
+    return {str(meta.get("comment", "")), *approvers}
+
+
+def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
+    """Say once, under the comment, why its answer was not taken, and what would be."""
+    marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
+    view = AnswerView(
+        marker=marker,
+        command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
+        reason=error.message,
+        remedy=error.remedy or "",
+        answers=usages(now) if now else (),
+    )
+    post_once(app, issue_number, app.renderer.render("comments/not-taken.md", answer=view), marker)
+
+
+def usages(asked: Asked) -> tuple[str, ...]:
+    """The commands that may answer it."""
+    legal = choices(asked.question.rule, in_loop=asked.question.loop_id is not None)
+    return tuple(choice.usage(asked.question.task_key or "KEY") for choice in legal)
+
+
+def _looked(asked: Asked, outcome: Outcome, comment: Comment, said: str = "") -> Looked:
+    of_loop = asked.question.loop_id if asked.question.issue_number is None else None
+    return Looked(asked.issue_number, outcome, comment.author, comment.url, said, of_loop)

@@ -1,0 +1,272 @@
+"""Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; rulings R7, R8).
+
+The issue of an adopted one is there already, and its text is never edited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from irontree.app import App
+from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskReAdopted, TaskReapprovalRequired
+from irontree.domain.plan import Adoption, Plan, PlanNode
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import ConfigRefused, RequirementsRefused
+from irontree.ports import DeliveryCursor, Issue
+from irontree.services.delivery.deliver import deliver
+from irontree.services.proposals.adoption import archive_path, issue_body, key_marker, marked_document
+from irontree.services.proposals.approval import publication_order
+from irontree.services.questions.brief import write_brief
+from irontree.services.record.record import record
+from irontree.services.record.world import World, read_world
+from irontree.services.work.staleness import is_changed
+
+Status = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
+Published = tuple[tuple[PlanNode, int, Status], ...]
+"""The nodes of the plans in publication order, each with its issue and what became of it."""
+
+
+def publish(app: App, *plans: Plan) -> Published:
+    """Make an issue and a stream for each node that has none, in dependency order; what became of each.
+
+    Of several plans none may be of the same task or document as another: the log is read once for all of them.
+
+    Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
+    its key, an adopted one by its number. A task whose own text changed and that is not done begins a fresh stream;
+    the issue of one that the document no longer has is closed. One whose log cannot be read is left alone, and
+    somebody is told (R13). The caller holds the driver lock.
+    """
+    world = read_world(app)
+    published = tuple(found for plan in plans for found in _publish_plan(app, world, plan))
+    world = read_world(app)
+    for node, _, _ in published:
+        if node.task_key in world.states:
+            write_brief(app, world, world.states[node.task_key])
+    _close_cancelled(app, world)
+    return published
+
+
+def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, Status]]:
+    previous = _previous(app, plan)
+    numbers = {key: state.issue_number for key, state in world.states.items()}
+    for node in publication_order(plan.nodes):
+        state = world.states.get(node.task_key)
+        if state is None:
+            number, status = _publish_node(app, plan, node, numbers)
+        elif _is_renewed(app, plan, node, state):
+            number, status = _renew(app, plan, node, state, numbers)
+        else:
+            number, status = _continue(app, previous, node, state)
+        numbers[node.task_key] = number
+        app.repository.mark_history()
+        deliver(app, number)
+        yield node, number, status
+
+
+def cut_short(app: App, world: World) -> tuple[Plan, ...]:
+    """The plans in force of which a task has no issue yet, or still has the stream of an earlier text (ruling R6)."""
+    unfinished = (
+        plan
+        for key, plan in world.plans.items()
+        if key not in world.cancelled and _is_due(app, plan, world.approved[key], world.states.get(key))
+    )
+    return tuple({plan.spec_revision: plan for plan in unfinished}.values())
+
+
+def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bool:
+    return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
+
+
+def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
+    if plan.adoption:
+        return _take_in(app, plan, node, plan.adoption.issue_number)
+    found, body = _own_issue(app, plan, node), issue_body(app, plan, node, numbers)
+    if found and (damage := _damage(app, found.number)):
+        return _left_alone(app, found.number, damage)
+    if found and (found.title, found.body, found.state) != (node.title, body, "open"):
+        app.forge().edit_issue(found.number, title=node.title, body=body, state="open")
+    issue = found or _create(app, plan, node, body)
+    _first_event(app, plan, node, issue.number)
+    app.progress.note(f"#{issue.number} {node.title}")
+    return issue.number, "found" if found else "created"
+
+
+def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
+    """Create the issue and look again: of two publishers at once, the one with the higher number takes the lower one.
+
+    What it created in vain is closed, and no longer carries the key.
+    """
+    created = app.forge().create_issue(node.title, body, _type_labels(node))
+    if app.log.read(created.number).highest_sequence:
+        app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
+        raise ConfigRefused(
+            f"{app.forge().name} calls the new issue #{created.number}, and the log here has another of that number: "
+            "it began on another forge, or in another repository of it",
+            remedy="set forge.adapter and forge.repository in .mino/config.yml as they were",
+        )
+    lowest = min((issue.number for issue in _trusted_issues(app, node)), default=created.number)
+    if lowest >= created.number:
+        return created
+    app.forge().edit_issue(created.number, body=f"The same as #{lowest}.", state="closed")
+    app.progress.note(f"#{lowest} was published by somebody else at the same time; #{created.number} is closed")
+    return _own_issue(app, plan, node) or created
+
+
+def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, Status]:
+    if damage := _damage(app, number):
+        return _left_alone(app, number, damage)
+    _first_event(app, plan, node, number)
+    return number, "adopted"
+
+
+def _damage(app: App, number: int) -> str | None:
+    """What is wrong with the log of an issue that has no state though it is there."""
+    if app.log.read(number).highest_sequence:
+        return "its first event cannot be read"
+    return "its events were there and are gone (`irontree audit` names them)" if _is_lost(app, number) else None
+
+
+def _is_lost(app: App, number: int) -> bool:
+    """Whether the issue had a stream once: begun anew, it would be worked on and published a second time."""
+    return any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
+
+
+def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
+    """The issue that carries our key, the lowest of several.
+
+    Raises RequirementsRefused if it was made from another document, which may have been published from elsewhere (R8).
+    """
+    trusted = _trusted_issues(app, node)
+    document = marked_document(trusted[0].body) if trusted else None
+    if document not in {None, plan.spec_path}:
+        raise RequirementsRefused(
+            (f"task {node.task_key} of {plan.spec_path}: #{trusted[0].number} has this key, and is of {document}",),
+            remedy=f"give it another title, or a line `Key: ...`; if {document} was renamed, give it its name back",
+        )
+    if len(trusted) > 1:
+        numbers = ", ".join(f"#{issue.number}" for issue in trusted)
+        app.progress.note(f"warning: {numbers} all carry the key {node.task_key}; the lowest counts")
+    return trusted[0] if trusted else None
+
+
+def _trusted_issues(app: App, node: PlanNode) -> tuple[Issue, ...]:
+    """Those that carry the key; only what we or somebody with write access wrote counts (R8)."""
+    return tuple(issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted)
+
+
+def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
+    renewed = _renewed_from(app, number)
+    values: dict[str, Any] = {
+        "task_key": node.task_key,
+        "issue_number": number,
+        "spec_revision": plan.spec_revision,
+        "approved_revision": plan.spec_revision,
+        "sequence": 1,
+        "attempt_count": 0,
+        "max_retry_count": plan.policy.max_retry_count,
+    }
+    event = _adopted(app, plan.adoption, renewed, values) if plan.adoption else _published(node, values)
+    app.log.append(event, expected_sequence=0, meta=app.origin.meta() | renewed)
+
+
+def _published(node: PlanNode, values: Mapping[str, Any]) -> IssueEvent:
+    if node.executability == "container":
+        return TaskPublished(**values, next_stage="decompose", workflow_entry_state="needs_breakdown")
+    return TaskPublished(**values, next_stage="run", workflow_entry_state="ready_to_start")
+
+
+def _adopted(app: App, adoption: Adoption, renewed: Mapping[str, str], values: Mapping[str, Any]) -> IssueEvent:
+    """Behind an archived stream it is a re-adoption (protocol, Re-adoption)."""
+    origin: dict[str, Any] = {
+        "adopted_from": f"{app.forge().name}_issue",
+        "issue_url": adoption.url,
+        "adopted_at": app.stamp(),
+    }
+    if not renewed:
+        return TaskAdopted(**values, **origin, original_title=adoption.title)
+    return TaskReAdopted(
+        **values,
+        **origin,
+        previous_revision=renewed["previous_revision"],
+        archive_path=archive_path(renewed["archive_path"]),
+    )
+
+
+def _renewed_from(app: App, number: int) -> dict[str, str]:
+    """The stream before this one, for `meta:`; looked for, since a crash may lie between its archiving and now."""
+    archives = app.log.archives(number)
+    if not archives:
+        return {}
+    return {"previous_revision": _revision_in(app, archives[-1]), "archive_path": archives[-1]}
+
+
+def _revision_in(app: App, archive: str) -> str:
+    """What the earlier stream was approved for, by its events; its folder is named after that, if none can be read."""
+    records = app.log.read_archived(archive).records
+    return records[-1].event.approved_revision if records else archive.partition("-rev-")[2].partition("-")[0]
+
+
+def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
+    """Whether the task begins a fresh stream: its text changed and it is not done, or a person reopened it (R7).
+
+    An adopted issue is its whole text: whoever takes it in anew reopens it.
+    One that is being reopened when the driver dies is no longer done: the plan decides, not the phase.
+    """
+    if plan.adoption or ((state.done or state.phase is Phase.STALE) and node.task_key in plan.reopened):
+        return state.approved_revision != plan.spec_revision
+    return not state.done and is_changed(app, node, state)
+
+
+def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
+    """End the old stream, move it away by one rename, begin a new one."""
+    if state.problem:
+        return _left_alone(app, state.issue_number, state.problem)
+    if state.phase is not Phase.STALE:
+        record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
+    app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
+    app.log.archive(state.issue_number, state.approved_revision)
+    if plan.adoption is None:
+        body = issue_body(app, plan, node, numbers)
+        app.forge().edit_issue(state.issue_number, title=node.title, body=body, state="open")
+    _first_event(app, plan, node, state.issue_number)
+    return state.issue_number, "renewed"
+
+
+def _left_alone(app: App, number: int, problem: str) -> tuple[int, Status]:
+    folder = f".mino/events/issue-{number}"
+    app.progress.note(
+        f"warning: issue-{number} is not published anew: {problem}. Restore {folder}, then approve again: "
+        "irontree init --from-backup"
+    )
+    return number, "unreadable"
+
+
+def _previous(app: App, plan: Plan) -> Plan | None:
+    """The plan of that document before this one; the one task of an adopted issue was never out of it."""
+    if plan.adoption:
+        return None
+    others = (
+        app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != plan.spec_revision
+    )
+    return next((other for other in others if other and other.spec_path == plan.spec_path), None)
+
+
+def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, Status]:
+    """Leave the stream as it is; the issue of a task that was cancelled and is wanted again is opened."""
+    came_back = previous is not None and node.task_key not in {known.task_key for known in previous.nodes}
+    if came_back and not state.done:
+        app.forge().edit_issue(state.issue_number, state="open")
+    return state.issue_number, "kept"
+
+
+def _close_cancelled(app: App, world: World) -> None:
+    for key in sorted(world.cancelled & world.states.keys()):
+        issue = app.forge().read_issue(world.states[key].issue_number)
+        if issue and issue.state == "open":
+            app.forge().edit_issue(issue.number, state="closed")
+            app.progress.note(f"#{issue.number} {issue.title}: cancelled")
+
+
+def _type_labels(node: PlanNode) -> tuple[str, ...]:
+    return ("bug",) if node.type == "bug" else ("enhancement",)

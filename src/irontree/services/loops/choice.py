@@ -1,0 +1,191 @@
+"""Which loop an approval starts, continues or replaces (R7, R17), what a lease refuses, and what a loop does next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from irontree.app import App
+from irontree.domain.decide import Decision, Scope, decide
+from irontree.domain.ids import intent_hash
+from irontree.domain.loop import OPEN, LoopEntity
+from irontree.domain.plan import Plan
+from irontree.errors import Busy
+from irontree.services.loops.funds import Funds, read_funds
+from irontree.services.loops.loop import (
+    Loop,
+    cancel,
+    derive_loop_id,
+    open_loops,
+    read_loop,
+    read_loops,
+    require_trusted,
+    start,
+)
+from irontree.services.record.world import World, read_world
+
+# --- What is refused beside a loop at work, whoever drives it (protocol, Loop lease): asked before anything is writ
+
+
+def refuse_beside_loop(app: App) -> None:
+    """Raise Busy while a loop is at work, or another tool's lease says so: it takes the steps itself (contract)."""
+    _refuse_beside_foreign(app)
+    if stale := app.lease.stale():
+        raise Busy(
+            f"stale loop lease detected: {stale.words} (.mino/loops/active.lock)",
+            remedy="`irontree task` asks whether to take it over, and cleans up",
+        )
+    if holder := app.lease.holder():
+        raise Busy(
+            f"loop {holder.what} is at work here ({holder.about})",
+            remedy="`irontree status` shows how far it is; it stops by itself when a decision is yours",
+        )
+
+
+def refuse_at_work(app: App, loops: Iterable[Loop], over: str) -> None:
+    """Raise Busy if one of *loops*, which are *over* something, is at work, or was left by another tool.
+
+    Raises it too while another tool's loop is at work: what that is over is not known here.
+    """
+    _refuse_beside_foreign(app)
+    holder, stale = app.lease.holder(), app.lease.stale()
+    for loop in loops:
+        if holder and holder.what == loop.id:
+            raise Busy(
+                f"loop {loop.id} is at work on {over}",
+                remedy=f"wait until it halts, or cancel it: `irontree task resume {loop.id} cancel`",
+            )
+        if stale and stale.loop_id == loop.id:
+            raise Busy(
+                f"stale loop lease detected: {stale.words} (.mino/loops/active.lock)",
+                remedy=f"`irontree task resume {loop.id}` asks whether to take it over",
+            )
+
+
+def _refuse_beside_foreign(app: App) -> None:
+    if foreign := app.lease.foreign():
+        raise Busy(f"another tool's loop is at work here: {foreign}", remedy="wait until it halts")
+
+
+# --- Which loop an approval starts, goes on with, or puts in the place of another (rulings R7, R17)
+
+
+def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
+    """The newest open loop over exactly these tasks; *besides* do not count.
+
+    This is the one rule by which an approval goes on with a loop. What was skipped in it stays so, as it does when it
+    is resumed, whether these tasks include that or not: an approval says so before anybody agrees.
+    """
+    return _newest_over(app, keys, OPEN, besides)
+
+
+def loop_over(app: App, keys: Collection[str], *, begins_again: bool = False) -> Loop | None:
+    """The loop that an approval of exactly these tasks goes on with; None if it starts a new one.
+
+    That is the open one, or one that has completed all of them, unless some of that *begins_again*: asking twice is
+    no new work.
+    """
+    world = read_world(app)
+    finished = not begins_again and all(world.is_done(key) for key in keys)
+    return _newest_over(app, keys, (*OPEN, "completed") if finished else OPEN)
+
+
+def _newest_over(
+    app: App, keys: Collection[str], statuses: Collection[str], besides: Collection[str] = ()
+) -> Loop | None:
+    wanted, known = set(keys), (loop for loop in reversed(read_loops(app)[0]) if loop.entity.status in statuses)
+    return next((loop for loop in known if _is_over(loop, wanted, besides)), None)
+
+
+def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
+    """The loop over exactly the tasks of *plan*; a new one if there is none (its approval named Loop Mode).
+
+    *loop_id* is the id that the approval showed, if it showed one. An open loop that the same document had over other
+    tasks is cancelled: what was approved last is what runs.
+    """
+    keys = _keys(plan)
+    loop = loop_over(app, keys) or _new_loop(app, plan, intent, keys, loop_id)
+    replaced = _replaced(app, plan.spec_path, keys)
+    _cancel(app, plan, replaced)  # last: as long as one of them is open, an approval that is cut short can be finished
+    return loop
+
+
+def _keys(plan: Plan) -> tuple[str, ...]:
+    return tuple(node.task_key for node in plan.nodes)
+
+
+def _new_loop(app: App, plan: Plan, intent: str, keys: tuple[str, ...], shown: str) -> Loop:
+    taken = not shown or shown in app.loops.ids()
+    entity = LoopEntity(
+        loop_id=derive_loop_id(app, f"{plan.spec_revision}-{plan.policy.digest[:8]}") if taken else shown,
+        created_at=app.stamp(),
+        goal_kind="set_done",
+        intent=intent,
+        resolved_query=plan.spec_path,
+        task_keys=keys,
+        budget_max_transitions=plan.budget_max_transitions,
+    )
+    return start(app, entity, intent_hash(intent))
+
+
+def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:
+    for loop in replaced:
+        cancel(app, loop.id, plan.approved_by, reason=f"revision {plan.spec_revision} has other tasks")
+
+
+def replace_open(app: App, plan: Plan, intent: str = "", loop_id: str = "") -> None:
+    """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
+
+    Only cancels that one if the approval did not name Loop Mode (ruling R17).
+    """
+    replaced = _replaced(app, plan.spec_path, _keys(plan))
+    if replaced and plan.loop_mode:
+        loop_for(app, plan, intent or plan.spec_path, loop_id)
+    else:
+        _cancel(app, plan, replaced)
+
+
+def open_loop_of(app: App, spec_path: str) -> Loop | None:
+    """The newest open loop over that document."""
+    of_document = (found for found in reversed(read_loops(app)[0]) if found.entity.resolved_query == spec_path)
+    return next((found for found in of_document if found.is_open), None)
+
+
+def replacement(app: App, loop_id: str) -> Loop | None:
+    """The open loop that an approval of other tasks put in the place of this one, which it cancelled."""
+    entity = read_loop(app, loop_id).entity
+    return open_loop_of(app, entity.resolved_query) if entity.status == "cancelled" else None
+
+
+def require_at_rest(app: App, spec_path: str, keys: Collection[str]) -> None:
+    """Raise Busy while a loop is at work that an approval of *spec_path* with these tasks would replace.
+
+    An active loop is never taken over (protocol, Loop lease); one that has halted is replaced by `loop_for`. Raises
+    LogDamaged where a loop cannot be trusted that may be over these tasks: no second one starts over it.
+    """
+    require_trusted(app)
+    refuse_at_work(app, _replaced(app, spec_path, keys), spec_path)
+
+
+def _replaced(app: App, spec_path: str, keys: Collection[str]) -> tuple[Loop, ...]:
+    """The open loops of the document that are over other tasks than *keys*."""
+    of_document = (loop for loop in open_loops(app) if loop.entity.resolved_query == spec_path)
+    return tuple(loop for loop in of_document if not _is_over(loop, keys))
+
+
+def _is_over(loop: Loop, keys: Collection[str], besides: Collection[str] = ()) -> bool:
+    """Whether these are its frozen set, with what was skipped in it or without."""
+    return any(set(own) - set(besides) == set(keys) for own in (loop.keys, loop.entity.task_keys))
+
+
+# --- What a loop does next, by the log as it is now (protocol, Decision Function)
+
+
+def next_decision(app: App, loop_id: str) -> Decision:
+    """What this loop should do next."""
+    world = read_world(app)
+    return decide(scope_of(read_loop(app, loop_id), world, read_funds(app, world)))
+
+
+def scope_of(loop: Loop, world: World, funds: Funds) -> Scope:
+    """What the loop may touch."""
+    return world.scope(loop.keys, loop.budget_left, funds.overspent(loop.keys))

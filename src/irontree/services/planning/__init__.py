@@ -1,1 +1,0 @@
-"""From words to approved and published tasks (protocol, phases 1 and 2; adoption)."""

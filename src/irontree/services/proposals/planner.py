@@ -1,0 +1,93 @@
+"""A planner: the coding agent turns a free-form text into a requirement document (protocol, phase 1).
+
+What it writes is a draft like a person's: read by the same reader, shown and approved as any other. Nothing it says is
+executed before that. It works in a private copy of the repository, and what it changes there is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
+from irontree.errors import EnvironmentRefused, RequirementsRefused
+from irontree.services.loops.funds import require_funds_to_plan
+from irontree.services.record.record import planning_folder
+from irontree.services.record.world import read_world
+from irontree.services.views.values import PlanPromptView
+from irontree.services.work.agent_requests import Answer, Errand, send
+
+ROUNDS: Final = 3
+DRAFT_FILE: Final = ".irontree-draft.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A document that can be approved, as the planner wrote it, and after how many rounds."""
+
+    text: str
+    requirements: Requirements
+    rounds: int
+
+
+def plan_document(app: App, text: str, name: str, example: str) -> Draft:
+    """Have *text*, which people know as *name*, turned into a requirement document; *example* shows the format.
+
+    An answer that cannot be read is sent back with its problems, three rounds in all. The caller holds the driver
+    lock, and has settled what was left. Raises RequirementsRefused with the problems of the last answer, NotEligible
+    without a budget, ConfigRefused, EnvironmentRefused, Cancelled.
+    """
+    policy = app.policy(None)
+    world = read_world(app)
+    base, known = app.repository.base(policy.publish), world.known_issues
+    folder = planning_folder(app)
+    problems: tuple[str, ...] = ()
+    for number in range(1, ROUNDS + 1):
+        allowance = require_funds_to_plan(app, world, policy.budgets)
+        app.progress.note("the agent plans")
+        errand = _errand(app, policy, base, folder / str(number), (text, example, problems))
+        answer = send(app, replace(errand, allowance=allowance))
+        if answer.stopped:
+            raise EnvironmentRefused(f"the agent could not plan: {answer.stopped.reason}", remedy="plan again later")
+        found = _read(answer, name, known)
+        if isinstance(found, Requirements):
+            return Draft(found.source, found, number)
+        problems = found
+    raise RequirementsRefused(
+        problems, remedy=f"look at {folder}, say more in {name}, or write the document yourself: irontree example"
+    )
+
+
+def _errand(
+    app: App, policy: ExecutionPolicy, base: str, transcript: Path, told: tuple[str, str, tuple[str, ...]]
+) -> Errand:
+    text, example, problems = told
+    checks = tuple(check.name for check in policy.checks)
+    return Errand(
+        name="planning",
+        agent=policy.agent,
+        workspace=policy.workspace,
+        sha=base,
+        prompt=lambda path: app.renderer.render(
+            "prompts/plan.md", plan=PlanPromptView(text, example, checks, str(path), problems)
+        ),
+        answer_file=DRAFT_FILE,
+        variable="IRONTREE_DRAFT_FILE",
+        transcript=transcript,
+        limit=MAX_BYTES,
+        task_key="plan",
+    )
+
+
+def _read(answer: Answer, name: str, known: Mapping[int, str]) -> Requirements | tuple[str, ...]:
+    """The document in the draft file, or why there is none."""
+    if answer.content is None:
+        return (f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",)
+    try:
+        return read_requirements(answer.content, name, known_issues=known)
+    except RequirementsRefused as refused:
+        return refused.problems

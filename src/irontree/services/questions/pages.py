@@ -1,0 +1,283 @@
+"""The pages that people read in Prefect: the form of a question, the story of an issue, the tree of tasks."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.graph import Graph
+from irontree.domain.halt import Choice, choices
+from irontree.domain.pictures import Look, svg
+from irontree.domain.plan import Plan
+from irontree.domain.spec import changes_of
+from irontree.domain.state import TaskState
+from irontree.errors import in_words
+from irontree.services.loops.loop import cascade, left_out, read_loop
+from irontree.services.proposals.adoption import approval_name, issue_now
+from irontree.services.proposals.approval import adopted_view, before_words
+from irontree.services.proposals.documents import UNREADABLE, propose_again, special_choices, what_changed
+from irontree.services.questions.questions import Question, gate_at, gate_words
+from irontree.services.record.world import World, read_world
+from irontree.services.views.failures import attempts_alike, denied_of, failure_of
+from irontree.services.views.history import Links, links_for, request_url_of, say_issue_event, time_of
+from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
+from irontree.services.views.pages import HappenedView, StoryView, TreeRowView, TreeView, WaitingView
+from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
+from irontree.services.views.values import FormView, LoopFormView, form_template
+from irontree.services.work.staleness import diff_of
+
+# --- The text of every question a person is asked: everything needed to decide, in one place (rulings, Questions)
+
+
+DIFF_LINES = 200
+
+
+def question_text(app: App, question: Question) -> str:
+    """The Markdown description of the question's form."""
+    if question.issue_number is None:
+        return _loop_text(app, question)
+    return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
+
+
+def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
+    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
+
+    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
+    """
+    special = special_choices(app, question.rule.reason, question.task_key)
+    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
+    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
+
+
+def issue_form(app: App, question: Question) -> FormView:
+    """What the form of an issue shows."""
+    world = read_world(app)
+    state = world.state(question.issue_number or 0)
+    stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
+    record = stream.records[-1]
+    report, failure = newest_results(app, state), failure_of(app, stream, state)
+    asks_approval = question.rule.reason == "reapproval_required"
+    approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
+    return FormView(
+        number=state.issue_number,
+        title=title_of(world, state.task_key),
+        url=" ".join(filter(None, (f"#{state.issue_number}", links_for(app).to_issue(state.issue_number)))),
+        reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
+        choices=offered(app, world, question),
+        answer=_answer_command(question),
+        remedy=str(record.meta.get("remedy", "")),
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+        anchor=state.anchor,
+        publish=plan.policy.publish if plan else None,
+        coverage=criteria_of(app, state, plan, world.nodes[state.task_key]) if plan else (),
+        results=report.results if report else (),
+        files_changed=changed_files(app, state),
+        warnings=(
+            *approving.pop("warnings", ()),
+            *check_defining(app, state),
+            *(report.warnings if report else ()),
+            *_noticed(app, state),
+            *_skipped_too(app, world, question),
+        ),
+        failure=failure,
+        denied=denied_of(stream),
+        attempts_alike=attempts_alike(app, stream, state),
+        report_path=state.report_path,
+        request=str(record.meta.get("request_url", "")),
+        gate=gate_words(app, world, question),
+        **approving,
+    )
+
+
+def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
+    """What was changed on the forge and does not count."""
+    return tuple(f"on the forge: {what}" for what in app.deliveries.load(state.issue_number).noticed)
+
+
+def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
+    """What a skip takes with it, before anybody confirms it (ruling R17)."""
+    if question.loop_id is None or question.task_key is None:
+        return ()
+    affected = cascade(read_loop(app, question.loop_id), world, question.task_key)
+    others = ", ".join(named(world, key) for key in affected if key != question.task_key)
+    return (f"to skip this task skips too: {others}",) if others else ()
+
+
+def _answer_command(question: Question) -> str:
+    """Where a terminal shows the same question, and how to answer it."""
+    if question.loop_id:
+        return f"irontree task resume {question.loop_id}"
+    return f"irontree show issue-{question.issue_number}"
+
+
+def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
+    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
+    said = "; ".join(str(reason) for reason in reasons if reason)
+    return state.problem or said or str(record.meta.get("note", "")) or state.blocking_check or ""
+
+
+def _diff(app: App, state: TaskState) -> str:
+    """What the task changed; long diffs are cut, for the form must stay readable."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ""
+    lines = app.repository.diff(state.base_sha, state.commit).splitlines()
+    rest = len(lines) - DIFF_LINES
+    return "\n".join([*lines[:DIFF_LINES], f"... and {rest} more lines"] if rest > 0 else lines)
+
+
+def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    """What approving would approve; where that cannot be read, why."""
+    try:
+        return _adopted_now(app, plan) if plan.adoption else _document_now(app, world, plan)
+    except UNREADABLE as error:
+        return {"warnings": (in_words(error),)}
+
+
+def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
+    now = propose_again(app, plan)
+    changes = changes_of(plan.nodes, now.requirements.nodes)
+    return {
+        "revision": now.shown_name,
+        "diff": what_changed(plan, now),
+        "before": before_words(world, now),
+        "changes": changes,
+    }
+
+
+def _adopted_now(app: App, plan: Plan) -> dict[str, Any]:
+    now = issue_now(app, plan)
+    return {
+        "revision": approval_name(now),
+        "diff": diff_of(plan, now.source, now.policy),
+        "changes": changes_of(plan.nodes, now.nodes),
+        "approval": adopted_view(app, now),
+    }
+
+
+def _loop_text(app: App, question: Question) -> str:
+    loop, world = read_loop(app, question.loop_id or ""), read_world(app)
+    states = [world.states[key] for key in loop.keys if key in world.states]
+    view = LoopFormView(
+        loop_id=loop.id,
+        reason=question.detail or question.rule.title,
+        choices=question.rule.choices,
+        answer=f"irontree task resume {loop.id}",
+        done=sum(1 for state in states if state.done),
+        total=len(loop.keys),
+        budget_used=loop.entity.budget_used,
+        budget=loop.entity.budget_max_transitions,
+        spent=question.budget,
+        waiting=tuple(_waiting(world, loop.keys, state) for state in states if not state.done),
+    )
+    return app.renderer.render(form_template(question.rule.reason), form=view)
+
+
+def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> WaitingView:
+    waits = tuple(_waited_for(world, in_loop, key) for key in waits_for(world, state.task_key))
+    return WaitingView(state.issue_number, title_of(world, state.task_key), phase_words(world, state), waits)
+
+
+def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
+    task = named(world, key)
+    return task if key in in_loop else f"{task} (not in this loop)"
+
+
+# --- The page of one issue's run: where it stands, its links, its open question and what happened to it so far
+
+
+def story_text(app: App, issue_number: int, *, question: str = "", report: str = "") -> str:
+    """Markdown; *question* is the text of the form that is open, *report* where the newest report is shown."""
+    world = read_world(app)
+    state, stream, links = world.state(issue_number), app.log.read(issue_number), links_for(app)
+    view = StoryView(
+        number=issue_number,
+        title=title_of(world, state.task_key),
+        state=state.phase,
+        attempts=f"{state.attempt_count} of {state.total_attempts}" if state.runs_started else "",
+        happened=tuple(HappenedView(time_of(record), say_issue_event(record)) for record in stream.records),
+        question=question,
+        address=links.to_issue(issue_number),
+        commit=(state.commit or "") if state.has_code else "",
+        commit_address=links.to_commit(state.commit) if _is_published(state) else "",
+        request=request_url_of(stream),
+        report=report if state.report_path else "",
+    )
+    return app.renderer.render("artifacts/issue.md", story=view)
+
+
+def _is_published(state: TaskState) -> bool:
+    return state.code_publication_state == "published"
+
+
+# --- The tree of tasks as people see it: how each node of a picture looks, and a page with a row for each task
+
+
+MOST_DRAWN: Final = 60
+"""Tasks; of more a picture cannot be read, and the rows say it all."""
+
+
+def looks_of(world: World) -> dict[str, Look]:
+    """How each task is shown in a picture, by its key: `#12 Title: state`; one without an issue by its title alone."""
+    return {key: Look(_label(world, key), _tone(world, key)) for key in world.nodes}
+
+
+def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
+    """The page of a loop: how far it is, its tasks as a picture, and a row for each with its links.
+
+    *runs* are the addresses of the issues' own runs, by issue number.
+    """
+    loop, world = read_loop(app, loop_id), read_world(app)
+    keys = loop.entity.task_keys
+    skips = left_out(loop, world)
+    rows = [row for row in overview_of(app, world, (loop,), ()).issues if row.task_key in keys]
+    view = TreeView(
+        loop_id=loop_id,
+        done=sum(map(world.is_done, set(keys) - skips)),
+        total=len(set(keys) - skips),
+        picture=_picture(world, keys),
+        rows=tuple(_row(row, links_for(app), runs.get(row.number, ""), skipped=row.task_key in skips) for row in rows),
+    )
+    return app.renderer.render("artifacts/tree.md", tree=view)
+
+
+def _picture(world: World, keys: Collection[str]) -> str:
+    """An address that holds the whole picture: Prefect's pages draw that in Markdown; Mermaid only one of two does."""
+    chosen = [node for key, node in world.nodes.items() if key in keys]
+    if not 0 < len(chosen) <= MOST_DRAWN:
+        return ""
+    picture = svg(Graph.of(chosen), looks_of(world))
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
+
+
+def _row(row: IssueRow, links: Links, run: str, *, skipped: bool) -> TreeRowView:
+    return TreeRowView(
+        number=row.number,
+        depth=row.depth,
+        title=row.title,
+        state=state_words(row, skipped=skipped),
+        attempts=row.attempts,
+        commit=row.code_ref if row.code_ref and row.code_ref != "not_applicable" else "",
+        run=run,
+        address=links.to_issue(row.number),
+        commit_address=links.to_commit(row.code_ref) if row.phase == "done" else "",
+    )
+
+
+def _label(world: World, key: str) -> str:
+    state, title = world.states.get(key), world.nodes[key].title
+    return f"#{state.issue_number} {title}: {phase_words(world, state)}" if state else title
+
+
+def _tone(world: World, key: str) -> str:
+    state = world.states.get(key)
+    if state is None or key in world.cancelled:
+        return ""
+    if state.done:
+        return "done"
+    if world.halt_of(state):
+        return "asks"
+    return "busy" if state.started else ""

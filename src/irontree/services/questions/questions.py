@@ -1,0 +1,317 @@
+"""The open questions of a repository, and who may answer them: the same for form, terminal, command and comment."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.budgets import EXAMPLES
+from irontree.domain.decide import TIMER, Halt, decide
+from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
+from irontree.domain.halt import AGENT_BUDGET, RULE, Choice, HaltRule
+from irontree.domain.spending import Budget
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import AnswerRefused, ApprovalRefused, in_words
+from irontree.services.loops import loop
+from irontree.services.loops.choice import scope_of
+from irontree.services.loops.funds import read_funds
+from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
+from irontree.services.proposals.documents import UNREADABLE, name_to_approve
+from irontree.services.proposals.permissions import leave_choice
+from irontree.services.questions.commands import OpenQuestion
+from irontree.services.record.world import World, read_world
+from irontree.services.views.history import request_url_of
+from irontree.services.views.overview import title_of
+
+# --- What the log asks a person: the same question for form, terminal, command line and comment (rulings, Questions
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """An issue or a loop waits for a person. `key` is the same as long as the log is (rulings, Questions)."""
+
+    rule: HaltRule
+    key: str
+    issue_number: int | None = None
+    task_key: str | None = None
+    sequence: int = 0
+    loop_id: str | None = None
+    detail: str = ""
+    not_before: str | None = None
+    """When a timer answers it, unless a person is faster (ISO 8601)."""
+    budget: Budget | None = None
+    """What is spent, where agents may spend no more."""
+
+
+def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
+    """The question that the newest event of this issue raises."""
+    return Question(
+        rule=rule,
+        key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
+        issue_number=state.issue_number,
+        task_key=state.task_key,
+        sequence=state.sequence,
+        loop_id=loop_id,
+        detail=state.problem or state.blocking_check or "",
+        not_before=state.not_before if rule.reason == "blocked" and not state.problem else None,
+    )
+
+
+def question_of_loop(app: App, loop_id: str) -> Question | None:
+    """The question a halted loop asks itself (budget, protocol gap); None if it asks none."""
+    return question_of(app, loop.read_loop(app, loop_id))
+
+
+def question_of(app: App, found: loop.Loop) -> Question | None:
+    """The same of a loop that was read already; one that cannot be trusted asks nothing: no answer can be recorded."""
+    entity = found.entity
+    if found.damage or entity.status != "halted" or entity.halt_reason not in RULE:
+        return None
+    rule = RULE[entity.halt_reason]
+    if rule.asked_of != "loop":
+        return None
+    if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
+        return _question_of_budget(app, found)
+    key = f"loop-{found.id}-{found.sequence}-{rule.reason.replace('_', '-')}"
+    detail = str(app.loops.read(found.id).records[-1].meta.get("detail", ""))
+    return Question(rule=rule, key=key, sequence=found.sequence, loop_id=found.id, detail=detail)
+
+
+def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
+    """What the loop asks whose agents may spend no more; None once there is more: allowed, or of a new day."""
+    world = read_world(app)
+    funds = read_funds(app, world)
+    decision = decide(scope_of(found, world, funds))
+    if not isinstance(decision, Halt) or decision.reason != "loop_budget_exhausted":
+        return None
+    over = funds.stopping(found.keys, decision.detail)
+    beside = "".join(f"; used up too, and asked about next: {b.words}" for b in funds.over_beside(found.keys, over))
+    key = f"loop-{found.id}-{found.sequence}-loop-budget-exhausted"
+    return Question(
+        rule=AGENT_BUDGET,
+        key=key,
+        sequence=found.sequence,
+        loop_id=found.id,
+        detail=f"{decision.detail}{beside}",
+        not_before=over.until or None,
+        budget=over,
+    )
+
+
+# --- Decisions that only people decide whom the forge knows by name, and more than one where that was approved
+
+
+FORM: Final = "form"
+"""The channel of Prefect's forms."""
+
+
+def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
+    """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own.
+
+    With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
+    """
+    plan = world.plans.get(question.task_key or "")
+    gates = plan.policy.gates if plan and question.issue_number is not None else None
+    if gates is None or (choice and not choice.permits):
+        return None
+    return gates.of_choice(question.rule.reason, choice.name) if choice else gates.of(question.rule.reason)
+
+
+def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
+    """Who asked for the work: whoever wrote the issue, and whoever approved its plan, if that is a login.
+
+    Raises RemoteFailed if the forge does not say.
+    """
+    issue, plan = app.forge().read_issue(state.issue_number), world.plans.get(state.task_key)
+    names = (issue.author if issue else "", plan.approved_by if plan else "")
+    return frozenset(name for name in names if name)
+
+
+def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str, ...]) -> None:
+    """Raise AnswerRefused unless enough people say so; *voters* are accounts that the forge has vouched for.
+
+    Time is no person: what only has to wait, an outage, goes on by itself.
+    """
+    world = read_world(app)
+    gate = gate_at(world, question, choice)
+    if gate is None or app.origin.channel == TIMER:
+        return
+    if not voters:
+        raise AnswerRefused(
+            f"the gate “{_name_of(question, choice)}” counts only comments on the issue: {gate.words} decide there, "
+            "and this form or command does not know who you are",
+            remedy=f"comment `{choice.usage()}` on issue #{question.issue_number}",
+        )
+    counted = counted_at(app, world, question, gate, voters)
+    if len(counted) < gate.approvers:
+        raise AnswerRefused(f"{len(counted)} of {gate.approvers} have said so: {', '.join(counted) or 'nobody'}")
+
+
+def require_no_gate(app: App, keys: Iterable[str]) -> None:
+    """Raise ApprovalRefused where a form would approve, outside its issue, what a gate of approvals guards.
+
+    The form knows nobody by name. Tasks that are done or cancelled have nothing to pass any more.
+    """
+    if app.origin.channel != FORM:
+        return
+    world = read_world(app)
+    left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
+    for key in left:
+        gates = world.plans[key].policy.gates
+        if gates and gates.approval:
+            raise ApprovalRefused(
+                f"{key} has the gate “approval”: {gates.approval.words} decide, and this form "
+                "does not know who you are",
+                remedy=f"{_asked_there(world.states.get(key))}approve it with `irontree task` where .mino/ is",
+            )
+
+
+def _asked_there(state: TaskState | None) -> str:
+    return f"answer in a comment on issue #{state.issue_number} once it asks, or " if state else ""
+
+
+def _name_of(question: Question, choice: Choice) -> str:
+    return "approval" if choice.name == APPROVES_RULES else GATE_OF[question.rule.reason]
+
+
+def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of *voters* that count."""
+    asked = requesters(app, world, world.state(question.issue_number or 0)) if gate.not_requester else ()
+    return gate.counted(voters, asked)
+
+
+def gate_words(app: App, world: World, question: Question) -> str:
+    """Who decides, where, and who has said so already; empty without a gate."""
+    gate = gate_at(world, question)
+    if gate is None:
+        return ""
+    commands = ", ".join(
+        f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
+    )
+    words = f"only comments on the issue count for {commands}: {gate.words} decide"
+    cursor = app.deliveries.load(question.issue_number or 0)
+    said = cursor.voters if cursor.voted_on == question.key else ()
+    return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
+
+
+# --- What an issue or a loop asks a person, with the commands that answer it
+
+
+def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
+    """What this issue asks; None if nothing."""
+    rule = world.halt_of(state)
+    if rule is None:
+        return None
+    asks_approval = rule.reason == "reapproval_required"
+    revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
+    loop_id = loop_of(loops, state.task_key)
+    gate = gate_words(app, world, question_about(state, rule, loop_id))
+    return OpenQuestion(
+        reason=rule.reason,
+        number=state.issue_number,
+        task_key=state.task_key,
+        title=title_of(world, state.task_key),
+        loop_id=loop_id,
+        revision=revision,
+        detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
+        not_before=state.not_before,
+        said=". ".join(filter(None, (_said(app, state), gate))),
+        look=_look(world, state) if asks_approval else "",
+        damaged=state.problem is not None,
+        newer=state.newer,
+        gated=bool(gate),
+        special=() if asks_approval else _special(app, world, state),
+    )
+
+
+def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+    return leave_choice(app, world, state)
+
+
+def _blocking(state: TaskState) -> str | None:
+    """The check, and when time lifts the block."""
+    later = f", tried again after {state.not_before}" if state.not_before else ""
+    return f"{state.blocking_check}{later}" if state.blocking_check else None
+
+
+def asked_by(app: App, loop: Loop) -> OpenQuestion | None:
+    """What the loop itself asks; of a budget, how much is spent, and in which unit it is answered. None if nothing."""
+    asked = question_of(app, loop)
+    if asked is None:
+        return None
+    if asked.budget is None:
+        return OpenQuestion(reason=asked.rule.reason, loop_id=asked.loop_id)
+    later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
+    return OpenQuestion(
+        reason=asked.rule.reason,
+        loop_id=asked.loop_id,
+        detail=f"{asked.detail}{later}",
+        not_before=asked.not_before,
+        amount=EXAMPLES[asked.budget.unit],
+    )
+
+
+def _said(app: App, state: TaskState) -> str:
+    """What was recorded of a block: the name of a check alone says little to whoever has to put it right.
+
+    Of work that is proposed, where its request is.
+    """
+    if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
+        return ""
+    stream = app.log.read(state.issue_number)
+    if state.phase is Phase.PENDING:
+        url = request_url_of(stream)
+        return f"merge the request {url}: that accepts the work" if url else ""
+    meta = next((record.meta for record in stream.records if record.event.sequence == state.sequence), {})
+    return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
+
+
+def _left_open(world: World, state: TaskState) -> str:
+    """What an adopted issue does not say; it is answered there, and nothing is approved before."""
+    node = world.nodes.get(state.task_key)
+    open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
+    return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
+
+
+def _look(world: World, state: TaskState) -> str:
+    plan = world.plans.get(state.task_key)
+    if plan is None:
+        return ""
+    words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
+    return f"irontree task {shlex.quote(words)} --plan"
+
+
+def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
+    """The revision that approving would approve; where that cannot be read, None and why."""
+    plan = world.plans.get(state.task_key)
+    if plan is None:
+        return None, ""
+
+    try:
+        return name_to_approve(app, plan), ""
+    except UNREADABLE as error:
+        return None, in_words(error)
+
+
+# --- The open questions of a repository: who asks
+
+
+def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
+    """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
+    stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
+    return skipped(loops, world) | frozenset(stopped)
+
+
+def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
+    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
+    alive, nobodys = still_open(loops), given_up(loops, world)
+    states = sorted(world.states.values(), key=lambda state: state.issue_number)
+    asking = [state for state in states if state.task_key not in nobodys and world.halt_of(state)]
+    if not asking and not alive:
+        return ()
+
+    of_issues = (asked_about(app, world, alive, state) for state in asking)
+    return (*filter(None, of_issues), *filter(None, (asked_by(app, loop) for loop in alive)))

@@ -1,0 +1,226 @@
+"""What a person wants to see of a repository: issues, loops, open questions. Reads only; takes no lock (R3)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.spending import Budget
+from irontree.domain.state import Phase, TaskState
+from irontree.ports import Holder
+from irontree.services.loops.funds import shown_budgets
+from irontree.services.loops.loop import Loop, left_out, read_loops
+from irontree.services.record.world import World, read_world
+
+SERVING: Final = "serving"
+"""The lock (`App.alive`) of the terminal that serves a repository's flows."""
+SKIPPED: Final = "skipped"
+WAITS: Final = "waits for others"
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRow:
+    """One issue in a listing. `attempts` is `a / total`; `waits_for` are task keys; `asks` the open halt reason.
+
+    `undelivered` is tried again, `warnings` are of what is not.
+    """
+
+    number: int
+    task_key: str
+    title: str
+    parent: str | None
+    depth: int
+    phase: str
+    stage: str
+    attempts: str
+    code_ref: str | None
+    waits_for: tuple[str, ...]
+    asks: str | None
+    problem: str | None
+    undelivered: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """One loop in a listing."""
+
+    loop_id: str
+    status: str
+    halt_reason: str | None
+    halt_at: str | None
+    done: int
+    total: int
+    budget_used: int
+    budget: int
+    skipped: int = 0
+    """How many of its tasks were left out: they are not among `total`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A repository at a glance; who lives now holds the driver lock (`busy`), a lease, or serves the flows."""
+
+    issues: tuple[IssueRow, ...]
+    loops: tuple[LoopRow, ...]
+    problems: tuple[str, ...]
+    busy: str | None = None
+    active_loop: str | None = None
+    serving: str | None = None
+    budgets: tuple[Budget, ...] = ()
+
+
+def overview(app: App) -> Overview:
+    """Everything at a glance, in tree order."""
+    loops, damaged = read_loops(app)
+    return overview_of(app, read_world(app), loops, damaged)
+
+
+def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
+    """The same, of what was read already."""
+    driver = app.driver.holder()
+    cut_off = () if driver else half_published(world)  # somebody is publishing, or looks after it
+    return Overview(
+        issues=tuple(_row(app, world, state) for state in tree_order(world)),
+        loops=tuple(_loop_row(loop, world) for loop in loops),
+        problems=(
+            *(f"{problem.path}: {problem.what}" for problem in world.problems),
+            *(f"{what} -> {remedy}" for _, what, remedy in cut_off),
+            *damaged,
+            *_stale_lease(app),
+        ),
+        busy=_named(driver),
+        active_loop=_named(app.lease.holder()) or app.lease.foreign(),
+        serving=_named(app.alive(SERVING).holder()),
+        budgets=shown_budgets(app, world, loops),
+    )
+
+
+def half_published(world: World) -> Iterator[tuple[str, str, str]]:
+    """Of every approval that was cut off: its plan's file, how far it is published, and what goes on (ruling R6).
+
+    Nothing where the log or a plan cannot be read: a task may only seem to have no issue.
+    """
+    tasks: dict[str, list[str]] = {}
+    for key, plan in world.plans.items():
+        if key not in world.cancelled and not world.problems:
+            tasks.setdefault(plan.spec_revision, []).append(key)
+    for revision, keys in tasks.items():
+        there = sum(key in world.states for key in keys)
+        if there < len(keys):
+            plan = world.plans[keys[0]]
+            what = f"approved revision {revision} is published as far as {there} of {len(keys)}"
+            words = f"adopt issue-{plan.adoption.issue_number}" if plan.adoption else shlex.quote(plan.spec_path)
+            yield f".mino/plans/{revision}.yml", what, f"irontree task {words}"
+
+
+def _stale_lease(app: App) -> tuple[str, ...]:
+    left = app.lease.stale()
+    return (f"stale loop lease detected: {left.words} -> `irontree task` asks whether to take it over",) if left else ()
+
+
+def _named(holder: Holder | None) -> str | None:
+    return f"{holder.what} ({holder.about})" if holder else None
+
+
+def state_words(row: IssueRow, *, skipped: bool = False) -> str:
+    """The phase, and what a task that is ready has to wait for; nothing of one that its loop *skipped* waits."""
+    if skipped:
+        return SKIPPED
+    if row.phase == Phase.READY and row.waits_for and not row.attempts:
+        return WAITS
+    return row.phase
+
+
+def phase_words(world: World, state: TaskState) -> str:
+    """The same as `state_words`, of what nobody listed."""
+    waits = state.phase is Phase.READY and not state.runs_started and waits_for(world, state.task_key)
+    return WAITS if waits else state.phase
+
+
+def tree_order(world: World) -> tuple[TaskState, ...]:
+    """Parents before their children, siblings by issue number."""
+    ordered: list[TaskState] = []
+    below: dict[str | None, list[TaskState]] = {}
+    for state in sorted(world.states.values(), key=lambda state: -state.issue_number):
+        parent = _parent(world, state.task_key)
+        below.setdefault(parent if parent in world.states else None, []).append(state)
+    stack = below.get(None, [])
+    while stack:
+        state = stack.pop()
+        ordered.append(state)
+        stack.extend(below.get(state.task_key, ()))
+    return tuple(ordered)
+
+
+def title_of(world: World, task_key: str) -> str:
+    """The approved title; the key itself where no plan lists it."""
+    node = world.nodes.get(task_key)
+    return node.title if node else task_key
+
+
+def named(world: World, task_key: str) -> str:
+    """`#3 Split an expense`; the title alone where there is no issue yet."""
+    state, title = world.states.get(task_key), title_of(world, task_key)
+    return f"#{state.issue_number} {title}" if state else title
+
+
+def waits_for(world: World, task_key: str) -> tuple[str, ...]:
+    """Keys that must be done first: dependencies of a task, children of a container."""
+    node = world.nodes.get(task_key)
+    if node is None:
+        return ()
+    needed = world.children.get(task_key, ()) if node.executability == "container" else node.depends_on
+    return tuple(key for key in needed if not world.is_done(key))
+
+
+def _parent(world: World, task_key: str) -> str | None:
+    node = world.nodes.get(task_key)
+    return node.parent if node else None
+
+
+def _depth(world: World, task_key: str) -> int:
+    depth, parent = 0, _parent(world, task_key)
+    while parent and parent in world.states:
+        depth, parent = depth + 1, _parent(world, parent)
+    return depth
+
+
+def _row(app: App, world: World, state: TaskState) -> IssueRow:
+    rule, cancelled = world.halt_of(state), state.task_key in world.cancelled
+    delivered = app.deliveries.load(state.issue_number)
+    return IssueRow(
+        number=state.issue_number,
+        task_key=state.task_key,
+        title=title_of(world, state.task_key),
+        parent=_parent(world, state.task_key),
+        depth=_depth(world, state.task_key),
+        phase="cancelled" if cancelled else state.phase.value,
+        stage=state.current_stage,
+        attempts=f"{state.attempt_count} / {state.total_attempts}" if state.runs_started else "",
+        code_ref=state.code_ref,
+        waits_for=() if state.done or cancelled else waits_for(world, state.task_key),
+        asks=rule.reason if rule else None,
+        problem=state.problem or state.blocking_check,
+        undelivered=delivered.failures,
+        warnings=delivered.warnings,
+    )
+
+
+def _loop_row(loop: Loop, world: World) -> LoopRow:
+    entity, skips = loop.entity, left_out(loop, world)
+    keys = [key for key in entity.task_keys if key not in skips | world.cancelled]
+    return LoopRow(
+        loop_id=entity.loop_id,
+        status=entity.status,
+        halt_reason=entity.halt_reason,
+        halt_at=entity.halt_at_task_key,
+        done=sum(map(world.is_done, keys)),
+        total=len(keys),
+        budget_used=entity.budget_used,
+        budget=entity.budget_max_transitions,
+        skipped=len(skips),
+    )

@@ -1,0 +1,157 @@
+"""The verification report a person reads (protocol, Verification Report)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+from irontree.app import App
+from irontree.domain.checks import NOTHING_CITED, CheckReport, Coverage, coverage
+from irontree.domain.comments import is_substantive
+from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.plan import Plan, PlanNode
+from irontree.domain.state import TaskState
+from irontree.ports import Stream
+from irontree.services.loops.funds import read_funds
+from irontree.services.record.world import read_world
+from irontree.services.views.failures import denied_lines
+from irontree.services.views.history import last_of, results_at, time_of
+from irontree.services.views.values import ReportView
+
+NOT_PROMOTED: Final = (
+    "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
+)
+_OUTCOME: Final = {
+    "verify_passed": "passed and published",
+    "verify_failed_terminal": "failed; all attempts are used up",
+    "verify_pending_acceptance": "waiting for a person's acceptance",
+}
+_CHECK_FILES = ("makefile", "package.json", "pyproject.toml", "setup.cfg", "tox.ini", "conftest.py", "cargo.toml")
+
+
+def changed_files(app: App, state: TaskState) -> tuple[str, ...]:
+    """What the task's commit changed; nothing where there is none."""
+    if not (state.has_code and state.base_sha and state.commit):
+        return ()
+    return app.repository.changed_files(state.base_sha, state.commit)
+
+
+def newest_results(app: App, state: TaskState) -> CheckReport | None:
+    """What the checks said at the newest commit, or about what was completed; of an older commit it says nothing."""
+    about_it = state.anchor == state.commit or not state.has_code or state.completion_basis is not None
+    return results_at(app, state.issue_number, state.anchor) if about_it else None
+
+
+def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple[Coverage, ...]:
+    """What covers each criterion by now, the evidence included that reviewers cited at the newest commit (R18)."""
+    report = newest_results(app, state)
+    return coverage(node, plan.policy, report.cited if report else NOTHING_CITED)
+
+
+def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
+    """Say so when the task changed files that define its own checks (ruling R18)."""
+    changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
+    return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
+
+
+def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
+    """What did not go as it should when the work was verified or accepted last, and what was to be said once."""
+    verified = last_of(stream, *_OUTCOME, "checkup_accept_recorded")
+    said = verified.meta.get("warnings", ()) if verified else ()
+    return (*map(str, said), *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
+
+
+def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
+    """Where the report of this verification is, as its event names it; None where there is nothing to report."""
+    if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
+        return None
+    return app.projections.report_path(report.issue_number)
+
+
+def reported(stream: Stream, state: TaskState) -> Record[IssueEvent] | None:
+    """The newest verification, if it left a report (none for outcomes B and E) and no other attempt has begun since."""
+    record = last_of(stream, *_OUTCOME)
+    if record is None or not isinstance(record.event, Reported) or record.event.sequence < state.run_sequence:
+        return None
+    return record if record.event.report_path else None
+
+
+def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None:
+    """Render the report of the newest verification from log and stored results; again with what is known by now.
+
+    Once another attempt has begun, what is there stays.
+    """
+    stream = app.log.read(state.issue_number)
+    record = reported(stream, state)
+    if record is None or not isinstance(record.event, Reported):
+        return
+    if report := results_at(app, state.issue_number, record.event.verify_anchor_sha):
+        view = ReportView(
+            number=state.issue_number,
+            title=node.title,
+            anchor=report.anchor,
+            outcome=_outcome(stream, record),
+            date=time_of(record),
+            environment=report.versions,
+            results=report.results,
+            coverage=coverage(node, plan.policy, report.cited),
+            findings=(*_said(record), *_repeated(state), *check_defining(app, state), *denied_lines(stream)),
+            claimed=claimed(last_of(stream, "run_completed")),
+            observed=observed(last_of(stream, "run_completed"), changed_files(app, state), report),
+            warnings=(*warnings_of(app, stream), *report.warnings, *app.deliveries.load(state.issue_number).failures),
+            budgets=read_funds(app, read_world(app)).of_issue(state) if plan.policy.budgets else (),
+            recipe=plan.policy.workspace.setup,
+            promoted_doc=record.event.promoted_doc,
+            rationale=str(record.meta.get("promotion", NOT_PROMOTED)),
+            note=str(record.meta.get("verifier_note", "")),
+        )
+        app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
+
+
+def claimed(completed: Record[IssueEvent] | None) -> str:
+    """What the agent said of its attempt, in one line: a claim."""
+    meta = completed.meta if completed else {}
+    agent, words = meta.get("agent") or {}, str(meta.get("summary", ""))
+    ok = {"true": "done", "false": "not done"}.get(str(agent.get("claims_success")).lower(), "")
+    kind = str(agent.get("claims", "")) if ok else ""
+    return ": ".join(filter(None, (f"{ok} ({kind})" if kind else ok, words)))
+
+
+def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], report: CheckReport) -> str:
+    """What was seen of the same attempt: its end, what changed, and what the checks say."""
+    agent = (completed.meta.get("agent") if completed else None) or {}
+    code = agent.get("exit_code")
+    end = f"{agent.get('ended', 'cut off, its commit was found')}{f' with code {code}' if code is not None else ''}"
+    passed = sum(result.passed for result in report.results)
+    what = f"{len(files)} file{'' if len(files) == 1 else 's'} changed" if files else "nothing changed"
+    spent = _spent(agent)
+    return "; ".join((f"it {end}", what, f"{passed} of {len(report.results)} checks pass", *spent))
+
+
+def _spent(agent: Mapping[str, object]) -> tuple[str, ...]:
+    """Tokens and money, as far as the agent says what it took."""
+    tokens = [f"{agent[key]} {key.partition('_')[0]}" for key in ("input_tokens", "output_tokens") if key in agent]
+    cost = [f"{agent['cost_usd']} USD"] if "cost_usd" in agent else []
+    return tuple(filter(None, (f"{' and '.join(tokens)} tokens" if tokens else "", *cost)))
+
+
+def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
+    """Why automation could not decide, or why a person sent the work back."""
+    note, by = record.meta.get("note"), record.meta.get("by", "a person")
+    return (*map(str, record.meta.get("reasons", ())), *((f"sent back by {by}: {note}",) if note else ()))
+
+
+def _repeated(state: TaskState) -> tuple[str, ...]:
+    """That the last attempts came to the same: another one like them would too."""
+    if not state.fails_alike:
+        return ()
+    return (f"the last {state.same_failures} attempts failed in the same way",)
+
+
+def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
+    """In words, and what a person decided since."""
+    accepted = last_of(stream, "checkup_accept_recorded")
+    if accepted and accepted.event.sequence > record.event.sequence:
+        return f"accepted by {accepted.meta.get('by', 'a person')}"
+    return _OUTCOME[record.event.event]

@@ -1,0 +1,1 @@
+"""What surrounds an attempt: the question put to an agent, and whether the attempt may start."""

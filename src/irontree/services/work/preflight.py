@@ -1,0 +1,220 @@
+"""The readiness gate before an attempt (protocol, phase 3): is the runway clear, and is it what was approved?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.domain.budgets import unreadable
+from irontree.domain.decide import may_start, next_try, step_for
+from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
+from irontree.domain.plan import ExecutionPolicy, Plan
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import (
+    ConfigRefused,
+    EnvironmentRefused,
+    NotEligible,
+    PublicationRefused,
+    RemoteFailed,
+    RemoteUnavailable,
+)
+from irontree.ports import Blocker
+from irontree.services.record.record import record
+from irontree.services.record.world import World
+from irontree.services.views.history import step_command
+from irontree.services.views.overview import waits_for
+from irontree.services.work.staleness import changed_since_approval
+
+FREE_TRANSITIONS = 3
+SAME_FAILURE = "same-failure"
+NO_ACCESS = "agent-not-authenticated"
+GIVE_ACCESS = (
+    "log in with the agent's own program, or name the variable with its key under agent.environment in "
+    ".mino/config.yml; then go on"
+)
+STALE_LOCK = "stale-run-lock"
+_FREE_CHECKS = {
+    "run_interrupted": "run-interrupted",
+    "run_commit_failed": "commit-refused",
+    "verify_publication_failed": "publication-refused",
+}
+
+
+def require_sound(state: TaskState) -> None:
+    """Raise NotEligible for an issue whose log cannot be trusted: no event could be appended after the work."""
+    if state.problem:
+        raise NotEligible(
+            f"issue-{state.issue_number}: {state.problem}",
+            remedy=state.way_out,
+        )
+
+
+def require_runnable(world: World, state: TaskState) -> None:
+    """Raise NotEligible, saying what to do first, unless an attempt may start (contract, eligibility)."""
+    require_sound(state)
+    world.require_wanted(state)
+    node = world.node(state)
+    where = f"issue-{state.issue_number} ({state.task_key})"
+    if node.executability != "executable":
+        raise NotEligible(f"{where} is a container and is never run", remedy="run its children")
+    if state.phase is not Phase.READY:
+        step = step_for(world.scope((state.task_key,)), state)
+        command = step_command(step, state.issue_number) if step else f"irontree show issue-{state.issue_number}"
+        raise NotEligible(f"{where} is {state.phase}", remedy=f"`{command}`")
+    if not state.started and not may_start(world.scope(()), state):
+        waiting = waits_for(world, state.task_key)
+        raise NotEligible(f"{where} depends on {', '.join(waiting)}, not done yet", remedy=_first(world, waiting))
+
+
+def blockers(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+    """What the machine and the repository have against an attempt now; writes nothing."""
+    found = blockers_of(app, plan.policy, exempt=(plan.spec_path,))
+    return found or _without_access(app, plan, state)
+
+
+def _without_access(app: App, plan: Plan, state: TaskState) -> tuple[Blocker, ...]:
+    """The agent says itself that it has no access, and no attempt has to find that out. Asked last: it takes a second.
+
+    Not where a person has just said to go on: they may know better, and the attempt will tell.
+    """
+    if state.last_event == "checkup_unblocked":
+        return ()
+    said = app.agent(plan.policy.agent).no_access()
+    return (Blocker(NO_ACCESS, f"the agent has no access to its service: {said}", GIVE_ACCESS),) if said else ()
+
+
+def blockers_of(app: App, policy: ExecutionPolicy, *, exempt: tuple[str, ...]) -> tuple[Blocker, ...]:
+    """What they have against work by these settings; *exempt* are documents that may be in no commit yet."""
+    found = app.repository.preflight(policy.publish, policy.workspace, exempt=exempt)
+    return (*found, *(app.engine.blockers(policy.container) if policy.container else ()))
+
+
+def stop_before_run(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Record why no attempt may start, if there is a reason; None if the runway is clear."""
+    stopped = (
+        stop_before_verify(app, world, state)
+        or _stop_at_same_failure(app, world, state)
+        or _stop_at_stale_lock(app, state)
+    )
+    if stopped:
+        return stopped
+    plan = world.plans[state.task_key]
+    if unread := unreadable_budget(plan.policy):
+        return block(app, state, "budget-unreadable", unread, remedy=_READABLE)
+    found = blockers(app, plan, state)
+    if found:
+        return block(app, state, found[0].check, found[0].message, remedy=found[0].remedy)
+    return None
+
+
+_READABLE: Final = "limit what can be read under budgets in .mino/config.yml (time always can), or choose another agent"
+
+
+def unreadable_budget(policy: ExecutionPolicy) -> str:
+    """A limit that nobody could watch over is no limit: why not, in words; empty if all can be read."""
+    agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
+    found = (
+        f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
+    )
+    return next((f"there is a budget, and {words}" for words in found), "")
+
+
+def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Record that the approval no longer fits (R6), or that free transitions spin (R12); None if neither."""
+    changed = changed_since_approval(app, world, state)
+    if changed:
+        return record(app, state, TaskReapprovalRequired, meta={"reason": changed})
+    if state.free_streak >= FREE_TRANSITIONS and state.free_event:
+        reason = f"{state.free_event.replace('_', ' ')} {state.free_streak} times in a row{_last_time(app, state)}"
+        outage = state.free_event == "verify_publication_failed"
+        not_before = try_again_at(app, state) if outage else None
+        return block(app, state, _FREE_CHECKS[state.free_event], reason, not_before=not_before)
+    return None
+
+
+def _last_time(app: App, state: TaskState) -> str:
+    """What was in the way the last time, in the words of its event."""
+    records = app.log.read(state.issue_number).records
+    said = [str(one.meta["reason"]) for one in records if one.event.event == state.free_event and "reason" in one.meta]
+    return f"; the last time: {said[-1]}" if said else ""
+
+
+def block(
+    app: App,
+    state: TaskState,
+    check: str,
+    reason: str,
+    *,
+    remedy: str = "",
+    not_before: datetime | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> TaskState:
+    """Record that a person must put something right before this issue can go on, or only time must pass.
+
+    *more* is what else its `meta:` says.
+    """
+    later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
+    if later and not remedy:
+        remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
+    meta = {"reason": reason, "remedy": remedy, "not_before": later}
+    given = {key: text for key, text in meta.items() if text or key == "reason"} | dict(more or {})
+    return record(app, state, CheckupPreflightBlocked, blocking_check=check, meta=given)
+
+
+def block_for(app: App, state: TaskState, error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> TaskState:
+    """Record what kept a step from being taken; an outage passes by itself."""
+    later = try_again_at(app, state, error.not_before) if isinstance(error, RemoteUnavailable) else None
+    return block(app, state, check_of(error), error.message, remedy=error.remedy or "", not_before=later)
+
+
+def try_again_at(app: App, state: TaskState, announced: datetime | None = None) -> datetime:
+    """When a timer lifts a block of this issue; *announced* is what the other side said."""
+    return next_try(app.clock.now(), state.waits, announced)
+
+
+def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
+    """The blocking check of what kept a step from being taken."""
+    match error:
+        case ConfigRefused():
+            return "configuration"
+        case PublicationRefused():
+            return error.reason
+        case RemoteUnavailable():
+            return "remote-unavailable"
+        case RemoteFailed():
+            return "remote-refused"
+        case _:
+            return "workspace-not-ready"
+
+
+def fails_alike(world: World, state: TaskState) -> str | None:
+    """That it has failed in the same way as often as was approved, in words (docs/decisions/0012-same-failure.md)."""
+    limit = world.plan(state).policy.same_failure
+    if limit is None or state.same_failures < limit:
+        return None
+    return f"the last {state.same_failures} attempts failed in the same way"
+
+
+def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
+    """Ask before another attempt is used up on it."""
+    reason = fails_alike(world, state)
+    if reason is None:
+        return None
+    remedy = "compare them; go on with a note for the next attempt, or put right what no attempt can"
+    return block(app, state, SAME_FAILURE, reason, remedy=remedy)
+
+
+def _stop_at_stale_lock(app: App, state: TaskState) -> TaskState | None:
+    """An old lock of another tool may be overridden, but a person has to say so (contract, run lock; R3)."""
+    holder = app.run_lock.stale()
+    if holder is None:
+        return None
+    reason = f"another tool left .mino/run.lock behind long ago: {holder}"
+    return block(app, state, STALE_LOCK, reason, remedy="make sure that nothing of it runs; to go on removes the file")
+
+
+def _first(world: World, waiting: tuple[str, ...]) -> str:
+    known = [world.states[key].issue_number for key in waiting if key in world.states]
+    return f"run issue-{min(known)} first" if known else "publish its dependencies first"

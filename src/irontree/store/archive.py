@@ -1,0 +1,470 @@
+"""The archive that `export` writes and `import` reads, and how missing files of the log are restored (R13, R21).
+
+    manifest.json     version, workspace id, home, counts of events, refs, and size and SHA-256 of every file
+    refs.bundle       `refs/irontree/*` with their objects, a git bundle
+    .mino/…           plans, events, archive, loops, reports, deliveries, forge, config.yml
+
+It is not compressed: nothing in it can be larger than the archive itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tarfile
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated, Final, Literal
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from irontree.domain.digests import event_digest
+from irontree.domain.events import IssueEvent
+from irontree.domain.loop import LoopEntity, LoopEvent
+from irontree.domain.plan import Plan
+from irontree.domain.values import Value
+from irontree.errors import LogDamaged, Refused
+from irontree.store.codec import first_error
+from irontree.store.documents import PLAN_BYTES, decode_value
+from irontree.store.files import Disk, disk_errors, is_leftover
+from irontree.store.layout import STATE_FOLDER, Layout
+from irontree.store.locks import exclusive
+from irontree.store.streams import ISSUE_FORM, LOOP_EVENT_BYTES, LOOP_FORM, UPGRADE
+
+# --- Which names a file may have in an archive: what every disk takes, and no two that are one on some (R21)
+
+
+CONFIG: Final = f"{STATE_FOLDER}/config.yml"
+FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops", "events")
+"""What is truth or cannot be made again; the log last, for who writes them in this order."""
+_PART_BYTES: Final = 200
+"""Common file systems take 255; the temporary beside a file has a longer name."""
+_NAME_BYTES: Final = 1024
+# Locks of processes here; who is active is nobody, once it is packed.
+_LEFT_BEHIND: Final = frozenset({".lock", ".lease", "active.lock"})
+
+
+def stays_behind(name: str) -> bool:
+    """Whether a file of that name means nothing in another place."""
+    return name in _LEFT_BEHIND or is_leftover(name)
+
+
+def is_place(path: str) -> bool:
+    """Whether a file of the state folder may have that path in an archive, whoever wrote it."""
+    if path == CONFIG:
+        return True
+    state, *parts = path.split("/")
+    is_ours = state == STATE_FOLDER and len(parts) > 1 and parts[0] in FOLDERS and not stays_behind(parts[-1])
+    return is_ours and all(map(_is_sane, parts)) and len(path.encode()) <= _NAME_BYTES
+
+
+def _is_sane(part: str) -> bool:
+    """Printable, so that no terminal is led by it, and what every file system can keep."""
+    return part.isprintable() and part not in {"", ".", ".."} and "\\" not in part and len(part.encode()) <= _PART_BYTES
+
+
+def clash(paths: Iterable[str]) -> tuple[str, str] | None:
+    """Two of *paths* of which a disk may keep only one: spelled alike, or one the folder of the other."""
+    folders: dict[str, str] = {}
+    files: dict[str, str] = {}
+    for path in paths:
+        name = unicodedata.normalize("NFC", path).casefold()
+        if name in files:
+            return files[name], path
+        files[name] = path
+        parts = name.split("/")
+        folders.update({"/".join(parts[:depth]): path for depth in range(1, len(parts))})
+    return next(((path, folders[name]) for name, path in files.items() if name in folders), None)
+
+
+# --- The archive that `export` writes and `import` reads: a plain tar of regular files, each as its manifest says (
+
+
+MANIFEST: Final = "manifest.json"
+BUNDLE: Final = "refs.bundle"
+FILE_BYTES: Final = 256 * 1024 * 1024
+MANIFEST_BYTES: Final = 256 * 1024 * 1024
+_PIECE: Final = 1024 * 1024
+_REMEDY: Final = "export again, or copy the file again"
+
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Entry(Value):
+    """One file of the archive."""
+
+    path: str
+    size: int = Field(ge=0)
+    sha256: Digest
+
+
+class Manifest(Value):
+    """What the archive says of itself."""
+
+    version: Literal[1]
+    program: str
+    workspace_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12}$")]
+    home: str
+    exported_at: str
+    branch: str | None
+    """The branch that was checked out, and its commit."""
+    tip: str | None
+    events: dict[str, int]
+    """Per issue (`issue-7`) and loop the highest sequence."""
+    refs: dict[str, str]
+    files: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """An archive that was read through and is what its manifest says; *offsets* is where each file begins."""
+
+    path: Path
+    manifest: Manifest
+    offsets: Mapping[str, int]
+
+    def entries(self) -> Iterator[Entry]:
+        """The files of the state folder."""
+        return (entry for entry in self.manifest.files if entry.path != BUNDLE)
+
+    def read(self, entry: Entry) -> bytes:
+        """The content of a file; raises Refused if the archive has changed since."""
+        with disk_errors(self.path), self.path.open("rb") as file:
+            file.seek(self.offsets[entry.path])
+            data = file.read(entry.size)
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise _damaged(self.path, f"{entry.path} has changed while it was read")
+        return data
+
+    def copy_bundle(self, target: Path) -> None:
+        """Write the git bundle to *target*."""
+        size = next(entry.size for entry in self.manifest.files if entry.path == BUNDLE)
+        with disk_errors(target), self.path.open("rb") as file, target.open("wb") as copy:
+            file.seek(self.offsets[BUNDLE])
+            for piece in _pieces(file, size):
+                copy.write(piece)
+
+
+def files_to_pack(layout: Layout) -> Iterator[tuple[str, Path]]:
+    """Path in the archive and on disk of every file that goes into it, in its order.
+
+    Raises Refused for a link, a file of more than FILE_BYTES or an odd name: `import` would not take it.
+    """
+    if layout.config.exists():
+        yield CONFIG, layout.config
+    for folder in FOLDERS:
+        for path in sorted((layout.state / folder).rglob("*")):
+            if path.is_dir() and not path.is_symlink():
+                continue
+            if stays_behind(path.name):
+                continue
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > FILE_BYTES:
+                raise Refused(f"{path} is no plain file of at most {FILE_BYTES >> 20} MiB", remedy="move it away")
+            if not is_place(name := layout.shown(path)):
+                raise Refused(f"{name!r}: not every file system takes that name", remedy="rename it, or move it away")
+            yield name, path
+
+
+def entry_of(name: str, path: Path) -> Entry:
+    """What the manifest says of the file at *path*."""
+    with disk_errors(path), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return Entry(path=name, size=size, sha256=_digest(file, size))
+
+
+def write_parcel(target: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None:
+    """Write the archive durably under a name that is free; *sources* says where its files are.
+
+    Raises Refused if *target* is there.
+    """
+    if target.exists():
+        raise Refused(f"{target} is there already", remedy="name another file, or move that one away")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with disk_errors(target):
+        try:
+            with temporary.open("xb") as file:
+                with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+                    _add(archive, MANIFEST, io.BytesIO(data := _encode(manifest)), len(data))
+                    for entry in manifest.files:
+                        with sources[entry.path].open("rb") as source:
+                            _add(archive, entry.path, source, entry.size)
+                file.flush()
+                os.fsync(file.fileno())
+            read_parcel(temporary)  # a file that changed while it was packed
+            temporary.rename(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def read_parcel(path: Path) -> Parcel:
+    """Read the whole archive and compare it with its manifest; nothing is written.
+
+    Raises Refused for whatever is not an archive of ours, whole and unchanged: links, other paths, other sizes.
+    """
+    if not path.is_file():
+        raise Refused(f"there is no file {path}", remedy="name the archive that `irontree export` wrote")
+    try:
+        with disk_errors(path), tarfile.open(path, mode="r:") as archive:
+            return _checked(path, archive)
+    except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
+        raise _damaged(path, f"it is no tar archive, or not all of one ({error})") from error
+
+
+def _checked(path: Path, archive: tarfile.TarFile) -> Parcel:
+    manifest = _read_manifest(path, archive)
+    expected = {entry.path: entry for entry in manifest.files}
+    if len(expected) != len(manifest.files) or BUNDLE not in expected:
+        raise _damaged(path, "its manifest names a file twice, or no git objects")
+    offsets = {}
+    while (member := archive.next()) is not None:
+        entry = expected.get(member.name)
+        if entry is None or member.name in offsets or not (member.name == BUNDLE or is_place(member.name)):
+            raise _damaged(path, f"{member.name!r} does not belong into it")
+        if not _is_plain(member) or member.size != entry.size or _content_digest(archive, member) != entry.sha256:
+            raise _damaged(path, f"{member.name} is not the file that its manifest names")
+        offsets[member.name] = member.offset_data
+    if lacking := expected.keys() - offsets.keys():
+        raise _damaged(path, f"{min(lacking)} is missing")
+    if both := clash(expected):
+        raise Refused(
+            f"{path}: {both[0]!r} and {both[1]!r} cannot both be files on every disk",
+            remedy="rename one of them where it was exported, and export again",
+        )
+    return Parcel(path, manifest, offsets)
+
+
+def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
+    first = archive.next()
+    if first is None or first.name != MANIFEST or not _is_plain(first) or first.size > MANIFEST_BYTES:
+        raise _damaged(path, f"it does not begin with {MANIFEST}: `irontree export` did not write it")
+    content = archive.extractfile(first)
+    try:
+        return Manifest.model_validate_json(content.read() if content else b"")
+    except ValidationError as error:
+        if any(found["type"] == "literal_error" for found in error.errors()):
+            raise Refused(f"{path}: an archive of another version than 1", remedy=UPGRADE) from error
+        raise _damaged(path, f"{MANIFEST}: {first_error(error)}") from error
+
+
+def _is_plain(member: tarfile.TarInfo) -> bool:
+    return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and member.sparse is None
+
+
+def _content_digest(archive: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+    if member.name != BUNDLE and member.size > FILE_BYTES:
+        return ""
+    content = archive.extractfile(member)
+    return _digest(content, member.size) if content else ""
+
+
+def _digest(file: IO[bytes], size: int) -> str:
+    digest = hashlib.sha256()
+    for piece in _pieces(file, size):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(file: IO[bytes], size: int) -> Iterator[bytes]:
+    while size > 0 and (piece := file.read(min(_PIECE, size))):
+        size -= len(piece)
+        yield piece
+
+
+def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = size, 0o600
+    archive.addfile(member, content)
+
+
+def _encode(manifest: Manifest) -> bytes:
+    return manifest.model_dump_json(indent=1).encode()
+
+
+def _damaged(path: Path, what: str) -> Refused:
+    return Refused(f"{path}: {what}", remedy=_REMEDY)
+
+
+# --- Bringing files of the log back from earlier versions of them (ruling R13); what is there is never touched
+
+
+_ISSUE_EVENT = re.compile(r"\.mino/(events/issue-\d+|archive/[^/]+/events)/[^/]+\.ya?ml")
+_LOOP_EVENT = re.compile(r"\.mino/loops/[^/]+/events/[^/]+\.ya?ml")
+_PLAN = re.compile(r"\.mino/plans/[^/]+\.yml")
+_ENTITY = re.compile(r"\.mino/loops/[^/]+\.yml")
+
+
+def restore(root: Path, versions: Mapping[str, Sequence[bytes]], disk: Disk | None = None) -> tuple[str, ...]:
+    """Write what is not there from its *versions* (path -> contents, newest first); the paths that were written.
+
+    Raises LogDamaged for a path that leads out of `.mino/`, before anything is written.
+    """
+    layout, writer = Layout(root), disk or Disk()
+    places = {path: place_of(root, path) for path in versions}
+    with exclusive(layout.append_lock), disk_errors(layout.state):
+        lost = [path for path in sorted(versions) if not places[path].exists()]
+        for path in lost:
+            writer.write_durably(places[path], sound_version(path, versions[path]))
+    return tuple(lost)
+
+
+def place_of(root: Path, path: str) -> Path:
+    """Where *path* (`.mino/…`, with `/`) is on disk; raises LogDamaged if that is not beneath `.mino/`."""
+    parts = path.split("/")
+    state = root / STATE_FOLDER
+    place = root.joinpath(*parts)
+    if parts[0] != STATE_FOLDER or len(parts) == 1 or {"", ".", ".."} & {*parts} or "\0" in path:
+        raise LogDamaged(f"{path!r} leads out of {STATE_FOLDER}")
+    if not place.parent.resolve().is_relative_to(state.resolve()):
+        raise LogDamaged(f"{path}: a link leads out of {state}", remedy="remove that link")
+    return place
+
+
+def sound_version(path: str, versions: Sequence[bytes]) -> bytes:
+    """The newest of *versions* that is what was written first: an edited event was backed up, too.
+
+    Only the URL of an event's reply may have come later. Of other files it is the newest that can be read.
+    """
+    readable = [data for data in versions if _is_readable(path, data)] or [*versions]
+    if not is_event(path):
+        return readable[0]
+    first = substance(path, readable[-1])
+    return next(data for data in readable if substance(path, data) == first)
+
+
+def substance(path: str, data: bytes) -> str:
+    """64 hex, the same for two contents of *path* that say the same: an event whose reply is known by now."""
+    try:
+        event = _read_event(path, data)
+    except LogDamaged:
+        event = None
+    return event_digest(event) if event else hashlib.sha256(data).hexdigest()
+
+
+def _is_readable(path: str, data: bytes) -> bool:
+    try:
+        if _PLAN.fullmatch(path):
+            decode_value(Plan, data, path, limit=PLAN_BYTES, remedy="")
+        elif _ENTITY.fullmatch(path):
+            decode_value(LoopEntity, data, path, limit=LOOP_EVENT_BYTES, remedy="")
+        else:
+            _read_event(path, data)
+    except LogDamaged:
+        return False
+    return True
+
+
+def is_event(path: str) -> bool:
+    """Whether *path* is the place of an issue's or a loop's event."""
+    return bool(_ISSUE_EVENT.fullmatch(path) or _LOOP_EVENT.fullmatch(path))
+
+
+def _read_event(path: str, data: bytes) -> IssueEvent | LoopEvent | None:
+    if _ISSUE_EVENT.fullmatch(path):
+        return ISSUE_FORM.decode(data, path).event
+    return LOOP_FORM.decode(data, path).event if _LOOP_EVENT.fullmatch(path) else None
+
+
+# --- Taking the files of an archive into a repository's state folder: only where nothing here is lost by it (R21)
+
+
+_STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")
+_ARCHIVED = re.compile(r"\.mino/archive/(issue-\d+)-rev-[^/]+/events/([^/]+)")
+_PLAN_FILE = re.compile(r"\.mino/plans/[^/]+\.yml")
+_FORGE = re.compile(r"\.mino/forge/issues/[^.].*")
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What the archive would change: files to write, files of streams that were archived since, and what stays."""
+
+    parcel: Parcel
+    layout: Layout
+    writes: tuple[Entry, ...]
+    superseded: tuple[Path, ...]
+    keeps_config: bool
+    """The configuration here is another one, and stays."""
+
+    def carry_out(self, disk: Disk | None = None) -> None:
+        """Write everything durably; the same again, after a kill too, ends in the same files."""
+        writer = disk or Disk()
+        with exclusive(self.layout.append_lock):
+            for path in self.superseded:
+                path.unlink(missing_ok=True)
+            for entry in self.writes:
+                writer.write_durably(place_of(self.layout.root, entry.path), self.parcel.read(entry))
+
+
+def plan_arrival(parcel: Parcel, layout: Layout) -> Arrival:
+    """Compare the archive with what is here; writes nothing.
+
+    Raises Refused if anything of the log here is not in the archive: its log must be the same one, gone on.
+    """
+    known = {entry.path: entry for entry in parcel.entries()}
+    for path in known:
+        place_of(layout.root, path)  # a link may lead elsewhere
+    here = {path: entry_of(path, place) for path, place in files_to_pack(layout)}
+    both = _Both(parcel, layout, known, here)
+    if strangers := tuple(both.strangers()):
+        raise _another_log(parcel, layout, strangers)
+    changed = {path for path, entry in known.items() if here.get(path) != entry}
+    keeps_config = CONFIG in changed & here.keys()
+    writes = tuple(known[path] for path in known if path in changed and not (keeps_config and path == CONFIG))
+    superseded = tuple(place_of(layout.root, path) for path in here if is_event(path) and path not in known)
+    return Arrival(parcel, layout, writes, superseded, keeps_config)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """The files of the archive (*known*) beside those that are here."""
+
+    parcel: Parcel
+    layout: Layout
+    known: Mapping[str, Entry]
+    here: Mapping[str, Entry]
+
+    def strangers(self) -> Iterator[str]:
+        """Paths here whose content would be lost."""
+        has_log = any(map(is_event, self.here))
+        plans = {entry.sha256 for path, entry in self.known.items() if _PLAN_FILE.fullmatch(path)}
+        for path, entry in self.here.items():
+            if self.known.get(path) == entry:
+                continue
+            if is_event(path):
+                is_stranger = not (self._goes_on(path, path) or self._was_archived(path))
+            elif _PLAN_FILE.fullmatch(path):
+                is_stranger = entry.sha256 not in plans
+            else:  # with a log, these are its earlier projections; without one, issues that a person made
+                is_stranger = not has_log and bool(_FORGE.fullmatch(path))
+            if is_stranger:
+                yield path
+
+    def _was_archived(self, path: str) -> bool:
+        """Whether the event is by now in an archived stream of its issue (ruling R7)."""
+        stream = _STREAM.fullmatch(path)
+        moved = (known for known in self.known if stream and _is_archived(known, stream))
+        return any(self._goes_on(path, known) for known in moved)
+
+    def _goes_on(self, path: str, known: str) -> bool:
+        """Whether the archive says under *known* what *path* says here."""
+        if known not in self.known:
+            return False
+        content = place_of(self.layout.root, path).read_bytes()
+        return substance(path, content) == substance(known, self.parcel.read(self.known[known]))
+
+
+def _is_archived(known: str, stream: re.Match[str]) -> bool:
+    archived = _ARCHIVED.fullmatch(known)
+    return archived is not None and archived.groups() == stream.groups()
+
+
+def _another_log(parcel: Parcel, layout: Layout, strangers: Sequence[str]) -> Refused:
+    shown = ", ".join(strangers[:_SHOWN]) + (f" and {len(strangers) - _SHOWN} more" if strangers[_SHOWN:] else "")
+    return Refused(
+        f"{layout.state} holds what is not in {parcel.path}: {shown}",
+        remedy="two logs cannot be joined: import into a clone without one, or move this .mino away first",
+    )
