@@ -91,13 +91,13 @@ def make_form(
 # --- The gate: a flow run is suspended until a person has answered its question, and goes on with it
 
 
-Form = TypeVar("Form", bound=RunInput)
+FormModel = TypeVar("FormModel", bound=RunInput)
 
 ALL = 200
 """The most rows that Prefect gives at once; a question has at most three."""
 
 
-async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, str]:
+async def ask(form: type[FormModel], *, key: str, description: str) -> tuple[FormModel, str]:
     """Return the answer stored under *key* and the key it has; without one, suspend this flow run and ask.
 
     The run ends here (`prefect.exceptions.Pause`) and starts again from its top when it is answered, so everything
@@ -114,13 +114,13 @@ async def ask(form: type[Form], *, key: str, description: str) -> tuple[Form, st
     ), candidate
 
 
-async def given(form: type[Form], *, key: str) -> tuple[Form, str] | None:
+async def given(form: type[FormModel], *, key: str) -> tuple[FormModel, str] | None:
     """Return what `ask` would return if this run was answered; None if it was not. Asks nothing."""
     stored, found_key = await _look_up(form, key)
     return (stored, found_key) if stored else None
 
 
-async def _look_up(form: type[Form], key: str) -> tuple[Form | None, str]:
+async def _look_up(form: type[FormModel], key: str) -> tuple[FormModel | None, str]:
     """The stored answer and its key; else the first key that is free to ask under."""
     run_id = _run_id()
     async with get_client() as client:
@@ -168,7 +168,7 @@ def _keys(key: str) -> Iterator[str]:
     yield from (f"{key}-again-{number}" for number in count(2))
 
 
-def _stored(form: type[Form], row: FlowRunInput | None) -> Form | None:
+def _stored(form: type[FormModel], row: FlowRunInput | None) -> FormModel | None:
     """The stored answer; None also for one to a form of an earlier version, which the person did not see."""
     if row is None:
         return None
@@ -201,10 +201,10 @@ WAITING_IS_NO_ERROR = _WaitingIsNoError()
 # --- From a question of the log to a form in Prefect, and from the form to a recorded answer (rulings, Questions)
 
 
-Record = Callable[[Answer], Awaitable[None]]
+RecordAnswer = Callable[[Answer], Awaitable[None]]
 
 
-async def ask_until_taken(app: App, question: Question, record: Record) -> None:
+async def ask_until_taken(app: App, question: Question, record: RecordAnswer) -> None:
     """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
 
     With one that *record* does not take (NOT_TAKEN) the question is asked again with the reason. Taken or not, an
@@ -247,7 +247,7 @@ class Late:
     said: str = ""
 
 
-async def take_late_answer(question: Question, record: Record) -> Late | None:
+async def take_late_answer(question: Question, record: RecordAnswer) -> Late | None:
     """Have the answer recorded that was given before the question's loop ended; None if none was given.
 
     One that says nothing of the issue (skip, stop) is refused: that loop is over.

@@ -17,7 +17,7 @@ from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
 from irontree.flows.gate import ask, forget_answer, make_form, with_page
 from irontree.flows.runs import runs
-from irontree.flows.runs.liveness import fails_if_refused, living
+from irontree.flows.runs.liveness import fails_if_refused, hold_liveness
 from irontree.flows.runs.recovery import wake_overtaken
 from irontree.flows.runs.starting import start_loop
 from irontree.services.answers.documents import authorise, question_key, wanted_for
@@ -43,7 +43,7 @@ async def intake(repository: str, document: str) -> State[None]:
     exactly this content is continued without asking (ruling R6).
     """
     app = await asyncio.to_thread(open_here, repository, channel=FORM)
-    async with living(app):
+    async with hold_liveness(app):
         if rest := await asyncio.to_thread(_nothing_to_ask, app, document):
             return rest
         return await _approved(app, document, await asyncio.to_thread(wanted_for, app, document))

@@ -14,8 +14,8 @@ from prefect.states import Completed
 from irontree.app import App, Origin
 from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Step, Verify, is_due
 from irontree.errors import AnswerRefused, IrontreeError
-from irontree.flows.gate import Record, ask_until_taken, refuse_late_answers, take_late_answer
-from irontree.flows.runs.liveness import living, waits_if_refused
+from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
+from irontree.flows.runs.liveness import hold_liveness, waits_if_refused
 from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for
 from irontree.flows.runs.starting import let_loop_go_on, start_own_run
 from irontree.flows.server.background import finish_asked
@@ -58,7 +58,7 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
     Everything is read from the log each time round, so the run may start again from here at any moment.
     """
     app = await asyncio.to_thread(open_here, repository)
-    async with living(app):
+    async with hold_liveness(app):
         if handed_over := await asyncio.to_thread(_hand_over, app, number, loop_id):
             return Completed(name="Handed over", message=handed_over)
         await refuse_late_answers(await asyncio.to_thread(_answerable, app, number, loop_id))
@@ -138,7 +138,7 @@ async def _time_answers(app: App, number: int, question: Question) -> bool:
     return True
 
 
-def _recorder(app: App, number: int, question: Question, *, channel: str = "form") -> Record:
+def _recorder(app: App, number: int, question: Question, *, channel: str = "form") -> RecordAnswer:
     """What records a decision as a step of this run; raises AnswerRefused."""
 
     async def record(answer: Answer) -> None:

@@ -10,7 +10,7 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.flows.runs.liveness import fails_if_refused, living, tidy
+from irontree.flows.runs.liveness import fails_if_refused, hold_liveness, tidy
 from irontree.flows.runs.recovery import go_on_approving, mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
 from irontree.flows.serve.chores import remind, tell_labelled
 from irontree.services.answers.comments import look
@@ -25,7 +25,7 @@ from irontree.tasks.stages import open_here
 async def janitor(repository: str) -> State[None]:
     """Take up what a crash, a restart or a deleted Prefect database left: the log says what should be going on."""
     app = await asyncio.to_thread(open_here, repository)
-    async with living(app):
+    async with hold_liveness(app):
         await asyncio.to_thread(tidy, app)
         _, unreadable = await asyncio.to_thread(read_loops, app)
         dead = await asyncio.to_thread(mark_dead_runs, app, own=flow_run.get_id())

@@ -22,14 +22,14 @@ from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, IrontreeError, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
-from irontree.flows.runs.liveness import living, waits_if_refused
+from irontree.flows.runs.liveness import hold_liveness, waits_if_refused
 from irontree.flows.runs.recovery import have_asking, put_in_order
 from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for
 from irontree.flows.runs.starting import pages_of_issues, row_title, start_issue, wait_for, what_happened
 from irontree.flows.server.background import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop
 from irontree.services.delivery.deliver import tell_halts_if_free
-from irontree.services.execution.stale_lease import clear_the_way
+from irontree.services.execution.stale_lease import recover_lease
 from irontree.services.execution.steps import stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
@@ -116,7 +116,7 @@ async def loop(repository: str, loop_id: str) -> State[None]:
     At an issue's halt this run ends: the issue's own run asks. It suspends only for the loop's own questions.
     """
     app = await asyncio.to_thread(open_here, repository)
-    async with living(app):
+    async with hold_liveness(app):
         late = await refuse_late_answers(await asyncio.to_thread(question_of_loop, app, loop_id))
         while True:
             question = await asyncio.to_thread(question_of_loop, app, loop_id)
@@ -143,7 +143,7 @@ async def _ask(app: App, loop_id: str, question: Question) -> None:
 
 
 async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
-    in_the_way = await asyncio.to_thread(clear_the_way, app, loop_id, wait_seconds=WAIT_FOR_DRIVER)
+    in_the_way = await asyncio.to_thread(recover_lease, app, loop_id, wait_seconds=WAIT_FOR_DRIVER)
     if in_the_way:
         return await asyncio.to_thread(_halt, app, loop_id, in_the_way)
     with app.lease.hold(loop_id):

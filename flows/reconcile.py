@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from irontree.app import App
-from irontree.flows.runs.liveness import fails_if_refused, living
+from irontree.flows.runs.liveness import fails_if_refused, hold_liveness
 from irontree.services.consistency.reconcile import Reconciliation
 from irontree.services.consistency.reconcile import reconcile as compare
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
@@ -20,7 +20,7 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 async def reconcile(repository: str) -> State[None]:
     """Restore, record gaps and what happened outside, deliver what is due, make the briefs again."""
     app = await asyncio.to_thread(open_here, repository)
-    async with living(app):
+    async with hold_liveness(app):
         found = await asyncio.to_thread(_compare, app)
     outside = (f"issue-{change.issue_number}: {change.what} -> {change.then}" for change in found.outside)
     for line in (*found.problems, *outside, *found.undelivered):

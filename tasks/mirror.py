@@ -23,7 +23,7 @@ from prefect.settings import get_current_settings
 from irontree.app import App
 from irontree.domain.timestamps import moment
 from irontree.errors import IrontreeError
-from irontree.services.views.history import Happening, happenings
+from irontree.services.views.history import FeedEntry, event_feed
 from irontree.store.files import replace
 from irontree.store.layout import Layout
 from irontree.tasks.pages import page_of_run
@@ -53,7 +53,7 @@ def tell_events(app: App) -> int:
 
 def _mirror(app: App) -> int:
     shown, now = read_told(app), app.clock.now()
-    found = list(happenings(app, shown))
+    found = list(event_feed(app, shown))
     news = [happening for happening in found if _is_news(happening, now)]
     for happening in news:
         _emit_happening(app, happening)
@@ -120,7 +120,7 @@ def emit_question(app: App, event: str, stream: str, run: str, *, title: str, ur
     emit(event, workspace_id=app.repository.id, stream=stream, name=what, payload=payload, key=key)
 
 
-def _emit_happening(app: App, happening: Happening) -> None:
+def _emit_happening(app: App, happening: FeedEntry) -> None:
     number = happening.payload.get("issue_number")
     emit(
         happening.event,
@@ -132,7 +132,7 @@ def _emit_happening(app: App, happening: Happening) -> None:
     )
 
 
-def _is_news(happening: Happening, now: datetime) -> bool:
+def _is_news(happening: FeedEntry, now: datetime) -> bool:
     at = moment(happening.payload["time"])
     return at is None or now - at < NEWS  # where the log does not say when, it is told
 

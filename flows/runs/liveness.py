@@ -26,20 +26,20 @@ from irontree.store.locks import remove_if_free
 
 
 Parameters = ParamSpec("Parameters")
-Body = Callable[Parameters, Awaitable[State[None]]]
+FlowBody = Callable[Parameters, Awaitable[State[None]]]
 
 
-def waits_if_refused(body: Body[Parameters]) -> Body[Parameters]:
+def waits_if_refused(body: FlowBody[Parameters]) -> FlowBody[Parameters]:
     """End the run as `Waiting` when an issue or a loop cannot go on now; it is taken up again by what the log says."""
     return _ends_if_refused(body, lambda message: Completed(name="Waiting", message=message))
 
 
-def fails_if_refused(body: Body[Parameters]) -> Body[Parameters]:
+def fails_if_refused(body: FlowBody[Parameters]) -> FlowBody[Parameters]:
     """End the run as `Failed`, without a traceback, when what it was asked to do cannot be done."""
     return _ends_if_refused(body, lambda message: Failed(message=message))
 
 
-def _ends_if_refused(body: Body[Parameters], end: Callable[[str], State[None]]) -> Body[Parameters]:
+def _ends_if_refused(body: FlowBody[Parameters], end: Callable[[str], State[None]]) -> FlowBody[Parameters]:
     @wraps(body)
     async def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> State[None]:
         try:
@@ -66,7 +66,7 @@ AT_WORK_ALREADY = (
 
 
 @asynccontextmanager
-async def living(app: App) -> AsyncIterator[None]:
+async def hold_liveness(app: App) -> AsyncIterator[None]:
     """Hold this flow run's lock for the block, and end with the runner that started the process.
 
     A run whose state somebody changed by hand is started beside the process that it still has: the second waits as
@@ -75,12 +75,12 @@ async def living(app: App) -> AsyncIterator[None]:
     end_with_runner()
     lock = app.alive(str(flow_run.get_id()))
     waits = partial(get_run_logger().warning, AT_WORK_ALREADY)
-    async with held_for_good(lock, f"flow run {flow_run.get_name()}", waits=waits):
+    async with hold_liveness_lock(lock, f"flow run {flow_run.get_name()}", waits=waits):
         yield
 
 
 @asynccontextmanager
-async def held_for_good(lock: Lock, what: str, *, waits: Callable[[], None]) -> AsyncIterator[None]:
+async def hold_liveness_lock(lock: Lock, what: str, *, waits: Callable[[], None]) -> AsyncIterator[None]:
     """Hold *lock* for the block, and be seen to: its file may be tidied away between our opening and our locking it.
 
     Waits while another process has it, calls *waits* once before, and leaves the event loop to others.

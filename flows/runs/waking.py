@@ -15,7 +15,7 @@ from irontree.services.loops.loop import read_loops
 from irontree.services.record.world import read_world
 
 
-def nudge(app: App, issue_number: int) -> str | None:
+def wake_run(app: App, issue_number: int) -> str | None:
     """Start the issue's suspended run again, and the loop that halted there; what was started, in words.
 
     None where no server runs: `irontree task resume` goes on by the log then. Raises ServerUnavailable if a

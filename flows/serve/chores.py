@@ -22,7 +22,7 @@ from irontree.flows.runs.recovery import go_on_approving, mark_dead_runs, start_
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
 from irontree.ports import Issue
-from irontree.services.consistency.drift import disagreeing
+from irontree.services.consistency.drift import drifted_issues
 from irontree.services.record.world import read_world
 from irontree.tasks.mirror import emit, emit_question, read_told, tell_events, telling, write_told
 
@@ -179,7 +179,7 @@ class ForgeChanges:
         """What the last look did not show; nothing while the forge is away, which other work says."""
         before = self._known.get(app.repository.id, frozenset())
         try:
-            self._known[app.repository.id] = disagreeing(app)
+            self._known[app.repository.id] = drifted_issues(app)
         except RemoteUnavailable:
             return []
         return sorted(self._known[app.repository.id] - before)
@@ -206,7 +206,7 @@ def _nothing(_: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class Chore:
     """Something to do *every* so many seconds for a repository; yields what there is to say about it."""
 
     name: str
@@ -245,10 +245,10 @@ def tell_what_waits(app: App) -> Iterable[str]:
     yield from (f"{run}: its question is still open" for run in remind(app))
 
 
-DUTIES: Final = (
-    Duty("take up what died", 60.0, take_up_what_died),
-    Duty("tell what happened", 60.0, tell_what_happened),
-    Duty("tell what waits", 60.0, tell_what_waits),
+CHORES: Final = (
+    Chore("take up what died", 60.0, take_up_what_died),
+    Chore("tell what happened", 60.0, tell_what_happened),
+    Chore("tell what waits", 60.0, tell_what_waits),
 )
 
 
@@ -283,7 +283,7 @@ class Duties:
     """Does what is due. What cannot be done is said, once as long as it stays the same, and tried again when due."""
 
     say: Say
-    duties: Sequence[Duty] = DUTIES
+    chores: Sequence[Chore] = CHORES
     _due: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -292,18 +292,18 @@ class Duties:
     def look(self, apps: Sequence[App], now: float) -> None:
         """Do what is due at *now* (monotonic seconds); where a repository is new, after one interval unless at once."""
         for app in apps:
-            for duty in self.duties:
-                key = (app.repository.id, duty.name)
-                if now >= self._due.setdefault(key, now if duty.at_once else now + duty.every):
-                    self._due[key] = now + duty.every
-                    self._do(app, duty)
+            for chore in self.chores:
+                key = (app.repository.id, chore.name)
+                if now >= self._due.setdefault(key, now if chore.at_once else now + chore.every):
+                    self._due[key] = now + chore.every
+                    self._do(app, chore)
 
     def forget(self, app: App) -> None:
         """Have the server told anew: the repository is served anew."""
-        for duty in self.duties:
-            duty.forget(app.repository.id)
+        for chore in self.chores:
+            chore.forget(app.repository.id)
 
-    def _do(self, app: App, duty: Duty) -> None:
-        with self._failures.said(app, duty.name):
-            for line in duty.do(app):
+    def _do(self, app: App, chore: Chore) -> None:
+        with self._failures.said(app, chore.name):
+            for line in chore.do(app):
                 self.say(app, line)

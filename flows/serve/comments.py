@@ -15,7 +15,7 @@ from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, ServerUnavailable, in_words
 from irontree.flows.runs.recovery import start_what_waits, wake_overtaken
 from irontree.flows.serve.chores import Say
-from irontree.services.answers.comments import COMMENT, Looked, look
+from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.tasks.stages import app_of
 
 # --- Comments that answer, for whoever serves: a look every half minute, and what waited for them goes on
@@ -23,10 +23,10 @@ from irontree.tasks.stages import app_of
 
 LETS_GO_SECONDS: Final = 10.0
 
-Look = Callable[[], tuple[Looked, ...]]
+LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
-def take_comments(app: App) -> tuple[Looked, ...]:
+def take_comments(app: App) -> tuple[CommentResult, ...]:
     """Take what stands in comments, and let the runs go on that waited for it. Adopt Prefect's settings first.
 
     Where no server answers, or it refuses what we ask, the runs start later: the answers are recorded, and the janitor
@@ -40,15 +40,17 @@ def take_comments(app: App) -> tuple[Looked, ...]:
     return found
 
 
-class Kept:
+class CommentPoller:
     """Looks with ports that are opened once, and again after a failure: a forge's client knows what it saw (ETag)."""
 
-    def __init__(self, open_it: Callable[[], App], look: Callable[[App], tuple[Looked, ...]] = take_comments) -> None:
+    def __init__(
+        self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] = take_comments
+    ) -> None:
         self._open = open_it
         self._look = look
         self._app: App | None = None
 
-    def __call__(self) -> tuple[Looked, ...]:
+    def __call__(self) -> tuple[CommentResult, ...]:
         """Look once."""
         app, self._app = self._app or self._open(), None
         found = self._look(app)
@@ -61,7 +63,7 @@ class CommentWatch:
     """Looks at comments in a thread of its own as long as its `with` block lasts; less often where the forge fails."""
 
     def __init__(
-        self, look: Look, *, every: timedelta = COMMENTS_EVERY, stopped: threading.Event | None = None
+        self, look: LookForComments, *, every: timedelta = COMMENTS_EVERY, stopped: threading.Event | None = None
     ) -> None:
         self._look = look
         self._every = every
@@ -76,7 +78,7 @@ class CommentWatch:
     def of(cls, app: App, *, every: timedelta = COMMENTS_EVERY) -> Self:
         """That of a repository, with ports of its own: the thread shares none with who made it."""
         stopped, root = threading.Event(), str(app.repository.root)
-        look = Kept(lambda: app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
+        look = CommentPoller(lambda: app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
         return cls(look, every=every, stopped=stopped)
 
     def __enter__(self) -> Self:
@@ -100,7 +102,7 @@ class CommentWatch:
         """Whether it has ended without being asked to."""
         return not self._stopped.is_set() and not self._thread.is_alive()
 
-    def hurry(self) -> None:
+    def poll_now(self) -> None:
         """Look now: somebody says that there is something to see. What the forge wants to wait for comes first."""
         self._woken.set()
 
@@ -118,7 +120,7 @@ class CommentWatch:
             if not self._stopped.is_set():
                 interrupted.wait((again - now).total_seconds())
 
-    def _look_once(self) -> Looked | None:
+    def _look_once(self) -> CommentResult | None:
         """What has to wait, if anything, and of that the gravest.
 
         An outage of the forge, a repository that cannot be read just now; else an issue that failed; else a busy one.
@@ -126,7 +128,7 @@ class CommentWatch:
         try:
             waiting = [found for found in self._look() if found.outcome == "later"]
         except IrontreeError as error:
-            return Looked(0, "later", said=in_words(error), failed=True, ended_pass=True)
+            return CommentResult(0, "later", said=in_words(error), failed=True, ended_pass=True)
         return max(waiting, key=lambda found: (found.ended_pass, found.failed), default=None)
 
 
@@ -164,10 +166,10 @@ class Watches:
                 self._say(app, f"comments: {watch.trouble}")
             self._told[app.repository.id] = watch.trouble
 
-    def hurry(self) -> None:
+    def poll_now(self) -> None:
         """Have the comments of all of them looked at now."""
         for _, watch in self._watches:
-            watch.hurry()
+            watch.poll_now()
 
     def stop(self) -> None:
         """Look no more."""

@@ -88,11 +88,11 @@ a supervisor first, which imports Prefect once more and puts the flow where the 
 NOT_SERVED = "not served any more: "
 """Before the folder in the description of a queue that we closed: the limit that a person set stays."""
 
-Add = Callable[[RunnerDeployment], Awaitable[UUID]]
+AddDeployment = Callable[[RunnerDeployment], Awaitable[UUID]]
 
 
 async def register(
-    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: Add, reopen: bool = False
+    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: AddDeployment, reopen: bool = False
 ) -> dict[str, UUID]:
     """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
 

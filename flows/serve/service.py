@@ -20,7 +20,7 @@ from irontree.flows.runs.liveness import tidy
 from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs
 from irontree.flows.runs.runs import connect, taken_up
 from irontree.flows.serve.automations import Configured
-from irontree.flows.serve.chores import DUTIES, Duties, Duty, Failures, Say, go_on
+from irontree.flows.serve.chores import CHORES, Chore, Duties, Failures, Say, go_on
 from irontree.flows.serve.comments import Watches
 from irontree.flows.serve.registration import close_queue, deployments_of, drop_schedules, open_queue
 from irontree.flows.serve.serving import LIMIT, WORKER, Served, Serving
@@ -100,7 +100,7 @@ CONFIGURE_EVERY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class WorkerGroup:
     """A worker and whose runs it takes up."""
 
     apps: tuple[App, ...]
@@ -121,13 +121,13 @@ class Service:
         environment: Mapping[str, str],
         home: Path,
         say: Say,
-        duties: Sequence[Duty] = DUTIES,
+        chores: Sequence[Chore] = CHORES,
         start_worker: Callable[..., Serving] = Serving,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._elsewhere = list(apps)
         self._without: list[App] = []
-        self._crews: list[Crew] = []
+        self._groups: list[WorkerGroup] = []
         self._environment = environment
         self._home = home
         self._private = is_private(environment, home)
@@ -136,8 +136,8 @@ class Service:
         self._now = now
         self._failures = Failures(say)
         configured = Configured()
-        follow = Duty("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
-        self._duties = Duties(say, (follow, *duties))
+        follow = Chore("configuration", CONFIGURE_EVERY, configured, at_once=True, forget=configured.forget)
+        self._chores = Duties(say, (follow, *chores))
         self._held = ExitStack()
         self._holds: dict[str, ExitStack] = {}
         self._leaving: set[str] = set()
@@ -149,7 +149,7 @@ class Service:
         """Serve those that nobody serves; raises ServerUnavailable."""
         for app in tuple(self._elsewhere):
             self._join(app, passing=(ServerUnavailable,))
-        self._staff()
+        self._start_workers()
 
     def add(self, app: App) -> None:
         """Serve *app* too, from one of the next looks on; or on, where it was to be let go."""
@@ -165,7 +165,7 @@ class Service:
     def look(self) -> tuple[str, ...]:
         """Look after everything once; to be called often. The ids of the repositories that were let go."""
         now = self._now()
-        self._bury()
+        self._mark_crashed()
         gone = tuple(self._let_go())
         if now >= self._join_at:
             for app in tuple(self._elsewhere):
@@ -173,15 +173,15 @@ class Service:
             self._watches.look()
             self._join_at = now + JOIN_EVERY
         if self._without and now >= self._revive_at:
-            self._revive()
+            self._restart()
             self._revive_at = now + REVIVE_EVERY
-        self._duties.look(self.served, now)
+        self._chores.look(self.served, now)
         return gone
 
     @property
     def served(self) -> tuple[App, ...]:
         """The repositories whose flows are served by us now."""
-        return tuple(app for crew in self._crews for app in crew.apps)
+        return tuple(app for group in self._groups for app in group.apps)
 
     @property
     def elsewhere(self) -> tuple[App, ...]:
@@ -191,12 +191,12 @@ class Service:
     def finish(self) -> None:
         """Let the flows stop after their present step."""
         self._watches.stop()
-        for crew in self._crews:
-            crew.worker.finish()
+        for group in self._groups:
+            group.worker.finish()
 
-    def hurry(self) -> None:
+    def poll_now(self) -> None:
         """Look at the comments of all repositories now."""
-        self._watches.hurry()
+        self._watches.poll_now()
 
     def at_rest(self) -> bool:
         """Whether no process works on a run of what we serve."""
@@ -204,8 +204,8 @@ class Service:
 
     def stop(self) -> None:
         """End all flow processes now, and settle by evidence what they left; what cannot be, the next start settles."""
-        for crew in self._crews:
-            crew.worker.stop()
+        for group in self._groups:
+            group.worker.stop()
         for app in self.served:
             try:
                 settle(app)
@@ -229,7 +229,7 @@ class Service:
             self._elsewhere.remove(app)
             self._without.append(app)
 
-    def _staff(self) -> None:
+    def _start_workers(self) -> None:
         """Have a worker for those that are ours, have none, and can be served; raises ServerUnavailable."""
         found = [(app, self._deployments(app)) for app in self._without]
         apps = tuple(app for app, deployments in found if deployments)
@@ -239,12 +239,12 @@ class Service:
         worker = self._start_worker(deployments, environment=self._environment, home=self._home, by=WORKER)
         self._held.callback(worker.stop)
         worker.wait_ready()
-        self._crews.append(Crew(apps, worker))
+        self._groups.append(WorkerGroup(apps, worker))
         self._closed -= {app.repository.id for app in apps}  # the worker opened them
         self._without = [app for app in self._without if app not in apps]
         for app in apps:
             self._say(app, f"served: {app.repository.root}, queue {app.repository.id}")
-            self._welcome(app)
+            self._on_join(app)
 
     def _deployments(self, app: App) -> tuple[Served, ...]:
         """Those of *app*; none where it is to be let go, or cannot be served: it is said why."""
@@ -259,7 +259,7 @@ class Service:
         for app in [app for app in ours if app.repository.id in self._leaving | self._closed]:
             with self._failures.said(app, "let go"):
                 if self._may_leave(app):
-                    self._leave(app)
+                    self._on_leave(app)
             if app.repository.id not in self._holds:
                 yield app.repository.id
 
@@ -281,7 +281,7 @@ class Service:
                 self._closed.remove(mine)
         return False
 
-    def _leave(self, app: App) -> None:
+    def _on_leave(self, app: App) -> None:
         """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
         with connect() as client:
             drop_schedules(client, app.repository.id)
@@ -295,36 +295,36 @@ class Service:
     def _dismiss(self, app: App) -> None:
         """Have no worker for it: its own ends, where it has others as well they keep theirs."""
         self._without = [other for other in self._without if other is not app]
-        for crew in [crew for crew in self._crews if app in crew.apps]:
-            self._crews.remove(crew)
-            if others := tuple(other for other in crew.apps if other is not app):
-                self._crews.append(Crew(others, crew.worker))
+        for group in [group for group in self._groups if app in group.apps]:
+            self._groups.remove(group)
+            if others := tuple(other for other in group.apps if other is not app):
+                self._groups.append(WorkerGroup(others, group.worker))
             else:
-                crew.worker.stop()
+                group.worker.stop()
 
-    def _bury(self) -> None:
+    def _mark_crashed(self) -> None:
         """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
-        for crew in [crew for crew in self._crews if not crew.worker.alive()]:
-            self._crews.remove(crew)
-            crew.worker.stop()
-            self._without.extend(crew.apps)
-            for app in crew.apps:
+        for group in [group for group in self._groups if not group.worker.alive()]:
+            self._groups.remove(group)
+            group.worker.stop()
+            self._without.extend(group.apps)
+            for app in group.apps:
                 self._say(app, "the worker died; starting another")
 
-    def _revive(self) -> None:
+    def _restart(self) -> None:
         """Have a worker again for those that have none; what cannot be done now is tried again in a while."""
         for app in self._without:
             with self._failures.said(app, "dead runs"):
                 mark_dead(app, private=self._private)
         try:
-            self._staff()
+            self._start_workers()
         except ServerUnavailable as error:
             for app in self._without:
                 self._failures.say_once(app, "worker", error)
 
-    def _welcome(self, app: App) -> None:
+    def _on_join(self, app: App) -> None:
         """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
-        self._duties.forget(app)
+        self._chores.forget(app)
         for do in (_show, go_on):
             try:
                 for line in do(app):

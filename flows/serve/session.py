@@ -36,7 +36,7 @@ OTHERS_SECONDS: Final = 60.0
 """The terminal that serves may have just begun to: on a busy machine that takes a while."""
 
 
-class Session:
+class TerminalSession:
     """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
 
     Who serves looks at comments too, each *comments_every*.

@@ -24,12 +24,12 @@ _LENGTH: Final = re.compile(r"[0-9]{1,12}")
 class WebhookReceiver:
     """Listens on loopback, for a proxy or a tunnel to reach, as long as its `with` block lasts."""
 
-    def __init__(self, port: int, secret: str, hurry: Callable[[], None], changed: Callable[[str], None]) -> None:
-        """Call *hurry* for each delivery, and *changed* with the repository's page where an issue was changed.
+    def __init__(self, port: int, secret: str, poll_now: Callable[[], None], changed: Callable[[str], None]) -> None:
+        """Call *poll_now* for each delivery, and *changed* with the repository's page where an issue was changed.
 
         Port 0 is any free one. Raises ServerUnavailable where the port is taken.
         """
-        calls = {"hurry": staticmethod(hurry), "changed": staticmethod(changed)}
+        calls = {"poll_now": staticmethod(poll_now), "changed": staticmethod(changed)}
         handler = type("Handler", (_Handler,), {"secret": secret, **calls})
         try:
             self._server = _Server((LOOPBACK, port), handler)
@@ -62,7 +62,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     secret: str
-    hurry: Callable[[], None]
+    poll_now: Callable[[], None]
     changed: Callable[[str], None]
     timeout = PATIENCE_SECONDS
 
@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(length))
         if not is_signed(self.secret, body, headers):
             return HTTPStatus.UNAUTHORIZED
-        self.hurry()
+        self.poll_now()
         if repository := changed_repository(body):
             self.changed(repository)
         return HTTPStatus.NO_CONTENT

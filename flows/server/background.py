@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.flows.server.state import LOOPBACK, Place
+from irontree.flows.server.state import LOOPBACK, ListenAddress
 
 # --- Starts our own Python programs beside this process: the private server, and the one that serves deployments
 
@@ -146,7 +146,7 @@ PORTS = 200
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (only where somebody asked for it)
 
 
-def listen(place: Place, last_port: int | None) -> list[socket.socket]:
+def listen(place: ListenAddress, last_port: int | None) -> list[socket.socket]:
     """Sockets that listen at *place*, and on loopback in any case: that is where our own programs look.
 
     Where no port is given: that of the last server if it is free, so that its clients find this one; else the first
@@ -162,7 +162,7 @@ def listen(place: Place, last_port: int | None) -> list[socket.socket]:
         return listeners
 
 
-def require_free(place: Place) -> None:
+def require_free(place: ListenAddress) -> None:
     """Raise ServerUnavailable, naming who has it, if the port of *place* cannot be had."""
     if place.port is not None:
         for listener in listen(place, None):

@@ -19,7 +19,7 @@ from typing import Self
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.background import is_prefect, reap, size, start, tail
 from irontree.flows.server.settings import password, strip
-from irontree.flows.server.state import LOOPBACK, Address, Place, ServerState
+from irontree.flows.server.state import LOOPBACK, Address, ListenAddress, ServerState
 
 LINGER = 60.0
 LOOK_EVERY = 0.05
@@ -27,7 +27,7 @@ KEEP_EVERY = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until one that could not start is started again; twice as long each time."""
 LEAVING = 5.0
-ANYWHERE = Place()
+ANYWHERE = ListenAddress()
 
 
 class LocalServer:
@@ -46,7 +46,7 @@ class LocalServer:
         environ: Mapping[str, str],
         *,
         linger: float = LINGER,
-        place: Place = ANYWHERE,
+        place: ListenAddress = ANYWHERE,
         pause: float = FIRST_PAUSE,
         start: Callable[..., subprocess.Popen[bytes]] = start,
     ) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.flows.server.background import listen, start, tail, turn_over_if_long
 from irontree.flows.server.settings import local_environment, state_folder
-from irontree.flows.server.state import LOOPBACK, Address, Place, ServerState
+from irontree.flows.server.state import LOOPBACK, Address, ListenAddress, ServerState
 
 if TYPE_CHECKING:
     import uvicorn
@@ -128,14 +128,14 @@ def main(arguments: list[str]) -> int:
         if options.build_template:
             build_template(options.home)
         else:
-            _serve(ServerState(options.home), options.linger, Place(options.host, options.port))
+            _serve(ServerState(options.home), options.linger, ListenAddress(options.host, options.port))
     except IrontreeError as error:
         sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
         return 1
     return 0
 
 
-def _serve(state: ServerState, linger: float, place: Place) -> None:
+def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
     if not state.become_the_server():
         return
     last_port = state.come_alive()

@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where a server has to be; None: anywhere, and at any free port."""
 
     host: str | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 from irontree.domain.plan import AgentSpec, ContainerSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
-from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, Mode
+from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode
 from irontree.ports import (
     Blocker,
     Cancellation,
@@ -48,7 +48,7 @@ class Preferences:
     """None: bug -> manual, everything else -> auto (contract)."""
     composite_threshold: int = COMPOSITE_THRESHOLD
     """An issue with more open checkboxes is not adopted (ruling R16)."""
-    reply: Mode = "auto"
+    reply: ReplyMode = "auto"
     """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
     loop_budget: int | None = None
     """None: max(50, 10 * tasks) (ruling R17)."""
@@ -59,7 +59,7 @@ class Preferences:
     automations: Automations = field(default_factory=Automations)
 
 
-class AnyContainer:
+class NoContainers:
     """The container engine of nobody who runs something in one."""
 
     def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
@@ -67,7 +67,7 @@ class AnyContainer:
         return ()
 
 
-class Silence:
+class NoProgress:
     """The progress of nobody watching."""
 
     def note(self, text: str) -> None:
@@ -130,8 +130,8 @@ class App:
     origin: Origin
     which: Callable[[str], str | None] = shutil.which
     """Where a program is on PATH; None if it is not."""
-    engine: ContainerEngine = field(default_factory=AnyContainer)
-    progress: Progress = field(default_factory=Silence)
+    engine: ContainerEngine = field(default_factory=NoContainers)
+    progress: Progress = field(default_factory=NoProgress)
     cancel: Cancellation = field(default_factory=threading.Event)
 
     def stamp(self) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from irontree.agents import as_called, open_agent
-from irontree.app import App, Origin, Preferences, Silence, SystemClock
+from irontree.app import App, NoProgress, Origin, Preferences, SystemClock
 from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config, add_permissions, load_config
 from irontree.domain.plan import (
@@ -30,7 +30,7 @@ from irontree.domain.text import secret_values
 from irontree.errors import EnvironmentRefused, LogDamaged, NotARepository
 from irontree.forges import ForgeSettings, Location, Merge, connect, location_of
 from irontree.ports import Blocker, Cancellation, CheckRunner, Child, CodingAgent, Forge, Progress, Renderer
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from irontree.processes.containers import Engine
 from irontree.processes.running import capture
 from irontree.repository import GitRepository, open_repository
@@ -50,13 +50,13 @@ _QUESTION_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Equipment:
+class Adapters:
     """Everything that an App makes by one configuration, when it is first asked for."""
 
     config: Config
     repository: GitRepository
     layout: Layout
-    children: Children
+    children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
     """The caller's; no text shows its secrets."""
 
@@ -181,7 +181,7 @@ def open_app(
     """
     clock, host = SystemClock(), socket.gethostname()
     registry = _ChildRegistry()
-    children = Children(registry, environment=environment)
+    children = ChildProcesses(registry, environment=environment)
     repository = open_repository(start, children, platformdirs.user_cache_path(), environment)
     layout = Layout(repository.root)
     _require_home(repository, layout, host)
@@ -218,7 +218,7 @@ def open_app(
         preferences=lambda: equipment().preferences,
         origin=origin,
         engine=_LazyEngine(environment),
-        progress=progress or Silence(),
+        progress=progress or NoProgress(),
         cancel=cancel or threading.Event(),
     )
 
@@ -236,7 +236,7 @@ def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepos
 
 def open_set_aside(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
     """The repository that *start* is in, whether it has a home here or not. Raises NotARepository."""
-    return open_repository(start, Children(_ChildRegistry()), platformdirs.user_cache_path(), environment)
+    return open_repository(start, ChildProcesses(_ChildRegistry()), platformdirs.user_cache_path(), environment)
 
 
 def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
@@ -280,18 +280,18 @@ class _Equipping:
     """What the configuration asks for, made anew when that has changed: who serves a repository does so for months."""
 
     def __init__(
-        self, repository: GitRepository, layout: Layout, children: Children, environment: Mapping[str, str]
+        self, repository: GitRepository, layout: Layout, children: ChildProcesses, environment: Mapping[str, str]
     ) -> None:
         self._given = repository, layout, children, environment
         self._config = layout.config
-        self._made: Equipment | None = None
+        self._made: Adapters | None = None
 
-    def __call__(self) -> Equipment:
+    def __call__(self) -> Adapters:
         """What goes with the configuration as it is now. Raises ConfigRefused."""
         config = load_config(self._config)
         made = self._made
         if made is None or made.config != config:
-            self._made = made = Equipment(config, *self._given)
+            self._made = made = Adapters(config, *self._given)
         return made
 
 

@@ -12,17 +12,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
-from ruamel.yaml import YAML
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 
 from irontree.domain.budgets import approved_budgets
 from irontree.domain.checks import DETECTION
@@ -51,8 +43,11 @@ from irontree.domain.settings import (
     approved_gates,
 )
 from irontree.domain.text import nearest
-from irontree.domain.values import COMPOSITE_THRESHOLD, Mode
+from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode
 from irontree.errors import ConfigRefused, EnvironmentRefused
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
 
 
 def _words(value: object) -> object:
@@ -74,7 +69,7 @@ _CHECK = {
     "properties": {"name": {"type": "string"}, "run": {"type": "string"}},
 }
 Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
-Checks = Annotated[
+CheckCommands = Annotated[
     tuple[CheckCommand, ...],
     BeforeValidator(_checks),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, _CHECK]}}),
@@ -129,10 +124,10 @@ class Reviewer(Agent):
 Named = CheckCommand | Reviewer
 
 
-class Verify(Section):
+class VerifySection(Section):
     """How the repository's own checks are run."""
 
-    commands: Checks = Field(
+    commands: CheckCommands = Field(
         default=(),
         description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
     )
@@ -154,7 +149,7 @@ class Verify(Section):
         return named
 
 
-class Issue(Section):
+class IssueSection(Section):
     """What happens to issues."""
 
     close_on_done: Literal["auto", "manual"] | None = Field(
@@ -170,7 +165,9 @@ class Issue(Section):
 class Report(Section):
     """What becomes of verification reports."""
 
-    promotion: Mode = Field(default="auto", description="Whether notes go into the documents; `auto`: about set-up.")
+    promotion: ReplyMode = Field(
+        default="auto", description="Whether notes go into the documents; `auto`: about set-up."
+    )
     docs_path: str = Field(default="docs/integrations/", description="The folder of the repository that they go to.")
 
     @field_validator("docs_path")
@@ -182,13 +179,15 @@ class Report(Section):
         return f"{'/'.join(parts)}/"
 
 
-class Comment(Section):
+class CommentSection(Section):
     """What is said on issues."""
 
-    reply: Mode = Field(default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one.")
+    reply: ReplyMode = Field(
+        default="auto", description="Whether an issue's author gets a reply; `auto`: if they need one."
+    )
 
 
-class Workspace(Section):
+class WorkspaceSection(Section):
     """The private workspaces in which work is done."""
 
     setup: tuple[str, ...] = Field(
@@ -219,7 +218,7 @@ class Publish(Section):
     )
 
 
-class Forge(Section):
+class ForgeSection(Section):
     """Where issues live. Tokens are never here: they come from the environment or a block."""
 
     adapter: Literal["local", "github", "gitea"] = Field(
@@ -250,7 +249,7 @@ class Forge(Section):
         return url
 
 
-class Loop(Section):
+class LoopSection(Section):
     """Limits of a loop."""
 
     max_transitions: Positive | None = Field(default=None, description="Unset: max(50, 10 * tasks).")
@@ -259,7 +258,7 @@ class Loop(Section):
     )
 
 
-class Run(Section):
+class RunSection(Section):
     """Limits of runs."""
 
     max_retry_count: Count = Field(
@@ -285,18 +284,18 @@ class Prefect(Section):
 class Config(Section):
     """Everything that `.mino/config.yml` can say."""
 
-    verify: Verify = Verify()
-    issue: Issue = Issue()
+    verify: VerifySection = VerifySection()
+    issue: IssueSection = IssueSection()
     report: Report = Report()
-    comment: Comment = Comment()
+    comment: CommentSection = CommentSection()
     agent: Agent = Agent()
-    workspace: Workspace = Workspace()
+    workspace: WorkspaceSection = WorkspaceSection()
     container: Container = Container()
     publish: Publish = Publish()
-    forge: Forge = Forge()
+    forge: ForgeSection = ForgeSection()
     gates: GateSettings = GateSettings()
-    loop: Loop = Loop()
-    run: Run = Run()
+    loop: LoopSection = LoopSection()
+    run: RunSection = RunSection()
     budgets: BudgetSettings = BudgetSettings()
     prefect: Prefect = Prefect()
     automations: Automations = Automations()

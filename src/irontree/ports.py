@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from irontree.domain.attempt import Claim, Ended, FailureClass, Usage
+from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import IssueEvent, Record
@@ -939,7 +939,7 @@ class AgentTask:
 class AgentResult:
     """What was observed of the program; never a verdict (docs/explanation/done.md)."""
 
-    ended: Ended
+    ended: AttemptEnd
     exit_code: int | None
     seconds: float
     output_tail: str

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from irontree.agents import open_agent
-from irontree.domain.attempt import Seen, outcome_of
+from irontree.domain.attempt import AttemptEvidence, outcome_of
 from irontree.domain.plan import KNOWN_AGENTS
 from irontree.ports import AgentResult, AgentTask
 from tests.support.model_api import CONTENT, MADE, ModelApi, model_api
@@ -70,7 +70,7 @@ class Bench:
         return {path.name for path in self.workspace.iterdir()} - {".git"}
 
     def then(self, result: AgentResult) -> str:
-        seen = Seen(result.ended, result.exit_code, result.claim, result.failure)
+        seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
         return outcome_of(seen, changed=bool(self.files)).then
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from irontree.errors import RemoteUnavailable, RequirementsRefused
 from irontree.ports import Forge
-from irontree.services.execution.publish import Published, publish
+from irontree.services.execution.publish import PublishedNodes, publish
 from irontree.services.proposals.documents import approve, propose
 from tests.support.forges import FallibleStage, Stage
 from tests.support.stages import FALLIBLE, STAGES
@@ -43,7 +43,7 @@ def clone(tmp_path: Path) -> Callable[[Any], Scene]:
     return make
 
 
-def publish_document(scene: Scene, text: str = SPEC, name: str = "SPEC.md") -> Published:
+def publish_document(scene: Scene, text: str = SPEC, name: str = "SPEC.md") -> PublishedNodes:
     path = scene.root / name
     path.write_text(text)
     proposal = propose(scene.app, path)
@@ -56,7 +56,7 @@ def titles(forge: Forge) -> list[str]:
     return [issue.title for issue in numbered if issue and issue.state == "open"]
 
 
-def what_became(published: Published) -> list[str]:
+def what_became(published: PublishedNodes) -> list[str]:
     return [status for _, _, status in published]
 
 

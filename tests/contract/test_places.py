@@ -17,7 +17,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.container_command import container_name
 from irontree.processes.containers import Engine
-from irontree.processes.family import Limits
+from irontree.processes.family import ProcessLimits
 from tests.support.containers import ABSENT, Place, fake_place, real_place
 from tests.support.processes import AMPLE, MemoryRegistry
 
@@ -99,7 +99,11 @@ def test_the_commands_own_words_are_no_options_of_the_engine(place, tmp_path):
 def test_a_program_that_must_end_is_gone_when_that_is_told(place, tmp_path, how):
     stop = threading.Event()
     seconds = 4 if place.slow else 2
-    limits = {"timeout": Limits(seconds), "stalled": Limits(60, seconds), "cancelled": Limits(60, cancel=stop)}[how]
+    limits = {
+        "timeout": ProcessLimits(seconds),
+        "stalled": ProcessLimits(60, seconds),
+        "cancelled": ProcessLimits(60, cancel=stop),
+    }[how]
     done = sh(
         place,
         "trap '' TERM; echo up; while :; do echo alive > beat.txt; sleep 0.1; done",

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from irontree.app import App
 from irontree.cli.answer import prepare
-from irontree.cli.follow import Follower, QuestionClient, Shown
+from irontree.cli.follow import Follower, QuestionClient, ShownSoFar
 from irontree.flows.runs.forms import FormQuestion as Asked
-from irontree.flows.serve.session import Session
+from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer
 from irontree.services.questions.questions import Question
 from tests.prefect.toys import PATIENCE, wait_until
@@ -39,12 +39,12 @@ class ListScreen:
         return None
 
 
-def follower(app: App, session: Session, loop_id: str, *answers: str) -> Follower:
+def follower(app: App, session: TerminalSession, loop_id: str, *answers: str) -> Follower:
     """Follows the loop with these prepared answers."""
-    return Follower(app, session, loop_id, ListScreen(), list(prepare(answers)), "Ada", Shown.all_of(app, loop_id))
+    return Follower(app, session, loop_id, ListScreen(), list(prepare(answers)), "Ada", ShownSoFar.all_of(app, loop_id))
 
 
-def follow(app: App, session: Session, loop_id: str, *answers: str) -> tuple[str, ListScreen]:
+def follow(app: App, session: TerminalSession, loop_id: str, *answers: str) -> tuple[str, ListScreen]:
     """Set the loop going and follow it; how it ended, and what was said."""
     session.set_going(loop_id)
     made = follower(app, session, loop_id, *answers)

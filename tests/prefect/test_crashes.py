@@ -18,7 +18,7 @@ from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
 from irontree.flows.runs.forms import open_question
 from irontree.flows.runs.recovery import newest_run, start_what_waits
-from irontree.flows.serve.session import Session
+from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.private import LocalServer
 from irontree.flows.server.settings import local_environment
 from irontree.flows.server.state import ServerState
@@ -134,7 +134,7 @@ def kill(toy: Toy, run_id: object) -> None:
 def session(held, witness, home, environment):
     """A terminal that follows the loop; its agent is at work."""
     loop_id = held.toy.authorise()
-    with Session(held.toy.app, environment=environment, home=home) as session:
+    with TerminalSession(held.toy.app, environment=environment, home=home) as session:
         session.wait_ready()
         session.set_going(loop_id)
         witness.wait_until_held()
@@ -213,7 +213,7 @@ def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_o
     assert runs.taken_up(client, held.toy.id) != ()
     terminal.__exit__(None, None, None)
     assert runs.taken_up(client, held.toy.id) == ()
-    with Session(held.toy.app, environment=environment, home=home) as another:
+    with TerminalSession(held.toy.app, environment=environment, home=home) as another:
         another.wait_ready()
         assert another.serves
         assert follow(held.toy.app, another, loop_id)[0] == "completed"
@@ -278,7 +278,7 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
     with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
         held = Held(tmp_path, client, witness)
         loop_id = held.toy.authorise()
-        with Session(held.toy.app, environment=environment, home=home) as session:
+        with TerminalSession(held.toy.app, environment=environment, home=home) as session:
             session.wait_ready()
             session.set_going(loop_id)
             witness.wait_until_held()

@@ -14,7 +14,7 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.states import Completed, Pending
 
 from irontree.flows.runs import runs
-from irontree.flows.serve.chores import Duty
+from irontree.flows.serve.chores import Chore
 from irontree.flows.serve.registration import POOL, register
 from irontree.flows.serve.service import Service
 from irontree.flows.serve.serving import LIMIT
@@ -45,16 +45,16 @@ def toys(tmp_path, client):
 
 @pytest.fixture
 def forgotten() -> list[str]:
-    """The repositories of which a duty was asked to forget what the server was told."""
+    """The repositories of which a chore was asked to forget what the server was told."""
     return []
 
 
 @pytest.fixture
 def service(toys, environment, home, forgotten):
     """Serves both with one worker."""
-    apps, remembers = [toy.app for toy in toys], Duty("remember", 60.0, lambda _: (), forget=forgotten.append)
+    apps, remembers = [toy.app for toy in toys], Chore("remember", 60.0, lambda _: (), forget=forgotten.append)
     with Service(
-        apps, environment=environment, home=home, say=lambda *_: None, duties=(remembers,), start_worker=StandIn
+        apps, environment=environment, home=home, say=lambda *_: None, chores=(remembers,), start_worker=StandIn
     ) as service:
         service.start()
         yield service

@@ -19,7 +19,7 @@ import pytest
 from irontree.errors import ServerUnavailable
 from irontree.flows.server.background import is_prefect
 from irontree.flows.server.private import LocalServer
-from irontree.flows.server.state import Place
+from irontree.flows.server.state import ListenAddress
 from tests.prefect.harness import prepare_home
 from tests.support.soak import in_soak
 
@@ -68,10 +68,10 @@ def test_a_server_that_nobody_uses_makes_room_for_a_fixed_port_and_one_in_use_do
         left_behind.wait_ready()
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
-    with LocalServer(own_home, os.environ, linger=0, place=Place(port=port)) as server:
+    with LocalServer(own_home, os.environ, linger=0, place=ListenAddress(port=port)) as server:
         assert port_of(server.wait_ready()) == port
         taken = f"is at port {port} of 127.0.0.1, where other commands use it"
-        other = LocalServer(own_home, os.environ, place=Place(port=port + 1))
+        other = LocalServer(own_home, os.environ, place=ListenAddress(port=port + 1))
         with other, pytest.raises(ServerUnavailable, match=taken):
             other.wait_ready()
         pid = pid_of(own_home)

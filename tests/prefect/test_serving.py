@@ -13,11 +13,7 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import (
-    FlowRunFilter,
-    FlowRunFilterDeploymentId,
-    FlowRunFilterExpectedStartTime,
-)
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId, FlowRunFilterExpectedStartTime
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import Scheduled
 

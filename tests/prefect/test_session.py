@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from irontree.flows.runs import runs
-from irontree.flows.serve.session import Session
+from irontree.flows.serve.session import TerminalSession
 from irontree.services.loops.loop import read_loop
 from tests.integration.crash.laboratory import faults
 from tests.prefect.terminal import follow, follower, typed
@@ -23,8 +23,8 @@ def open_session(home, environment):
     """Be a terminal on that project, whose flows are served."""
 
     @contextmanager
-    def open_session(app) -> Iterator[Session]:
-        with Session(app, environment=environment, home=home, comments_every=timedelta(seconds=0.5)) as session:
+    def open_session(app) -> Iterator[TerminalSession]:
+        with TerminalSession(app, environment=environment, home=home, comments_every=timedelta(seconds=0.5)) as session:
             session.wait_ready()
             yield session
 

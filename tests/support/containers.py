@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from irontree.domain.plan import ContainerSpec
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from tests.support.processes import MemoryRegistry
 
 FAKE = Path(__file__).with_name("fake_engine.py")
@@ -32,8 +32,8 @@ class Place:
     slow: bool = False
     """Whether a second passes before a program is started."""
 
-    def children(self, *folders: Path, registry: MemoryRegistry | None = None) -> Children:
-        made = Children(registry or self.registry, grace_seconds=0.5, environment=self.environment)
+    def children(self, *folders: Path, registry: MemoryRegistry | None = None) -> ChildProcesses:
+        made = ChildProcesses(registry or self.registry, grace_seconds=0.5, environment=self.environment)
         return made.within(self.container, *folders)
 
 

@@ -8,12 +8,12 @@ import threading
 from pathlib import Path
 
 from irontree.ports import Child
-from irontree.processes import Children
-from irontree.processes.family import Limits
+from irontree.processes import ChildProcesses
+from irontree.processes.family import ProcessLimits
 
 PATIENCE_SECONDS = 30
 NEVER = threading.Event()
-AMPLE = Limits(60)
+AMPLE = ProcessLimits(60)
 
 
 class MemoryRegistry:
@@ -34,8 +34,8 @@ class MemoryRegistry:
         return tuple(self.children.values())
 
 
-def children(*, grace_seconds: float = 0.2) -> Children:
-    return Children(MemoryRegistry(), grace_seconds=grace_seconds)
+def children(*, grace_seconds: float = 0.2) -> ChildProcesses:
+    return ChildProcesses(MemoryRegistry(), grace_seconds=grace_seconds)
 
 
 class Heard:

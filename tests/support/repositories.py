@@ -10,7 +10,7 @@ from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.ports import Committed
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from irontree.repository import GitRepository, open_repository
 from irontree.repository.workspace import GitWorkspace
 from tests.support.processes import children as new_children
@@ -58,7 +58,7 @@ class Project:
     root: Path
     remote: Path
     cache: Path
-    children: Children
+    children: ChildProcesses
 
     @property
     def repository(self) -> GitRepository:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.app import App, Origin, Preferences
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.domain.decide import Halt
@@ -24,7 +24,7 @@ from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.answers.documents import authorise
 from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.stale_lease import clear_the_way
+from irontree.services.execution.stale_lease import recover_lease
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
@@ -153,7 +153,7 @@ def has(command: str, workspace: Path) -> int:
     return 0 if path.is_file() and all(word in path.read_text() for word in words) else 1
 
 
-def does(**files: str) -> Step:
+def does(**files: str) -> ScriptedStep:
     """A step that writes these files; `greet_txt` is greet.txt."""
 
     def step(task: AgentTask) -> None:
@@ -163,7 +163,7 @@ def does(**files: str) -> Step:
     return step
 
 
-def ends(ended: str = "exited", exit_code: int | None = 1, said: str = "", **files: str) -> Step:
+def ends(ended: str = "exited", exit_code: int | None = 1, said: str = "", **files: str) -> ScriptedStep:
     """A step that writes these files and then ends in this way."""
 
     def step(task: AgentTask) -> AgentResult:
@@ -324,7 +324,7 @@ def prepared(*answers: Answer) -> Answers:
 
 def drive(app: App, loop_id: str, answers: Answers) -> Halt:
     """Bring the loop as far as it goes; the halt at which nobody answered, the goal, or the stop that was answered."""
-    in_the_way = clear_the_way(app, loop_id)
+    in_the_way = recover_lease(app, loop_id)
     if in_the_way:
         loops.halt(app, loop_id, in_the_way)
         if not _answered(app, loop_id, in_the_way, answers):

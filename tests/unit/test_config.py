@@ -337,7 +337,7 @@ def test_every_key_is_explained(section):
 def test_the_schema_names_the_keys_as_they_are_written():
     schema = Config.model_json_schema()
     assert set(schema["properties"]) == set(Config.model_fields)
-    assert set(schema["$defs"]["Workspace"]["properties"]) == {"setup", "copy", "pristine", "kind"}
+    assert set(schema["$defs"]["WorkspaceSection"]["properties"]) == {"setup", "copy", "pristine", "kind"}
     assert schema["$defs"]["Agent"]["properties"]["command"]["anyOf"][0] == {"type": "string"}
 
 

@@ -343,7 +343,7 @@ def named_checks(node: ast.AST) -> Iterator[str]:
             yield check
         case ast.Call(func=ast.Name(id="ExternalEvent"), args=[_, _, ast.Constant(value=str(check)), *_]):
             yield check
-        case ast.Call(func=ast.Name(id="_Refusal" | "Outcome"), args=[_, ast.Constant(value=str(check)), *_]):
+        case ast.Call(func=ast.Name(id="_Refusal" | "AttemptOutcome"), args=[_, ast.Constant(value=str(check)), *_]):
             yield check
         case ast.keyword(arg="reason", value=ast.Constant(value=str(check))) if re.fullmatch(
             r"[a-z]+(-[a-z]+)+", check

@@ -9,7 +9,7 @@ from typing import TypeVar
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import ConfigRefused
 from irontree.ports import CodingAgent
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 
 Spec = TypeVar("Spec", bound=AgentSpec)
 
@@ -32,7 +32,7 @@ def as_called(spec: Spec) -> Spec:
     return spec.model_copy(update={"called": words})
 
 
-def open_agent(spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> CodingAgent:
+def open_agent(spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> CodingAgent:
     """The agent that *spec* describes; *environment* is the caller's. Raises ConfigRefused for an unknown adapter."""
     if spec.adapter not in _ADAPTERS:
         raise ConfigRefused(

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from irontree.agents import acp_messages as acp
-from irontree.agents.reading import Meter, failure_in, failure_of_status, retry_time
-from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
+from irontree.agents.reading import UsageMeter, failure_in, failure_of_status, retry_time
+from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.plan import AgentSpec, PermissionRule, ToolRequest, denials
 from irontree.errors import ConfigRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed
-from irontree.processes.family import Limits
+from irontree.processes import ChildProcesses, Completed
+from irontree.processes.family import ProcessLimits
 
 # --- One session with an agent that speaks the Agent Client Protocol: our half of the talk, and nothing else
 
@@ -39,7 +39,7 @@ SAID_CHARACTERS = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SessionEnd:
     """How a session ended: by the protocol's *stop_reason*, or by an error's *code* and *words*."""
 
     stop_reason: str = ""
@@ -47,7 +47,7 @@ class Ended:
     words: str = ""
 
 
-class Session:
+class AcpSession:
     """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Session:
         self._said = ""
         self._unshown = ""
         self._stopping = False
-        self.ended: Ended | None = None
+        self.ended: SessionEnd | None = None
         self.session: str | None = None
         self.usage = Usage()
         self.denied: list[str] = []
@@ -102,10 +102,10 @@ class Session:
                 return self._answer(request)
             case acp.Notification(acp.UPDATE, params):
                 self._learn(params)
-            case acp.Answer(identity, result):
+            case acp.AcpAnswer(identity, result):
                 return self._go_on(identity, result)
             case acp.Fault(identity, code, words) if identity in {_INITIALIZE, _NEW_SESSION, _PROMPT}:
-                self._end(Ended(code=code, words=self._with_logins(code, words)))
+                self._end(SessionEnd(code=code, words=self._with_logins(code, words)))
             case acp.Noise(text) if text:
                 self._show(text)
         return b""
@@ -118,13 +118,17 @@ class Session:
         if identity == _PROMPT:
             stop_reason, spent = acp.read_end(result)
             self.usage = replace(spent, cost_usd=self.usage.cost_usd)
-            self._end(Ended(stop_reason, words="" if stop_reason else "it ended for no reason that the protocol knows"))
+            self._end(
+                SessionEnd(stop_reason, words="" if stop_reason else "it ended for no reason that the protocol knows")
+            )
         return b""
 
     def _open(self, greeting: acp.Greeting | None) -> bytes:
         if greeting is None or greeting.version != acp.VERSION:
             spoken = f"version {greeting.version}" if greeting else "something else"
-            self._end(Ended(words=f"it speaks {spoken} of the Agent Client Protocol; version {acp.VERSION} is needed"))
+            self._end(
+                SessionEnd(words=f"it speaks {spoken} of the Agent Client Protocol; version {acp.VERSION} is needed")
+            )
             return b""
         self._greeting = greeting
         if greeting.name:
@@ -133,7 +137,7 @@ class Session:
 
     def _give_work(self, session: str | None) -> bytes:
         if session is None:
-            self._end(Ended(words="it opened no session"))
+            self._end(SessionEnd(words="it opened no session"))
             return b""
         self.session = session
         return acp.prompt(_PROMPT, session, self._prompt)
@@ -163,7 +167,7 @@ class Session:
 
     def _learn(self, params: object) -> None:
         match acp.read_update(params, self.session or ""):
-            case acp.Said(text):
+            case acp.AgentText(text):
                 self._hear_words(text)
             case acp.ToolCall() as call:
                 self._hear_call(call)
@@ -211,7 +215,7 @@ class Session:
             return words
         return f"{words} (it can be logged in by: {', '.join(self._greeting.logins)})"
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: SessionEnd) -> None:
         self._flush()
         self.ended = ended
 
@@ -262,7 +266,7 @@ _BY_STOP_REASON: Mapping[str, FailureClass] = {
 class AcpAgent:
     """The port `CodingAgent` for a program that speaks the protocol."""
 
-    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+    def __init__(self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> None:
         """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
         if not spec.command:
             raise ConfigRefused(
@@ -284,19 +288,19 @@ class AcpAgent:
         """
         transcript = Transcript(task)
         with transcript.open_output() as log:
-            ear = Ear(log, progress, str.rstrip, self._surroundings)
-            session = Session(
+            ear = OutputReader(log, progress, str.rstrip, self._surroundings)
+            session = AcpSession(
                 task.prompt,
                 task.workspace,
                 self._spec.permissions,
                 lambda text: ear.hear(_line(text)),
             )
-            meter = Meter(task.allowance, cancel, lambda: session.usage)
+            meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
             done = self._children.within(self._spec.container, task.transcript).run(
                 filled(self._spec.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
-                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
+                limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 on_line=ear.hear,
                 conversation=session,
             )
@@ -305,7 +309,7 @@ class AcpAgent:
         transcript.conclude(self._spec.command, result)
         return result
 
-    def _observed(self, done: Completed, session: Session, tail: str) -> AgentResult:
+    def _observed(self, done: Completed, session: AcpSession, tail: str) -> AgentResult:
         claim, failure = _read(session, done)
         words = self._hidden(claim.words) if claim else ""
         return AgentResult(
@@ -329,14 +333,14 @@ def _line(text: str) -> bytes:
     return f"{text}\n".encode(errors="replace")
 
 
-def _read(session: Session, done: Completed) -> tuple[Claim | None, FailureClass | None]:
+def _read(session: AcpSession, done: Completed) -> tuple[Claim | None, FailureClass | None]:
     """What the end of the session says; a program that goes before its turn has ended has failed, whatever its code."""
     match session.ended:
-        case Ended(stop_reason="end_turn") if trouble := _told_trouble(session):
+        case SessionEnd(stop_reason="end_turn") if trouble := _told_trouble(session):
             return Claim(False, "end_turn", trouble), failure_in(trouble)
-        case Ended(stop_reason=reason) if reason:
+        case SessionEnd(stop_reason=reason) if reason:
             return Claim(reason == "end_turn", reason, session.words), _BY_STOP_REASON.get(reason)
-        case Ended(code=code, words=words):
+        case SessionEnd(code=code, words=words):
             return Claim(False, "error" if code is None else f"error {code}", words), _failure(code, words)
         case None if done.ended == "exited":
             return Claim(
@@ -346,7 +350,7 @@ def _read(session: Session, done: Completed) -> tuple[Claim | None, FailureClass
             return None, None
 
 
-def _told_trouble(session: Session) -> str:
+def _told_trouble(session: AcpSession) -> str:
     """What an agent told in its words that should have been an error: some end their turn well on a refused log-in."""
     found = _TROUBLE.search(session.words)
     return found[0] if found and not session.has_worked else ""

@@ -56,7 +56,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AcpAnswer:
     """The result of a request of ours."""
 
     identity: int | str
@@ -79,7 +79,7 @@ class Noise:
     text: str
 
 
-Message = Request | Notification | Answer | Fault | Noise
+Message = Request | Notification | AcpAnswer | Fault | Noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AgentText:
     """A piece of what the agent says to the user."""
 
     text: str
@@ -127,7 +127,7 @@ class Spent:
     cost_usd: float
 
 
-Update = ToolCall | Said | Planned | Spent
+Update = ToolCall | AgentText | Planned | Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def read(line: bytes) -> Message:
         case {"id": int(identity) | str(identity), "error": {"code": int(code)} as error}:
             return Fault(identity, code, _fault_words(error))
         case {"id": int(identity) | str(identity), "result": result}:
-            return Answer(identity, result)
+            return AcpAnswer(identity, result)
         case _:
             return Noise(line.decode("utf-8", "replace").strip())
 
@@ -246,7 +246,7 @@ def read_update(params: Any, session: str) -> Update | None:
         return None
     match found.update:
         case schema.AgentMessageChunk(content=schema.TextContentBlock(text=text)):
-            return Said(text)
+            return AgentText(text)
         case schema.ToolCallStart() | schema.ToolCallProgress() as call:
             return _tool_call(call)
         case schema.AgentPlanUpdate(entries=entries):

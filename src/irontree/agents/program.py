@@ -28,16 +28,16 @@ from typing import Final
 from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import Preset
-from irontree.agents.reading import Add, Meter, Reading, Tally, says_nothing
-from irontree.agents.transcript import Ear, Surroundings, Transcript, filled
+from irontree.agents.reading import AgentReading, Tally, UsageCount, UsageMeter, says_nothing
+from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim, FailureClass
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
-from irontree.processes import Children, Completed
+from irontree.processes import ChildProcesses, Completed
 from irontree.processes.container_command import scrubbed_environment
-from irontree.processes.family import Limits
+from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture
 
 # --- A program as a coding agent: how it is called, watched, read and stopped, whichever program it is
@@ -47,7 +47,7 @@ SUMMARY_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class AgentDriver:
     """How one program is driven: its command line with placeholders, and what its output means.
 
     `read` takes all lines and the time, `tell` turns one line into words for a person; `settings` are variables that
@@ -55,10 +55,10 @@ class Way:
     """
 
     command: tuple[str, ...]
-    read: Callable[[Iterable[str], datetime], Reading]
+    read: Callable[[Iterable[str], datetime], AgentReading]
     tell: Callable[[str], str | None]
     settings: Mapping[str, str] = field(default_factory=dict)
-    add: Add = says_nothing
+    add: UsageCount = says_nothing
     """What it has taken by now, by one more line; of a program that tells only at its end, nothing."""
     exits: Mapping[int, FailureClass] = field(default_factory=dict)
     """What an exit code says of the service where no line does."""
@@ -67,7 +67,9 @@ class Way:
 class ProgramAgent:
     """The port `CodingAgent` for a program that takes the prompt on stdin or as a file, and runs to its end."""
 
-    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str], way: Way) -> None:
+    def __init__(
+        self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str], way: AgentDriver
+    ) -> None:
         """Drive it in this way; *environment* is the caller's."""
         self._spec = spec
         self._children = children
@@ -85,14 +87,14 @@ class ProgramAgent:
         """
         transcript = Transcript(task)
         with transcript.open_output() as log:
-            ear = Ear(log, progress, self._way.tell, self._surroundings)
+            ear = OutputReader(log, progress, self._way.tell, self._surroundings)
             tally = Tally(self._way.add)
-            meter = Meter(task.allowance, cancel, lambda: tally.usage)
+            meter = UsageMeter(task.allowance, cancel, lambda: tally.usage)
             done = self._children.within(self._spec.container, task.transcript).run(
                 filled(self._way.command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
-                limits=Limits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
+                limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 stdin=task.prompt.encode(),
                 on_line=_both(ear.hear, tally.hear),
             )
@@ -102,7 +104,9 @@ class ProgramAgent:
         transcript.conclude(self._way.command, result)
         return result
 
-    def _observed(self, done: Completed, transcript: Transcript, reading: Reading, told: Iterable[str]) -> AgentResult:
+    def _observed(
+        self, done: Completed, transcript: Transcript, reading: AgentReading, told: Iterable[str]
+    ) -> AgentResult:
         said = "\n".join(told) if done.ended != "not_started" else done.output
         words = self._surroundings.without_secrets(transcript.last_words()).decode("utf-8", "replace").strip()
         claim = reading.claim or (Claim(None, "summary", words) if words else None)
@@ -134,16 +138,16 @@ def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Ca
 class CommandAgent(ProgramAgent):
     """The port `CodingAgent` for a command line of which nothing is known."""
 
-    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+    def __init__(self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> None:
         """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
         if not spec.command:
             raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
-        super().__init__(spec, children, environment, Way(spec.command, _read_nothing, str.rstrip))
+        super().__init__(spec, children, environment, AgentDriver(spec.command, _read_nothing, str.rstrip))
 
 
-def _read_nothing(_lines: Iterable[str], _now: datetime) -> Reading:
+def _read_nothing(_lines: Iterable[str], _now: datetime) -> AgentReading:
     """What an unknown program prints is for people."""
-    return Reading()
+    return AgentReading()
 
 
 # --- An agent program that is known here: the adapter named after it
@@ -155,7 +159,7 @@ STATUS_SECONDS: Final = 20
 class KnownAgent(ProgramAgent):
     """The port `CodingAgent` for the preset that `spec.adapter` names."""
 
-    def __init__(self, spec: AgentSpec, children: Children, environment: Mapping[str, str]) -> None:
+    def __init__(self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> None:
         """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
         preset = PRESETS[spec.adapter]
         words = spec.called or as_called(spec).called
@@ -192,5 +196,5 @@ class KnownAgent(ProgramAgent):
         return shutil.which(words[0], path=self._caller.get("PATH", os.defpath)) if len(words) == 1 else None
 
 
-def _way(preset: Preset, words: tuple[str, ...]) -> Way:
-    return Way(words, preset.read, preset.tell, preset.settings, preset.add, preset.exits)
+def _way(preset: Preset, words: tuple[str, ...]) -> AgentDriver:
+    return AgentDriver(words, preset.read, preset.tell, preset.settings, preset.add, preset.exits)

@@ -16,11 +16,11 @@ from irontree.ports import Cancellation
 # --- What the output of an agent program says of the attempt: pure functions, shared by all that are known here
 
 
-Record = Mapping[str, Any]
+JsonRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class AgentReading:
     """What was read from the output of one attempt; the fields are those of `AgentResult`."""
 
     claim: Claim | None = None
@@ -74,14 +74,14 @@ LONGEST_BELIEVED: Final = timedelta(days=8)
 """A service that names a later time than a weekly limit would is not believed."""
 
 
-def records(lines: Iterable[str]) -> Iterator[Record]:
+def records(lines: Iterable[str]) -> Iterator[JsonRecord]:
     """The JSON objects among the lines; whatever else is printed between them is left out."""
     for line in lines:
         if (record := record_in(line)) is not None:
             yield record
 
 
-def record_in(line: str) -> Record | None:
+def record_in(line: str) -> JsonRecord | None:
     """The JSON object that the line is, if it is one."""
     if not line.lstrip().startswith("{"):
         return None
@@ -174,7 +174,7 @@ def believed(time: datetime, now: datetime) -> datetime | None:
 # --- Stops an agent that takes more than it may, as far as it says what it takes while it works (protocol, Budgets)
 
 
-Add = Callable[[Usage, str], Usage]
+UsageCount = Callable[[Usage, str], Usage]
 """What is taken by now, from what was taken before and one more line of output."""
 
 
@@ -186,7 +186,7 @@ def says_nothing(usage: Usage, _line: str) -> Usage:
 class Tally:
     """What a program has taken by now."""
 
-    def __init__(self, add: Add) -> None:
+    def __init__(self, add: UsageCount) -> None:
         self._add = add
         self.usage = Usage()
 
@@ -195,7 +195,7 @@ class Tally:
         self.usage = self._add(self.usage, line.decode("utf-8", "replace"))
 
 
-class Meter:
+class UsageMeter:
     """A cancellation: that of the caller, and one of its own once the allowance is used up.
 
     `exceeded` says that it was its own.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 
-Step = Callable[[AgentTask], AgentResult | None]
+ScriptedStep = Callable[[AgentTask], AgentResult | None]
 
 
 class ScriptedAgent:
@@ -15,7 +15,7 @@ class ScriptedAgent:
     A step edits `task.workspace` and returns None for an ordinary end, or the result to report.
     """
 
-    def __init__(self, *steps: Step) -> None:
+    def __init__(self, *steps: ScriptedStep) -> None:
         self._steps = steps
         self.tasks: list[AgentTask] = []
         self.access_denied: str | None = None
@@ -34,7 +34,7 @@ class ScriptedAgent:
         return step(task) or AgentResult("exited", 0, 0.0, "")
 
 
-def writes(path: str, text: str) -> Step:
+def writes(path: str, text: str) -> ScriptedStep:
     """A step that writes one file of the workspace."""
 
     def step(task: AgentTask) -> None:

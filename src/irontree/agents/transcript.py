@@ -101,7 +101,7 @@ class Surroundings:
         return text
 
 
-class Ear:
+class OutputReader:
     """Takes each line of output: into the log, to who watches, and the newest for the end.
 
     *tell* turns one line into words for a person, or None.

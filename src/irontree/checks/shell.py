@@ -22,9 +22,9 @@ from urllib.parse import unquote, urlsplit
 from irontree.domain.checks import CheckResult, truncate
 from irontree.domain.plan import ContainerSpec
 from irontree.ports import Cancellation, Progress
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from irontree.processes.container_command import scrubbed_environment
-from irontree.processes.family import SHELL, Limits
+from irontree.processes.family import SHELL, ProcessLimits
 
 # --- The versions of the tools that checks call, for the verification report
 
@@ -136,7 +136,7 @@ _VERSION_SECONDS = 10
 class ShellCheckRunner:
     """The port `CheckRunner` for shell commands; *environment* is the caller's."""
 
-    def __init__(self, children: Children, environment: Mapping[str, str], *, contained: bool = False) -> None:
+    def __init__(self, children: ChildProcesses, environment: Mapping[str, str], *, contained: bool = False) -> None:
         self._children = children
         self._environment = environment
         self._contained = contained
@@ -165,7 +165,7 @@ class ShellCheckRunner:
             [SHELL, "-c", command],
             cwd=workspace,
             environment={**self._scrubbed(), **variables, **_apart(workspace)},
-            limits=Limits(seconds, cancel=cancel),
+            limits=ProcessLimits(seconds, cancel=cancel),
             on_line=_listener(progress),
         )
         return CheckResult(
@@ -183,7 +183,9 @@ class ShellCheckRunner:
         environment = self._scrubbed()
 
         def ask(words: tuple[str, ...]) -> str:
-            done = self._children.run(words, cwd=workspace, environment=environment, limits=Limits(_VERSION_SECONDS))
+            done = self._children.run(
+                words, cwd=workspace, environment=environment, limits=ProcessLimits(_VERSION_SECONDS)
+            )
             return done.output if done.ok else ""
 
         path = environment.get("PATH")

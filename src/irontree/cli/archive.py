@@ -15,28 +15,28 @@ from typing import Any, Final
 from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
-from irontree.cli.blocks import Block, Cell, Lines
+from irontree.cli.blocks import Cell, OutputBlock, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.parser import add_json, add_wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, NotEligible
 from irontree.repository import GitRepository
-from irontree.services.consistency.audit import Finding, audit
+from irontree.services.consistency.audit import AuditFinding, audit
 from irontree.services.loops.loop import open_loops
 from irontree.services.record.world import read_world
 from irontree.services.views.overview import SERVING
 from irontree.store.archive import (
     BUNDLE,
     CONFIG,
-    Arrival,
+    Archive,
     Manifest,
-    Parcel,
+    PlannedImport,
     entry_of,
     files_to_pack,
-    plan_arrival,
-    read_parcel,
-    write_parcel,
+    plan_import,
+    read_archive,
+    write_archive,
 )
 from irontree.store.layout import STATE_FOLDER, Layout, create
 from irontree.store.locks import FileLock
@@ -62,19 +62,19 @@ class Exported:
             "events": self.manifest.events,
         }
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[OutputBlock]:
         """The same for people."""
         count = f"{sum(self.manifest.events.values())} event(s), {len(self.manifest.files)} file(s)"
-        yield Lines(
+        yield TextLines(
             (
                 Cell(f"Wrote {self.archive}: {count}", "title"),
                 f"{self.manifest.home} is given up: nothing works on its issues from here any more",
             )
         )
         there = (f"irontree import {self.archive.name}", "irontree status")
-        yield Lines(tuple(Cell(line, "command") for line in there), title="Next, in a clone elsewhere")
+        yield TextLines(tuple(Cell(line, "command") for line in there), title="Next, in a clone elsewhere")
         back = f"irontree import {self.archive}   # only if it was imported nowhere else, and never will be"
-        yield Lines((Cell(back, "command"),), title="To take it back here")
+        yield TextLines((Cell(back, "command"),), title="To take it back here")
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +129,7 @@ def export(app: App, repository: GitRepository, target: Path) -> Exported:
             refs=refs,
             files=tuple(entry_of(name, path) for name, path in sources.items()),
         )
-        write_parcel(target, manifest, sources)
+        write_archive(target, manifest, sources)
     repository.give_up_home(str(target))
     return Exported(target, manifest)
 
@@ -152,7 +152,7 @@ class Imported:
     written: int
     commands: tuple[str, ...]
     open: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     next: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -168,19 +168,21 @@ class Imported:
             "next": list(self.next),
         }
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[OutputBlock]:
         """The same for people."""
         count = f"{sum(self.manifest.events.values())} event(s); {self.written} file(s) written"
-        yield Lines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
+        yield TextLines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
         if self.findings:
-            yield Lines(tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content")
+            yield TextLines(
+                tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content"
+            )
         else:
-            yield Lines((Cell("The audit finds the whole log sound.", "good"),))
+            yield TextLines((Cell("The audit finds the whole log sound.", "good"),))
         if self.commands:
-            yield Lines(self.commands, title="Commands that came along, and run here when work goes on")
+            yield TextLines(self.commands, title="Commands that came along, and run here when work goes on")
         if self.open:
-            yield Lines(tuple(Cell(point, "asks") for point in self.open), title="For you to see to")
-        yield Lines(tuple(Cell(line, "command") for line in self.next), title="Next")
+            yield TextLines(tuple(Cell(point, "asks") for point in self.open), title="For you to see to")
+        yield TextLines(tuple(Cell(line, "command") for line in self.next), title="Next")
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
@@ -192,19 +194,19 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_import(context: Context) -> int:
     """Take the archive in; 1 if the audit finds anything afterwards."""
-    archive = (context.folder / context.options.file).resolve()
-    parcel = read_parcel(archive)
+    path = (context.folder / context.options.file).resolve()
+    archive = read_archive(path)
     repository = open_set_aside(context.folder, os.environ)
-    arrival = take_in(parcel, repository, wait_seconds=context.options.wait)
+    planned = take_in(archive, repository, wait_seconds=context.options.wait)
     app = context.look()
     following = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
-    points = tuple(_open_points(arrival, repository))
+    points = tuple(_open_points(planned, repository))
     done = Imported(
-        archive=archive,
-        manifest=parcel.manifest,
+        archive=path,
+        manifest=archive.manifest,
         root=repository.root,
-        written=len(arrival.writes),
-        commands=tuple(dict.fromkeys(_commands(app, arrival))),
+        written=len(planned.writes),
+        commands=tuple(dict.fromkeys(_commands(app, planned))),
         open=points,
         findings=audit(app),
         next=following,
@@ -213,7 +215,7 @@ def run_import(context: Context) -> int:
     return 1 if done.findings else 0
 
 
-def take_in(parcel: Parcel, repository: GitRepository, *, wait_seconds: float = 0) -> Arrival:
+def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float = 0) -> PlannedImport:
     """Bring refs and files over and make this the home. Every step can be repeated after a kill.
 
     Raises Refused or EnvironmentRefused before the first write, if the archive is not whole or another log is here.
@@ -221,22 +223,22 @@ def take_in(parcel: Parcel, repository: GitRepository, *, wait_seconds: float = 
     layout, host = Layout(repository.root), socket.gethostname()
     with tempfile.TemporaryDirectory(prefix="irontree-import-") as folder:
         bundle = Path(folder) / BUNDLE
-        parcel.copy_bundle(bundle)
-        repository.require_whole_refs(bundle, parcel.manifest.refs)
-        plan_arrival(parcel, layout)
+        archive.copy_bundle(bundle)
+        repository.require_whole_refs(bundle, archive.manifest.refs)
+        plan_import(archive, layout)
         create(layout.root)
         with FileLock(layout.driver_lock, SystemClock(), host).hold("import", wait_seconds=wait_seconds):
-            arrival = plan_arrival(parcel, layout)  # nobody changes it from here on
+            planned = plan_import(archive, layout)  # nobody changes it from here on
             repository.unpack_refs(bundle)
-            repository.begin_import(str(parcel.path))
-            arrival.carry_out()
+            repository.begin_import(str(archive.path))
+            planned.carry_out()
             repository.mark_history()
-            repository.take_over(host, parcel.manifest.workspace_id)
+            repository.take_over(host, archive.manifest.workspace_id)
             repository.back_up()
-    return arrival
+    return planned
 
 
-def _commands(app: App, arrival: Arrival) -> Iterator[str]:
+def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
     """What the archive has this machine run: for approved tasks that are not done, and by a configuration it brought.
 
     An approval came along with each, so that nobody is asked again.
@@ -246,7 +248,7 @@ def _commands(app: App, arrival: Arrival) -> Iterator[str]:
         if key not in world.cancelled and not world.is_done(key):
             yield from _commands_of(plan.policy)
             yield from (check.run for check in commands_for(world.nodes[key], plan.policy, present=()))
-    if any(entry.path == CONFIG for entry in arrival.writes):
+    if any(entry.path == CONFIG for entry in planned.writes):
         with suppress(ConfigRefused):  # whatever needs it next says so
             yield from _commands_of(app.policy(None))
 
@@ -260,12 +262,12 @@ def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
     yield from (check.run for row in policy.detection if row not in DETECTION for check in row.commands)
 
 
-def _open_points(arrival: Arrival, repository: GitRepository) -> Iterator[str]:
-    manifest = arrival.parcel.manifest
-    if arrival.keeps_config:
+def _open_points(planned: PlannedImport, repository: GitRepository) -> Iterator[str]:
+    manifest = planned.archive.manifest
+    if planned.keeps_config:
         yield (
             f"{CONFIG} here is not the exported one and stays as it is; to see that one: "
-            f"tar -xOf {arrival.parcel.path} {CONFIG}"
+            f"tar -xOf {planned.archive.path} {CONFIG}"
         )
     if manifest.branch and manifest.tip and not _has(repository, manifest.branch, manifest.tip):
         yield (

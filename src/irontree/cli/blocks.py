@@ -68,7 +68,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TextLines:
     """Lines as they are, under a title if there is one; `framed` where a person has to decide something."""
 
     lines: tuple[Cell | str, ...]
@@ -85,7 +85,7 @@ class Verbatim:
     language: str = "text"
 
 
-Block = Table | Lines | Verbatim
+OutputBlock = Table | TextLines | Verbatim
 
 
 def cell(value: Cell | str) -> Cell:
@@ -93,7 +93,7 @@ def cell(value: Cell | str) -> Cell:
     return value if isinstance(value, Cell) else Cell(value)
 
 
-def plain(blocks: Iterable[Block]) -> Iterator[str]:
+def plain(blocks: Iterable[OutputBlock]) -> Iterator[str]:
     """The lines of *blocks* as plain text, an empty one between two blocks."""
     first = True
     for block in blocks:
@@ -103,11 +103,11 @@ def plain(blocks: Iterable[Block]) -> Iterator[str]:
         yield from _plain_block(block)
 
 
-def _plain_block(block: Block) -> Iterator[str]:
+def _plain_block(block: OutputBlock) -> Iterator[str]:
     match block:
         case Table():
             yield from _titled(block.title, _columns([block.headings, *block.rows]), indent="")
-        case Lines():
+        case TextLines():
             yield from _titled(block.title, (_indented(cell(line).text) for line in block.lines))
         case Verbatim():
             yield from _titled(block.title, printable(block.text).rstrip("\n").split("\n"))

@@ -14,7 +14,7 @@ import shtab
 from pydantic import BaseModel
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
 from irontree.config import Config, load_config
@@ -30,7 +30,7 @@ SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": P
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigEntry:
     """One key. `origin` is `file` or `default`; `value` as the file would say it."""
 
     key: str
@@ -63,7 +63,7 @@ def run_config(context: Context) -> int:
     return 0
 
 
-def settings_of(section: Section, above: tuple[str, ...] = ()) -> Iterator[Setting]:
+def settings_of(section: Section, above: tuple[str, ...] = ()) -> Iterator[ConfigEntry]:
     """Every key of *section* and of those below it, in the schema's order."""
     for name, field in type(section).model_fields.items():
         path = (*above, field.alias or name)
@@ -72,10 +72,10 @@ def settings_of(section: Section, above: tuple[str, ...] = ()) -> Iterator[Setti
             yield from settings_of(value, path)
         else:
             origin = "file" if name in section.model_fields_set else "default"
-            yield Setting(".".join(path), _plain(value), origin, field.description or "")
+            yield ConfigEntry(".".join(path), _plain(value), origin, field.description or "")
 
 
-def as_json(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | None) -> dict[str, Any]:
+def as_json(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy | None) -> dict[str, Any]:
     """The documented keys."""
     return {
         "file": str(path),
@@ -87,20 +87,20 @@ def as_json(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | N
     }
 
 
-def blocks(path: Path, settings: tuple[Setting, ...], target: PublishPolicy | None) -> Iterator[Block]:
+def blocks(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy | None) -> Iterator[OutputBlock]:
     """The same for people."""
     there = "" if path.is_file() else " (not there: everything has its default)"
-    yield Lines((f"{path}{there}",))
+    yield TextLines((f"{path}{there}",))
     yield Table(("KEY", "FROM", "VALUE"), tuple(_row(setting) for setting in settings))
-    yield Lines((Cell("What each of them means: irontree config --json", "faint"),))
+    yield TextLines((Cell("What each of them means: irontree config --json", "faint"),))
     if target:
         where = (
             f"{target.remote} {target.target_branch}" if target.remote else f"the local branch {target.target_branch}"
         )
-        yield Lines((f"Verified code goes to {where}.",))
+        yield TextLines((f"Verified code goes to {where}.",))
 
 
-def _row(setting: Setting) -> tuple[Cell | str, ...]:
+def _row(setting: ConfigEntry) -> tuple[Cell | str, ...]:
     style: Style = "good" if setting.origin == "file" else "faint"
     return (setting.key, Cell(setting.origin, style), _shown(setting.value))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines
+from irontree.cli.blocks import Cell, OutputBlock, TextLines
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.parser import add_json
@@ -16,7 +16,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
 from irontree.services.consistency.audit import (
-    Finding,
+    AuditFinding,
     audit,
     landed_findings,
     lost_findings,
@@ -27,12 +27,18 @@ from irontree.services.consistency.reconcile import Restoration, repair
 from irontree.services.delivery.comments import lint_comments
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
-from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.commands import ListedQuestion
 from irontree.services.questions.questions import asked_about, list_questions
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import half_published, title_of
-from irontree.services.work.preflight import FREE_TRANSITIONS, blockers, fails_alike, require_runnable, stop_before_run
+from irontree.services.work.preflight import (
+    FREE_TRANSITIONS,
+    blockers,
+    repeated_failure,
+    require_runnable,
+    stop_before_run,
+)
 from irontree.services.work.staleness import changed_since_approval
 
 # --- The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight
@@ -52,7 +58,7 @@ def run_check(context: Context) -> int:
     return 1 if found else 0
 
 
-def findings(app: App, world: World) -> Iterator[Finding]:
+def findings(app: App, world: World) -> Iterator[AuditFinding]:
     """Unreadable files, gaps, illegal events, issues without a plan, effects not delivered."""
     yield from lost_findings(app)
     yield from (unreadable(problem) for problem in world.problems)
@@ -60,21 +66,21 @@ def findings(app: App, world: World) -> Iterator[Finding]:
         where = f"issue-{number}"
         yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
-            yield Finding(where, f"{replay.state.task_key} is in no approved plan", replay.state.way_to_plan)
+            yield AuditFinding(where, f"{replay.state.task_key} is in no approved plan", replay.state.way_to_plan)
         cursor = app.deliveries.load(number)
         for failure in cursor.failures:
-            yield Finding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
-        yield from (Finding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
-    yield from (Finding(*found) for found in half_published(world))
+            yield AuditFinding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
+        yield from (AuditFinding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
+    yield from (AuditFinding(*found) for found in half_published(world))
     yield from landed_findings(app, world)
-    yield from (Finding("loops", problem) for problem in read_loops(app)[1])
+    yield from (AuditFinding("loops", problem) for problem in read_loops(app)[1])
 
 
-def _unfit_comments(app: App) -> Iterator[Finding]:
+def _unfit_comments(app: App) -> Iterator[AuditFinding]:
     try:
         for comment in lint_comments(app):
             what = f"our comment holds {', '.join(comment.problems)}: {comment.comment}"
-            yield Finding(f"issue-{comment.issue_number}", what, "delete it there")
+            yield AuditFinding(f"issue-{comment.issue_number}", what, "delete it there")
     except RemoteFailed as error:
         app.progress.note(f"the comments could not be read: {error.message}")
 
@@ -96,14 +102,14 @@ def run_reconcile(context: Context) -> int:
     return 1 if found else 0
 
 
-def _recorded(done: service.Reconciliation) -> Iterator[Finding]:
-    yield from (Finding(f"issue-{one.issue_number}", *_restored(one)) for one in done.restored if not one.is_local)
-    yield from (Finding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
-    yield from (Finding(f"issue-{number}", what) for number, what in done.settled)
-    yield from (Finding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
-    yield from (Finding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
+def _recorded(done: service.Reconciliation) -> Iterator[AuditFinding]:
+    yield from (AuditFinding(f"issue-{one.issue_number}", *_restored(one)) for one in done.restored if not one.is_local)
+    yield from (AuditFinding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
+    yield from (AuditFinding(f"issue-{number}", what) for number, what in done.settled)
+    yield from (AuditFinding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
+    yield from (AuditFinding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
     if done.unseen:
-        yield Finding("forge", *service.not_seen(done.unseen))
+        yield AuditFinding("forge", *service.not_seen(done.unseen))
 
 
 def _what_accepts(app: App, number: int) -> str:
@@ -145,12 +151,12 @@ class _Ending:
             ),
         )
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[OutputBlock]:
         if self.sources:
-            yield Lines(self.sources)
+            yield TextLines(self.sources)
         if self.pending:
             lines = tuple(f"#{number} {title}: {what}" for number, title, what in self.pending)
-            yield Lines(lines, title="Pending Acceptance")
+            yield TextLines(lines, title="Pending Acceptance")
 
 
 # --- repair -------------------------------------------------------------------------------------------------
@@ -167,7 +173,7 @@ def run_repair(context: Context) -> int:
     left_json = _as_json(left, (), _Ending())
     context.console.show(
         lambda: {"repaired": mended, **left_json},
-        [Lines(lines), *(_blocks(left, (), _Ending()) if left else ())],
+        [TextLines(lines), *(_blocks(left, (), _Ending()) if left else ())],
     )
     return 1 if left else 0
 
@@ -197,22 +203,22 @@ def run_pre_flight(context: Context) -> int:
     return 1
 
 
-def obstacles(app: App, world: World, state: TaskState) -> Iterator[Finding]:
+def obstacles(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
     """Everything that an attempt would stop at."""
     changed = changed_since_approval(app, world, state)
     if changed:
-        yield Finding(f"issue-{state.issue_number}", changed, "approve it as it is now, or take the change back")
-    if alike := fails_alike(world, state):
-        yield Finding(f"issue-{state.issue_number}", alike, "compare the attempts, and say how to go on")
+        yield AuditFinding(f"issue-{state.issue_number}", changed, "approve it as it is now, or take the change back")
+    if alike := repeated_failure(world, state):
+        yield AuditFinding(f"issue-{state.issue_number}", alike, "compare the attempts, and say how to go on")
     for blocker in blockers(app, world.plans[state.task_key], state):
-        yield Finding(blocker.check, blocker.message, blocker.remedy)
+        yield AuditFinding(blocker.check, blocker.message, blocker.remedy)
     if state.free_streak >= FREE_TRANSITIONS:
-        yield Finding(f"issue-{state.issue_number}", f"{state.last_event} {state.free_streak} times in a row")
+        yield AuditFinding(f"issue-{state.issue_number}", f"{state.last_event} {state.free_streak} times in a row")
 
 
 def _clear(context: Context, state: TaskState) -> None:
     text = f"pre-flight ok issue-{state.issue_number}"
-    context.console.show(lambda: {"issue": state.issue_number, "ok": True}, [Lines((Cell(text, "good"),))])
+    context.console.show(lambda: {"issue": state.issue_number, "ok": True}, [TextLines((Cell(text, "good"),))])
 
 
 # --- all of them --------------------------------------------------------------------------------------------
@@ -220,14 +226,14 @@ def _clear(context: Context, state: TaskState) -> None:
 
 def _show(
     context: Context,
-    found: tuple[Finding, ...],
-    asked: tuple[OpenQuestion, ...] = (),
+    found: tuple[AuditFinding, ...],
+    asked: tuple[ListedQuestion, ...] = (),
     ending: _Ending = _Ending(),
 ) -> None:
     context.console.show(lambda: _as_json(found, asked, ending), _blocks(found, asked, ending))
 
 
-def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending: _Ending) -> dict[str, Any]:
+def _as_json(found: tuple[AuditFinding, ...], asked: tuple[ListedQuestion, ...], ending: _Ending) -> dict[str, Any]:
     return {
         "ok": not found,
         "findings": [item.as_json() for item in found],
@@ -236,11 +242,13 @@ def _as_json(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending
     }
 
 
-def _blocks(found: tuple[Finding, ...], asked: tuple[OpenQuestion, ...], ending: _Ending) -> Iterator[Block]:
+def _blocks(
+    found: tuple[AuditFinding, ...], asked: tuple[ListedQuestion, ...], ending: _Ending
+) -> Iterator[OutputBlock]:
     if found:
-        yield Lines(tuple(Cell(item.line(), "bad") for item in found))
+        yield TextLines(tuple(Cell(item.line(), "bad") for item in found))
     else:
-        yield Lines((Cell("Nothing is wrong.", "good"),))
+        yield TextLines((Cell("Nothing is wrong.", "good"),))
     yield from (question_block(question) for question in asked)
     yield from ending.blocks()
 
@@ -264,17 +272,17 @@ def run_audit(context: Context) -> int:
     return 1 if found else 0
 
 
-def audit_json(found: tuple[Finding, ...]) -> dict[str, Any]:
+def audit_json(found: tuple[AuditFinding, ...]) -> dict[str, Any]:
     """`ok`, and `findings` with where, what and remedy (or null)."""
     return {"ok": not found, "findings": [item.as_json() for item in found]}
 
 
-def audit_blocks(found: tuple[Finding, ...], looked_at: str) -> Iterator[Block]:
+def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[OutputBlock]:
     """The same for people."""
     if not found:
-        yield Lines((Cell(f"Sound: {looked_at}, every event legal, chained, and its commits here.", "good"),))
+        yield TextLines((Cell(f"Sound: {looked_at}, every event legal, chained, and its commits here.", "good"),))
         return
-    yield Lines(tuple(Cell(item.line(), "bad") for item in found), title=f"{len(found)} finding(s) in {looked_at}")
+    yield TextLines(tuple(Cell(item.line(), "bad") for item in found), title=f"{len(found)} finding(s) in {looked_at}")
 
 
 VERBS: Final = {"audit": Verb(add_audit_arguments, run_audit)}

@@ -22,7 +22,7 @@ from typing import Any, Final, TextIO
 import platformdirs
 
 from irontree import __version__
-from irontree.cli.blocks import Block, one_line, plain, printable
+from irontree.cli.blocks import OutputBlock, one_line, plain, printable
 from irontree.errors import IrontreeError, RequirementsRefused
 
 # --- Where everything is printed: JSON, plain text when piped, Rich on a terminal. Data on stdout, all else on stde
@@ -45,7 +45,7 @@ class Console:
     faint_notes: bool = False
     """Whether stderr is a terminal with colours."""
 
-    def show(self, data: Callable[[], Any], blocks: Iterable[Block]) -> None:
+    def show(self, data: Callable[[], Any], blocks: Iterable[OutputBlock]) -> None:
         """Print *data* as JSON if that was asked for, else *blocks*, which say the same to a person."""
         if self.json:
             self.dump(data())

@@ -18,7 +18,7 @@ from irontree.bootstrap import open_app
 from irontree.cli.console import Console
 from irontree.domain.ids import typed_issue
 from irontree.domain.state import TaskState
-from irontree.domain.text import meant
+from irontree.domain.text import suggestion
 from irontree.errors import NotEligible
 from irontree.ports import Cancellation
 from irontree.services.record.world import World
@@ -98,7 +98,7 @@ def find_number(world: World, text: str) -> int:
     if text in world.states:
         return world.states[text].issue_number
     raise NotEligible(
-        f"{text!r} is no issue (issue-12, #12, 12) and no task key here{meant(text, world.states)}",
+        f"{text!r} is no issue (issue-12, #12, 12) and no task key here{suggestion(text, world.states)}",
         remedy="`irontree status` lists them",
     )
 

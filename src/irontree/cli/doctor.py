@@ -19,7 +19,7 @@ from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
 from irontree.cli.agents import require_agent
-from irontree.cli.blocks import Block, Cell, Style, Table
+from irontree.cli.blocks import Cell, OutputBlock, Style, Table
 from irontree.cli.context import OK, REFUSED, Context, Verb
 from irontree.cli.init import access_line, obstacles
 from irontree.cli.parser import add_json
@@ -31,15 +31,15 @@ from irontree.services.record.world import read_world
 from irontree.services.work.preflight import blockers_of
 from irontree.store.locks import flock_works
 
-Verdict = Literal["good", "note", "bad"]
-_STYLES: Final[dict[Verdict, Style]] = {"good": "good", "note": "asks", "bad": "bad"}
+Severity = Literal["good", "note", "bad"]
+_STYLES: Final[dict[Severity, Style]] = {"good": "good", "note": "asks", "bad": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """One thing that was looked at. `note`: the work goes on with it, but a person may want to know."""
 
-    verdict: Verdict
+    verdict: Severity
     what: str
     found: str
     remedy: str = ""
@@ -58,7 +58,7 @@ def run(context: Context) -> int:
     return REFUSED if bad else OK
 
 
-def blocks(found: tuple[Examined, ...]) -> Iterator[Block]:
+def blocks(found: tuple[Examined, ...]) -> Iterator[OutputBlock]:
     """The same for people."""
     rows = tuple((Cell(f.verdict, _STYLES[f.verdict]), f.what, _with_remedy(f)) for f in found)
     yield Table(("", "LOOKED AT", "FOUND"), rows)
@@ -195,7 +195,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     found = blockers_of(app, policy, exempt=tuple(documents))
     for blocker in found:
         # What is in no commit may be the document that is to be approved, and stops nothing then.
-        verdict: Verdict = "note" if blocker.check == "dirty-working-tree" else "bad"
+        verdict: Severity = "note" if blocker.check == "dirty-working-tree" else "bad"
         yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
     yield from (Examined("note", "checkout", words) for words in unpushed(app, policy.publish))
     if policy.container and not found:

@@ -13,7 +13,18 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim, cell, indentation, one_line, printable
+from irontree.cli.blocks import (
+    Cell,
+    OutputBlock,
+    Style,
+    Table,
+    TextLines,
+    Verbatim,
+    cell,
+    indentation,
+    one_line,
+    printable,
+)
 
 STYLES: Final[dict[Style, str]] = {
     "": "",
@@ -31,7 +42,7 @@ _GAP: Final = 3
 _ANY_HEIGHT: Final = 25
 
 
-def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
+def draw(blocks: Iterable[OutputBlock], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
     """Draw *blocks* on the terminal *out*; NO_COLOR and the encoding of *out* are respected.
 
     *width* in columns instead of the terminal's own, *force* for an *out* that is none.
@@ -45,11 +56,11 @@ def draw(blocks: Iterable[Block], out: TextIO, *, width: int | None = None, forc
         console.print(_drawn(block, console.width))
 
 
-def _drawn(block: Block, width: int) -> RenderableType:
+def _drawn(block: OutputBlock, width: int) -> RenderableType:
     match block:
         case Table():
             return _table(block, width)
-        case Lines():
+        case TextLines():
             return _lines(block)
         case Verbatim():
             text = printable(block.text).rstrip("\n")
@@ -87,7 +98,7 @@ def _stacked(row: tuple[Cell | str, ...]) -> RenderableType:
     return Group(heading, Padding(Text("  ").join(rest), (0, 0, 0, 3))) if rest else heading
 
 
-def _lines(block: Lines) -> RenderableType:
+def _lines(block: TextLines) -> RenderableType:
     body = Group(*(_text(line) for line in block.lines))
     if block.framed:
         return Panel(body, title=Text(one_line(block.title)), title_align="left", box=ROUNDED, border_style="yellow")

@@ -36,8 +36,8 @@ from irontree.services.record.world import World, read_world
 from irontree.services.views.overview import SERVING, overview
 
 if TYPE_CHECKING:
-    from irontree.cli.follow import PlainScreen, RichScreen, Shown
-    from irontree.flows.serve.session import Session
+    from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
+    from irontree.flows.serve.session import TerminalSession
 
 
 Shoot = Callable[[World], bool]
@@ -110,8 +110,8 @@ class Drive:
         adopt(environment, self.server.home)
         if self.detach:
             return self._leave_to_worker(loop_id)
-        from irontree.cli.follow import Shown
-        from irontree.flows.serve.session import Session  # imports Prefect: its settings come first
+        from irontree.cli.follow import ShownSoFar as Shown
+        from irontree.flows.serve.session import TerminalSession as Session  # imports Prefect: its settings come first
 
         shown = Shown.all_of(self.app, loop_id)
         while True:
@@ -129,7 +129,7 @@ class Drive:
             began, self.shoot = time.monotonic(), None
             self._say("\nShot the flows in the middle of that (SIGKILL). Starting again ...")
 
-    def _begin(self, session: Session, loop_id: str, began: float) -> None:
+    def _begin(self, session: TerminalSession, loop_id: str, began: float) -> None:
         if not session.serves:
             self._say(f"{session.served_by} serves the flows; this terminal looks on.")
         session.wait_ready()
@@ -139,7 +139,7 @@ class Drive:
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
-    def _follow(self, session: Session, loop_id: str, shown: Shown, began: float) -> str:
+    def _follow(self, session: TerminalSession, loop_id: str, shown: ShownSoFar, began: float) -> str:
         """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, `called off`, or `shot`."""
         from irontree.cli.follow import Follower
 
@@ -154,7 +154,7 @@ class Drive:
         finally:
             screen.close()
 
-    def _stop(self, session: Session) -> str:
+    def _stop(self, session: TerminalSession) -> str:
         if not session.serves:
             self._say(f"{session.served_by} goes on with it.")
             return "viewed"

@@ -26,7 +26,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.runs.forms import FormQuestion as Form
 from irontree.flows.runs.runs import RunInfo
-from irontree.flows.serve.session import Session
+from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.steps import next_step
 from irontree.services.loops.funds import read_funds
@@ -224,21 +224,21 @@ class QuestionClient(Protocol):
         ...
 
 
-Seen = tuple[int, str]
+EventPosition = tuple[int, str]
 """An issue's stream: its number and approved revision. A task that was approved again begins a new one."""
 
 
 @dataclass
-class Shown:
+class ShownSoFar:
     """How far the log has been shown: the sequence by stream, and that of the loop."""
 
-    streams: dict[Seen, int]
+    streams: dict[EventPosition, int]
     loop: int
     warned: set[Budget] = field(default_factory=set)
     """Budgets of which four fifths are known to be spent, without their figures."""
 
     @classmethod
-    def all_of(cls, app: App, loop_id: str) -> Shown:
+    def all_of(cls, app: App, loop_id: str) -> ShownSoFar:
         """Everything that is in the log now counts as shown."""
         world = read_world(app)
         streams = {_stream(state): state.sequence for state in world.states.values()}
@@ -250,7 +250,7 @@ def _bare(budget: Budget) -> Budget:
     return replace(budget, limit=0, spent=0, unread=0, unknown="")
 
 
-def _stream(state: TaskState) -> Seen:
+def _stream(state: TaskState) -> EventPosition:
     return state.issue_number, state.approved_revision
 
 
@@ -269,12 +269,12 @@ class Follower:
     """Follows one loop; `prepared` are answers given beforehand, used up in order. Times are in seconds."""
 
     app: App
-    session: Session
+    session: TerminalSession
     loop_id: str
     screen: Screen
     prepared: list[Prepared]
     person: str
-    shown: Shown
+    shown: ShownSoFar
     shoot: Shoot | None = None
     look_every: float = LOOK_EVERY
     look_after_every: float = LOOK_AFTER_EVERY

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines
+from irontree.cli.blocks import Cell, OutputBlock, TextLines
 from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.state import environment_of_server, is_unknown_to_servers, ui_url
-from irontree.services.questions.commands import DAMAGED, OpenQuestion
+from irontree.services.questions.commands import DAMAGED, ListedQuestion
 from irontree.services.questions.inbox import FormUrl, Waiting, approval_waiting, oldest_first, waiting
-from irontree.store.registry import Registered, Registry, user_registry
+from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 from irontree.tasks.pages import page_of_run
 
 # --- The approvals that only a Prefect server knows of, for a listing that most often has none
@@ -44,14 +44,14 @@ def approvals_waiting(app: App) -> Approvals:
 # --- An open question as a verb shows it: what it is about, and every command that answers it
 
 
-def question_block(asked: OpenQuestion, form_url: str | None = None) -> Block:
+def question_block(asked: ListedQuestion, form_url: str | None = None) -> OutputBlock:
     """The question, its form if that is known, and how to answer it."""
     why = f": {asked.detail}" if asked.detail else ""
     title = f"{asked.about[:1].upper()}{asked.about[1:]}" if asked.loop_id and asked.number is None else asked.about
-    return Lines((f"{asked.what}{why}", *_answer_lines(asked, form_url)), title=title, framed=True)
+    return TextLines((f"{asked.what}{why}", *_answer_lines(asked, form_url)), title=title, framed=True)
 
 
-def _answer_lines(asked: OpenQuestion, form_url: str | None) -> Iterator[Cell]:
+def _answer_lines(asked: ListedQuestion, form_url: str | None) -> Iterator[Cell]:
     if asked.said:
         yield Cell(asked.said, "faint")
     if form_url:
@@ -116,7 +116,7 @@ AGAIN_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnownRepository:
     """A registered repository: its ports, or why it cannot be opened."""
 
     known: Registered
@@ -124,7 +124,7 @@ class Found:
     problem: str = ""
 
 
-def registered(context: Context, registry: Registry | None = None) -> tuple[Found, ...]:
+def registered(context: Context, registry: RepositoryRegistry | None = None) -> tuple[KnownRepository, ...]:
     """Every registered repository, by path; one that is gone, or is another by now, says so."""
     return tuple(_open(context, known) for known in (registry or user_registry()).all())
 
@@ -135,7 +135,7 @@ class Newcomers:
 
     context: Context
     known: set[str]
-    registry: Registry = field(default_factory=user_registry)
+    registry: RepositoryRegistry = field(default_factory=user_registry)
     now: Callable[[], float] = time.monotonic
     _problems: dict[str, str] = field(default_factory=dict)
     _again_at: dict[str, float] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Newcomers:
                     self.known.add(known.id)
                     yield found.app
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: KnownRepository) -> None:
         """Say what keeps it from being opened, once as long as it stays the same."""
         mine = found.known.id
         if found.problem and found.problem != self._problems.get(mine):
@@ -204,18 +204,18 @@ def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
         yield context.at(context.folder / Path(folder)).open()
 
 
-def _open(context: Context, known: Registered) -> Found:
+def _open(context: Context, known: Registered) -> KnownRepository:
     try:
         app = context.at(known.root).open()
         app.preferences()  # a configuration that cannot be read keeps no other repository from being served
     except NotARepository as error:
         forget = f"irontree repos remove {shlex.quote(str(known.root))}"
-        return Found(known, problem=f"{error.message}. If it is gone for good: {forget}")
+        return KnownRepository(known, problem=f"{error.message}. If it is gone for good: {forget}")
     except IrontreeError as error:
-        return Found(known, problem=in_words(error))
+        return KnownRepository(known, problem=in_words(error))
     if app.repository.id != known.id:
-        return Found(known, problem=f"it is another repository now ({app.repository.id})")
-    return Found(known, app)
+        return KnownRepository(known, problem=f"it is another repository now ({app.repository.id})")
+    return KnownRepository(known, app)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -250,21 +250,21 @@ def as_json(found: Sequence[Waiting], problems: Sequence[str]) -> dict[str, Any]
     return {"waiting": [one.as_json() for one in found], "problems": list(problems)}
 
 
-def blocks(found: Sequence[Waiting], problems: Sequence[str], repositories: int) -> Iterator[Block]:
+def blocks(found: Sequence[Waiting], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:
     """The same for people."""
     if not found:
         where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
-        yield Lines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))
+        yield TextLines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))
     yield from map(waiting_block, found)
     if problems:
-        yield Lines(tuple(Cell(line, "bad") for line in problems), title="Trouble")
+        yield TextLines(tuple(Cell(line, "bad") for line in problems), title="Trouble")
 
 
-def waiting_block(one: Waiting) -> Block:
+def waiting_block(one: Waiting) -> OutputBlock:
     """The question, where it is shown, and how to answer it."""
     asked = one.question
     why = f": {asked.detail}" if asked.detail else ""
-    return Lines((f"{asked.what}{why}", *_lines(one)), title=f"{one.repository} {asked.about}", framed=True)
+    return TextLines((f"{asked.what}{why}", *_lines(one)), title=f"{one.repository} {asked.about}", framed=True)
 
 
 def _lines(one: Waiting) -> Iterator[Cell]:

@@ -19,9 +19,17 @@ from typing import Any, Final
 
 from irontree.app import SystemClock
 from irontree.bootstrap import ask_program, open_set_aside, require_log, require_settled
-from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.blocks import Cell, OutputBlock, Table, TextLines
 from irontree.cli.context import Context, Verb
-from irontree.cli.init_proposals import GITHUB, LEFT_BEHIND, Facts, Setting, open_points, settings_for, settings_missing
+from irontree.cli.init_proposals import (
+    GITHUB,
+    LEFT_BEHIND,
+    Facts,
+    ProposedSetting,
+    open_points,
+    settings_for,
+    settings_missing,
+)
 from irontree.cli.parser import add_json
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
@@ -32,7 +40,7 @@ from irontree.forges.credentials import find_credential, token_variable
 from irontree.ports import Label, RepositoryFacts
 from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF
-from irontree.services.consistency.audit import Finding, audit
+from irontree.services.consistency.audit import AuditFinding, audit
 from irontree.store.archive import restore
 from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
@@ -64,23 +72,25 @@ _SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredLog:
     """The paths that came back, and what the audit says of the whole."""
 
     paths: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
 
     def as_json(self) -> dict[str, Any]:
         """The documented keys."""
         return {"restored": list(self.paths), "findings": [finding.as_json() for finding in self.findings]}
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[OutputBlock]:
         """The same for people."""
-        yield Lines(tuple(self._summary()))
+        yield TextLines(tuple(self._summary()))
         if self.findings:
-            yield Lines(tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content")
+            yield TextLines(
+                tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content"
+            )
         else:
-            yield Lines((Cell("The audit finds the whole log sound.", "good"),))
+            yield TextLines((Cell("The audit finds the whole log sound.", "good"),))
 
     def _summary(self) -> Iterator[Cell | str]:
         yield Cell(f"Restored {len(self.paths)} file(s) from {LOG_REF}" if self.paths else "Nothing was lost", "title")
@@ -136,12 +146,12 @@ LABELS_WAIT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class InitOutcome:
     """What `init` did: settings that were written, other changes, and what is left to a person."""
 
     root: Path
     repository_id: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ProposedSetting, ...]
     is_new: bool
     changes: tuple[str, ...]
     open: tuple[str, ...]
@@ -175,14 +185,14 @@ def run(context: Context) -> int:
     if backup is None:
         context.console.show(lambda: as_json(outcome), blocks(outcome))
         return 0
-    restored = Restored(outcome.restored, audit(context.look()))
+    restored = RestoredLog(outcome.restored, audit(context.look()))
     context.console.show(
         lambda: as_json(outcome) | restored.as_json(), chain(restored.blocks(), blocks(outcome, _next_after_restoring))
     )
     return 1 if restored.findings else 0
 
 
-def set_up(context: Context, environment: Mapping[str, str], backup: str | None = None) -> Outcome:
+def set_up(context: Context, environment: Mapping[str, str], backup: str | None = None) -> InitOutcome:
     """Make `.mino/`, its configuration, the repository's identity and labels.
 
     With *backup*, what is lost of the log is restored; it names the remote that has the backup, or is empty if it
@@ -215,7 +225,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
         with app.driver.hold("init, labels", wait_seconds=LABELS_WAIT):
             forge.ensure_labels([Label(name, color) for name, color in COLORS.items()])
     left = (*blocked, *open_points(facts, config))
-    return Outcome(
+    return InitOutcome(
         git.root,
         git.id,
         settings,
@@ -316,7 +326,7 @@ def _adopt(git: GitRepository) -> Iterator[str]:
 # --- what is said -------------------------------------------------------------------------------------------
 
 
-def _next(outcome: Outcome) -> Iterator[str]:
+def _next(outcome: InitOutcome) -> Iterator[str]:
     if not outcome.has_agent:
         yield "${EDITOR:-vi} .mino/config.yml   # name an agent under agent.command"
     if not outcome.is_committed:
@@ -327,12 +337,12 @@ def _next(outcome: Outcome) -> Iterator[str]:
     yield "irontree task SPEC.md"
 
 
-def _next_after_restoring(_: Outcome) -> Iterator[str]:
+def _next_after_restoring(_: InitOutcome) -> Iterator[str]:
     yield "irontree checkup reconcile   # write the briefs again, deliver what is due"
     yield "irontree status"
 
 
-def as_json(outcome: Outcome) -> dict[str, Any]:
+def as_json(outcome: InitOutcome) -> dict[str, Any]:
     """The documented keys."""
     return {
         "root": str(outcome.root),
@@ -346,18 +356,18 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def blocks(outcome: Outcome, following: Callable[[Outcome], Iterator[str]] = _next) -> Iterator[Block]:
+def blocks(outcome: InitOutcome, following: Callable[[InitOutcome], Iterator[str]] = _next) -> Iterator[OutputBlock]:
     """The same for people; *following* says what to type next."""
-    yield Lines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
+    yield TextLines((Cell(_headline(outcome), "title"), *outcome.changes, *filter(None, (outcome.forge,))))
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)
     if outcome.open:
-        yield Lines(tuple(Cell(point, "asks") for point in outcome.open), title="For you to see to")
-    yield Lines(tuple(Cell(line, "command") for line in following(outcome)), title="Next")
+        yield TextLines(tuple(Cell(point, "asks") for point in outcome.open), title="For you to see to")
+    yield TextLines(tuple(Cell(line, "command") for line in following(outcome)), title="Next")
 
 
-def _headline(outcome: Outcome) -> str:
+def _headline(outcome: InitOutcome) -> str:
     config = Layout(outcome.root).config
     if outcome.is_new:
         return f"Wrote {config}"

@@ -61,7 +61,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ProposedSetting:
     """One setting, and where its value comes from."""
 
     key: str
@@ -89,13 +89,13 @@ _GO: Final = _Checks(
 )
 
 
-def settings_for(facts: Facts) -> tuple[Setting, ...]:
+def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
     """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
-    agent = tuple(_agent(facts)) or (Setting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
+    agent = tuple(_agent(facts)) or (ProposedSetting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
     return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
 
 
-def settings_missing(facts: Facts, config: Config) -> tuple[Setting, ...]:
+def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:
     """What can be filled in by now: an agent. All else may be missing on purpose."""
     return () if config.agent.program else tuple(_agent(facts))
 
@@ -138,41 +138,43 @@ def _unignored(facts: Facts, config: Config) -> Iterator[str]:
             yield name
 
 
-def _agent(facts: Facts) -> Iterator[Setting]:
+def _agent(facts: Facts) -> Iterator[ProposedSetting]:
     found = installed(facts.programs)
     if not found:
         return
     agent = found[0]
     others = f"; also there: {', '.join(other.program for other in found[1:])}" if found[1:] else ""
     why = f"{agent.program} is on PATH{others}; it may edit files unasked"
-    yield Setting("agent.adapter", agent.name, why)
+    yield ProposedSetting("agent.adapter", agent.name, why)
     variables = [name for name in agent.variables if name in facts.variables]
     if variables:
-        yield Setting("agent.environment", variables, "set here, and the agent may need them (names, never values)")
+        yield ProposedSetting(
+            "agent.environment", variables, "set here, and the agent may need them (names, never values)"
+        )
 
 
-def _checks_settings(checks: _Checks | None) -> Iterator[Setting]:
+def _checks_settings(checks: _Checks | None) -> Iterator[ProposedSetting]:
     if checks is None:
         return
     commands = [{"name": check.name, "run": check.run} for check in checks.commands]
     if commands:
-        yield Setting("verify.commands", commands, checks.why)
+        yield ProposedSetting("verify.commands", commands, checks.why)
     if checks.setup:
-        yield Setting("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
+        yield ProposedSetting("workspace.setup", list(checks.setup), f"{checks.why}; makes a fresh checkout ready")
 
 
-def _publish(facts: Facts) -> Iterator[Setting]:
+def _publish(facts: Facts) -> Iterator[ProposedSetting]:
     remote = default_remote(facts.remotes)
     if remote:
         of = f", of {', '.join(facts.remotes)}" if facts.remotes[1:] else ""
-        yield Setting("publish.remote", remote, f"the remote of this repository{of}")
+        yield ProposedSetting("publish.remote", remote, f"the remote of this repository{of}")
     branch = facts.default_branch
     if branch:
         why = "the branch that is checked out" if branch == facts.current_branch else f"the default branch of {remote}"
-        yield Setting("publish.target_branch", branch, why)
+        yield ProposedSetting("publish.target_branch", branch, why)
 
 
-def _forge(facts: Facts) -> Iterator[Setting]:
+def _forge(facts: Facts) -> Iterator[ProposedSetting]:
     """The forge that the code is on, if we may speak to it; for all else the default holds: files."""
     if facts.location is None:
         return
@@ -181,17 +183,17 @@ def _forge(facts: Facts) -> Iterator[Setting]:
         return
     where = f"the remote is {facts.location.repository} on github.com"
     if facts.credential:
-        yield Setting("forge.adapter", "github", f"{where}, and {facts.credential} has a token")
+        yield ProposedSetting("forge.adapter", "github", f"{where}, and {facts.credential} has a token")
     else:
         why = "but no token was found: set GITHUB_TOKEN or `gh auth login`, and then `github` here"
-        yield Setting("forge.adapter", "local", f"{where}, {why}")
+        yield ProposedSetting("forge.adapter", "local", f"{where}, {why}")
 
 
-def _gitea(facts: Facts, location: Location) -> Iterator[Setting]:
+def _gitea(facts: Facts, location: Location) -> Iterator[ProposedSetting]:
     """Whose server it is does not show in an address: that somebody set a token for Gitea says it."""
     if facts.credential:
         why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
-        yield Setting("forge.adapter", "gitea", why)
+        yield ProposedSetting("forge.adapter", "gitea", why)
 
 
 # --- checks, by kind of project -----------------------------------------------------------------------------

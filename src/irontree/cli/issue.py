@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table, Verbatim
+from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines, Verbatim
 from irontree.cli.console import show_markdown
 from irontree.cli.context import OK, Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
@@ -26,8 +26,8 @@ from irontree.errors import NotEligible
 from irontree.ports import Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, read_loops, still_open
-from irontree.services.questions.commands import OpenQuestion
-from irontree.services.questions.next_steps import Explanation, Standing, explain, next_command_about
+from irontree.services.questions.commands import ListedQuestion
+from irontree.services.questions.next_steps import Explanation, TaskStanding, explain, next_command_about
 from irontree.services.questions.questions import asked_about
 from irontree.services.record.record import attempts_folder
 from irontree.services.record.world import World, read_world
@@ -42,7 +42,7 @@ from irontree.store.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
-class IssueShown:
+class IssueDetails:
     """One issue, looked at from all sides. Issues are named `#3`, tasks without one by their key."""
 
     state: TaskState
@@ -59,7 +59,7 @@ class IssueShown:
     failure: FailureView | None
     denied: DeniedView | None
     records: tuple[Record[IssueEvent], ...]
-    asked: OpenQuestion | None
+    asked: ListedQuestion | None
     next: str
     files: dict[str, str] = field(default_factory=dict)
     undelivered: tuple[str, ...] = ()
@@ -84,12 +84,12 @@ def run_show(context: Context) -> int:
     return 0
 
 
-def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> IssueShown:
+def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> IssueDetails:
     """Collect what the log, the plan and the files say of the issue."""
     node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
     stream, every = app.log.read(state.issue_number), read_loops(app)[0]
     loops = still_open(every)
-    return IssueShown(
+    return IssueDetails(
         state=state,
         title=title_of(world, state.task_key),
         node=node,
@@ -114,7 +114,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
     )
 
 
-def issue_json(shown: IssueShown) -> dict[str, Any]:
+def issue_json(shown: IssueDetails) -> dict[str, Any]:
     """The documented keys."""
     state, node = shown.state, shown.node
     return {
@@ -152,9 +152,9 @@ def issue_json(shown: IssueShown) -> dict[str, Any]:
     }
 
 
-def issue_blocks(shown: IssueShown) -> Iterator[Block]:
+def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
     """The same for people."""
-    yield Lines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
+    yield TextLines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
     if shown.covered:
         rows = tuple(_criterion(item) for item in shown.covered)
         yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
@@ -170,27 +170,27 @@ def issue_blocks(shown: IssueShown) -> Iterator[Block]:
     if shown.diff is not None:
         yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
     if shown.files:
-        yield Lines(tuple(f"{what}: {path}" for what, path in shown.files.items()), title="Files")
+        yield TextLines(tuple(f"{what}: {path}" for what, path in shown.files.items()), title="Files")
     if shown.asked:
         yield question_block(shown.asked)
     elif shown.next and not shown.state.done:
-        yield Lines((Cell(shown.next, "command"),), title="Next")
+        yield TextLines((Cell(shown.next, "command"),), title="Next")
 
 
-def _pointed_out(shown: IssueShown) -> Iterator[Block]:
+def _pointed_out(shown: IssueDetails) -> Iterator[OutputBlock]:
     """What a person may want to see to."""
     if shown.denied and not shown.state.done:
         yield from _denied(shown.denied)
     if shown.undelivered:
-        yield Lines(
+        yield TextLines(
             tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
         )
     if shown.warnings:
-        yield Lines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
+        yield TextLines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
 
 
-def _denied(denied: DeniedView) -> Iterator[Block]:
-    yield Lines(tuple(Cell(line, "bad") for line in denied.words), title="What the agent was not allowed to do")
+def _denied(denied: DeniedView) -> Iterator[OutputBlock]:
+    yield TextLines(tuple(Cell(line, "bad") for line in denied.words), title="What the agent was not allowed to do")
     if denied.rules:
         rules = "".join(f"    {rule}\n" for rule in denied.rules)
         yield Verbatim(
@@ -200,7 +200,7 @@ def _denied(denied: DeniedView) -> Iterator[Block]:
         )
 
 
-def _facts(shown: IssueShown) -> Iterator[Cell | str]:
+def _facts(shown: IssueDetails) -> Iterator[Cell | str]:
     """The head of the page: one fact a line, those that hold."""
     state = shown.state
     problem = state.problem or state.blocking_check
@@ -313,7 +313,7 @@ def events_json(stream: Stream) -> dict[str, Any]:
     }
 
 
-def event_blocks(stream: Stream) -> Iterator[Block]:
+def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
     """The same for people."""
     rows = tuple(
         (
@@ -327,7 +327,7 @@ def event_blocks(stream: Stream) -> Iterator[Block]:
     yield Table(("SEQ", "TIME", "EVENT", "WHAT"), rows)
     if stream.problems:
         lines = tuple(Cell(f"{problem.path}: {problem.what}", "bad") for problem in stream.problems)
-        yield Lines(lines, title="Cannot be read")
+        yield TextLines(lines, title="Cannot be read")
 
 
 # --- `irontree report ISSUE`: what the checks said of its commit, as a person reads it
@@ -368,7 +368,7 @@ def _without(app: App, state: TaskState) -> NotEligible:
 # --- `irontree why ISSUE`: why a task is done, next, ready, waiting, blocked or skipped, in plain words
 
 
-_STYLE: Final[dict[Standing, Style]] = {
+_STYLE: Final[dict[TaskStanding, Style]] = {
     "done": "good",
     "next": "busy",
     "ready": "",
@@ -397,13 +397,13 @@ def _key(world: World, text: str) -> str:
     return text if text in world.nodes else find_issue(world, text).task_key
 
 
-def why_blocks(found: Explanation) -> Iterator[Block]:
+def why_blocks(found: Explanation) -> Iterator[OutputBlock]:
     """The explanation for people."""
     name = f"#{found.issue_number} {found.task_key}" if found.issue_number else found.task_key
-    yield Lines((Cell(f"{name} is {found.standing}: {found.because}", _STYLE[found.standing]),))
-    yield Lines((Cell(found.rule, "faint"),), title="Because")
+    yield TextLines((Cell(f"{name} is {found.standing}: {found.because}", _STYLE[found.standing]),))
+    yield TextLines((Cell(found.rule, "faint"),), title="Because")
     if found.events:
-        yield Lines(found.events, title="What happened last")
+        yield TextLines(found.events, title="What happened last")
 
 
 VERBS: Final = {

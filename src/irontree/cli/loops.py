@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table
+from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import question_block
 from irontree.cli.parser import add_json
@@ -25,10 +25,10 @@ from irontree.services.views.overview import LoopRow, overview, title_of
 # --- What is spent of budgets, and what is left, wherever a listing shows it
 
 
-def budget_blocks(budgets: Sequence[Budget]) -> Iterator[Block]:
+def budget_blocks(budgets: Sequence[Budget]) -> Iterator[OutputBlock]:
     """One line for each; nothing where there is none."""
     if budgets:
-        yield Lines(tuple(Cell(budget.words, _style(budget)) for budget in budgets), title="Budgets")
+        yield TextLines(tuple(Cell(budget.words, _style(budget)) for budget in budgets), title="Budgets")
 
 
 def budgets_json(budgets: Iterable[Budget]) -> list[dict[str, Any]]:
@@ -84,10 +84,10 @@ def run(context: Context) -> int:
     return 0
 
 
-def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[Block]:
+def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[OutputBlock]:
     """All loops, oldest first."""
     if not rows:
-        yield Lines(("No loops yet.", "-> irontree task SPEC.md starts one"))
+        yield TextLines(("No loops yet.", "-> irontree task SPEC.md starts one"))
         return
     yield loop_table(rows)
 
@@ -102,11 +102,11 @@ def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) ->
     }
 
 
-def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> Iterator[Block]:
+def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> Iterator[OutputBlock]:
     """The same for people."""
     entity = loop.entity
     spent = f"{entity.budget_used} of {entity.budget_max_transitions} transitions used"
-    yield Lines((Cell(f"Loop {loop.id}: {entity.status}, {spent}", "title"), f"Of: {entity.intent}"))
+    yield TextLines((Cell(f"Loop {loop.id}: {entity.status}, {spent}", "title"), f"Of: {entity.intent}"))
     tasks = [_task(loop, world, key) for key in entity.task_keys]
     rows = tuple((f"#{t['issue']}" if t["issue"] else "", t["phase"] or "", t["title"]) for t in tasks)
     yield Table(("ISSUE", "STATE", "TITLE"), rows)
@@ -126,7 +126,7 @@ def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
     return {"task_key": key, "issue": number, "title": title_of(world, key), "phase": phase}
 
 
-def _asked(app: App, world: World, loop: Loop) -> Iterator[Block]:
+def _asked(app: App, world: World, loop: Loop) -> Iterator[OutputBlock]:
     if loop.is_open:
         mine = (asked for asked in list_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)

@@ -21,7 +21,7 @@ from irontree import __version__
 from irontree.cli.console import Console, open_console, write_report
 from irontree.cli.context import BUG, INTERRUPTED, OK, REFUSED, USAGE, Context, Verb
 from irontree.cli.parser import Parser, UsageError
-from irontree.domain.text import meant
+from irontree.domain.text import suggestion
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
@@ -207,7 +207,7 @@ def _load(verb: str) -> Verb:
 
 
 def _unknown(verb: str) -> UsageError:
-    close = meant(verb, VERBS, "`irontree {}`")
+    close = suggestion(verb, VERBS, "`irontree {}`")
     return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from irontree.domain.text import meant
+from irontree.domain.text import suggestion
 
 COMMAND = "command"
 _MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")
@@ -31,9 +31,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of printing and leaving."""
-        raise UsageError(f"{message}{self._meant(message)}", self.format_usage())
+        raise UsageError(f"{message}{self._suggestion(message)}", self.format_usage())
 
-    def _meant(self, message: str) -> str:
+    def _suggestion(self, message: str) -> str:
         """The option or choice that is nearest to the one that argparse complains of."""
         found = _MISTYPED.search(message)
         if found is None:
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
         word = (found["option"] or found["choice"]).partition("=")[0]
         choices = (str(choice) for action in self._actions for choice in action.choices or ())
-        return meant(word, self._option_string_actions if found["option"] else choices)
+        return suggestion(word, self._option_string_actions if found["option"] else choices)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""

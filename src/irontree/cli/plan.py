@@ -9,13 +9,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from irontree.cli.blocks import Block, Lines
+from irontree.cli.blocks import OutputBlock, TextLines
 from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json, add_wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
 from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.proposals.planner import Draft, plan_document
+from irontree.services.proposals.planner import PlannedDocument, plan_document
 
 # --- `irontree example`: a requirement document to start from, on stdout
 
@@ -67,17 +67,17 @@ def run_plan(context: Context) -> int:
     return OK
 
 
-def as_json(target: str, draft: Draft) -> dict[str, Any]:
+def as_json(target: str, draft: PlannedDocument) -> dict[str, Any]:
     """`document`, the `rounds` it took, and its `tasks` in order."""
     tasks = [{"task_key": node.task_key, "title": node.title} for node in draft.requirements.nodes]
     return {"document": target, "rounds": draft.rounds, "tasks": tasks}
 
 
-def blocks(target: str, draft: Draft) -> Iterator[Block]:
+def blocks(target: str, draft: PlannedDocument) -> Iterator[OutputBlock]:
     """The same for people."""
     tasks = tuple(f"- {node.title}" for node in draft.requirements.nodes)
-    yield Lines((f"{target}: {len(tasks)} tasks", *tasks))
-    yield Lines((f"Read it, change what you want otherwise, then: irontree task {shlex.quote(target)}",))
+    yield TextLines((f"{target}: {len(tasks)} tasks", *tasks))
+    yield TextLines((f"Read it, change what you want otherwise, then: irontree task {shlex.quote(target)}",))
 
 
 def _read(path: Path, shown: str) -> str:

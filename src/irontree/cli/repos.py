@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines, Table
+from irontree.cli.blocks import Cell, OutputBlock, Table, TextLines
 from irontree.cli.context import OK, Context, Verb
-from irontree.cli.inbox import Found, each, everything_waiting, registered
+from irontree.cli.inbox import KnownRepository, each, everything_waiting, registered
 from irontree.cli.parser import UsageError, add_json
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
@@ -68,7 +68,7 @@ def run(context: Context) -> int:
     return OK
 
 
-def row_of(found: Found) -> Row:
+def row_of(found: KnownRepository) -> Row:
     """What there is to say of it at a glance."""
     known = found.known
     if found.app is None:
@@ -92,16 +92,16 @@ def _row(app: App, seen: Overview) -> Row:
     )
 
 
-def blocks(rows: Sequence[Row]) -> Iterator[Block]:
+def blocks(rows: Sequence[Row]) -> Iterator[OutputBlock]:
     """The same for people."""
     if not rows:
-        yield Lines(
+        yield TextLines(
             ("No repositories yet.", "-> irontree repos add DIR; `irontree serve` adds the one it is called in")
         )
         return
     yield Table(HEADINGS, tuple(_cells(row) for row in rows))
     if unknown := dict.fromkeys(row.approvals_unknown for row in rows if row.approvals_unknown):
-        yield Lines(tuple(Cell(reason, "faint") for reason in unknown))
+        yield TextLines(tuple(Cell(reason, "faint") for reason in unknown))
 
 
 def _cells(row: Row) -> tuple[Cell | str, ...]:

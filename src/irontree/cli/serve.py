@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Lines
+from irontree.cli.blocks import TextLines
 from irontree.cli.console import Console
 from irontree.cli.context import INTERRUPTED, OK, Context, Verb
 from irontree.cli.drive import Server
@@ -24,7 +24,7 @@ from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in
 from irontree.flows.server.background import require_free
 from irontree.flows.server.private import LocalServer
 from irontree.flows.server.settings import PASSWORD, adopt, chosen_api_url, state_folder
-from irontree.flows.server.state import LOOPBACK, Place, ServerState, require_server, ui_url
+from irontree.flows.server.state import LOOPBACK, ListenAddress, ServerState, require_server, ui_url
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.commands import program_for
 from irontree.services.questions.inbox import Waiting, inbox_text
@@ -88,15 +88,15 @@ def run_serve(context: Context) -> int:
             found = () if options.folders else newcomers()
             return (app for app in found if chosen_api_url(given, app.preferences().api_url) == server.configured)
 
-        return _serve(context, mine, environment, server, Listed(joining, newcomers.removed))
+        return _serve(context, mine, environment, server, RepositoryChanges(joining, newcomers.removed))
 
 
 # --- what is served, and where ------------------------------------------------------------------------------------
 
 
-def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> Place:
+def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenAddress:
     """Where the server listens; raises ConfigRefused where everyone could answer, and nobody said that they may."""
-    place = Place(options.host, options.port)
+    place = ListenAddress(options.host, options.port)
     if options.host == LOOPBACK:
         return place
     if options.port is None:
@@ -146,7 +146,7 @@ def choose(context: Context) -> tuple[App, ...]:
 
 
 @contextmanager
-def server_of(context: Context, apps: Sequence[App], place: Place) -> Iterator[tuple[Server, tuple[App, ...]]]:
+def server_of(context: Context, apps: Sequence[App], place: ListenAddress) -> Iterator[tuple[Server, tuple[App, ...]]]:
     """The server for the block, and which of *apps* use it; the others are named. Raises ConfigRefused."""
     home = state_folder()
     wants = {app.repository.id: chosen_api_url(os.environ, app.preferences().api_url) for app in apps}
@@ -184,7 +184,7 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RepositoryChanges:
     """What became of the list of repositories since we looked last: who shall be served too, and who no more."""
 
     joining: Callable[[], Iterable[App]]
@@ -254,24 +254,26 @@ def _serve(
     apps: Sequence[App],
     environment: Mapping[str, str],
     server: Server,
-    listed: Listed,
+    listed: RepositoryChanges,
 ) -> int:
-    from irontree.flows.serve.chores import DUTIES, Duty, ForgeChanges
+    from irontree.flows.serve.chores import CHORES as DUTIES
+    from irontree.flows.serve.chores import Chore as Duty
+    from irontree.flows.serve.chores import ForgeChanges
     from irontree.flows.serve.service import Service  # imports Prefect: its settings come first
 
     def say(app: App, text: str) -> None:
         _print(context.console, f"{_now()}  {app.repository.root.name}: {text}")
 
     changes, news = ForgeChanges(), News(_page_of(apps[0]))
-    duties = (
+    chores = (
         *DUTIES,
         Duty("news", NEWS_EVERY, news, forget=news.show_again),
         Duty("changes on the forge", NEWS_EVERY, changes),
     )
-    with Service(apps, environment=environment, home=server.home, say=say, duties=duties) as service:
+    with Service(apps, environment=environment, home=server.home, say=say, chores=chores) as service:
         service.start()
         _introduce(context.console, service, environment)
-        with webhooks(context, service.hurry, changes.hint), context.interruptible() as stop:
+        with webhooks(context, service.poll_now, changes.hint), context.interruptible() as stop:
             _look_until(service, stop, listed, news, ServerNews(context.console, server.private))
             ended = _come_to_rest(service, context.options.grace)
     _print(context.console, f"Stopped. Go on with: {_again(context)}")
@@ -292,7 +294,7 @@ def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
 
 
 @contextmanager
-def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
+def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
     """Receive webhooks for the block where that was asked for."""
     port, secret = context.options.webhooks, secret_for(context.options, os.environ)
     if port is None:
@@ -300,7 +302,7 @@ def webhooks(context: Context, hurry: Callable[[], None], changed: Callable[[str
         return
     from irontree.flows.serve.webhooks import WebhookReceiver
 
-    with WebhookReceiver(port, secret, hurry, changed) as receiver:
+    with WebhookReceiver(port, secret, poll_now, changed) as receiver:
         _print(context.console, f"Webhooks: {receiver.url}")
         yield
 
@@ -330,7 +332,9 @@ class ServerNews:
         self.told = trouble is not None
 
 
-def _look_until(service: Service, stop: threading.Event, listed: Listed, news: News, of_server: ServerNews) -> None:
+def _look_until(
+    service: Service, stop: threading.Event, listed: RepositoryChanges, news: News, of_server: ServerNews
+) -> None:
     while not stop.wait(LOOK_EVERY):
         of_server()
         for repository_id in listed.removed():
@@ -401,7 +405,7 @@ def run_automations(context: Context) -> int:
     lines = tuple(f"{done}: {name}" for name in names) or (
         "No automations: `automations:` in .mino/config.yml is empty.",
     )
-    context.console.show(lambda: {"automations": list(names)}, [Lines(lines)])
+    context.console.show(lambda: {"automations": list(names)}, [TextLines(lines)])
     return 0
 
 

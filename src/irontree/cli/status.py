@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Block, Cell, Lines, Style, Table, short_sha
+from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines, short_sha
 from irontree.cli.context import OK, Context, Verb
 from irontree.cli.inbox import Approvals, approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
 from irontree.cli.parser import add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
-from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.commands import ListedQuestion
 from irontree.services.questions.next_steps import next_command
 from irontree.services.questions.questions import list_questions
 from irontree.services.record.world import read_world
@@ -43,11 +43,11 @@ _BY_SERVE: Final = "Or start again what serves every repository on your list (`i
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class StatusView:
     """What is shown: the listing, questions, keys that were skipped, what to type next, approvals outside the log."""
 
     found: Overview
-    asked: tuple[OpenQuestion, ...] = ()
+    asked: tuple[ListedQuestion, ...] = ()
     skipped: frozenset[str] = frozenset()
     next: str = ""
     approvals: Approvals = field(default_factory=Approvals)
@@ -80,17 +80,19 @@ def run(context: Context) -> int:
     return OK
 
 
-def _show(context: Context, glance: Glance) -> None:
+def _show(context: Context, glance: StatusView) -> None:
     context.console.show(lambda: as_json(glance), blocks(glance))
 
 
-def look(app: App) -> Glance:
+def look(app: App) -> StatusView:
     """Read everything at a glance."""
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    return Glance(found, asked, skipped(loops, world), following, approvals_waiting(app), _goes_on_by_serve(app, loops))
+    return StatusView(
+        found, asked, skipped(loops, world), following, approvals_waiting(app), _goes_on_by_serve(app, loops)
+    )
 
 
 def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
@@ -100,7 +102,7 @@ def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
     return is_listed(app)
 
 
-def as_json(glance: Glance) -> dict[str, Any]:
+def as_json(glance: StatusView) -> dict[str, Any]:
     """The documented keys."""
     found = glance.found
     return {
@@ -117,38 +119,38 @@ def as_json(glance: Glance) -> dict[str, Any]:
     }
 
 
-def blocks(glance: Glance) -> Iterator[Block]:
+def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     """The same for people."""
     found = glance.found
     if not found.issues:
-        yield Lines(tuple(_nothing_yet(glance)))
+        yield TextLines(tuple(_nothing_yet(glance)))
     else:
-        yield Lines((Cell(_summary(glance), "title"),))
+        yield TextLines((Cell(_summary(glance), "title"),))
         rows = tuple(_row(row, skipped=row.task_key in glance.skipped) for row in found.issues)
         yield Table(("ISSUE", "STATE", "ATTEMPT", "COMMIT", "TITLE"), rows)
     if found.loops:
         yield loop_table(found.loops)
     yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
-        yield Lines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
+        yield TextLines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
     if _questions(glance):
         yield from _question_blocks(glance)
     if glance.approvals.unknown:
-        yield Lines((Cell(glance.approvals.unknown, "faint"),))
+        yield TextLines((Cell(glance.approvals.unknown, "faint"),))
     if at_work := tuple(_at_work(glance)):
-        yield Lines(at_work)
+        yield TextLines(at_work)
     if following := _next(glance):
-        yield Lines((Cell(following, "command"),), title=_next_title(glance))
+        yield TextLines((Cell(following, "command"),), title=_next_title(glance))
         if glance.by_serve:
-            yield Lines((Cell("irontree serve", "command"),), title=_BY_SERVE)
+            yield TextLines((Cell("irontree serve", "command"),), title=_BY_SERVE)
 
 
-def _question_blocks(glance: Glance) -> Iterator[Block]:
+def _question_blocks(glance: StatusView) -> Iterator[OutputBlock]:
     yield from (question_block(question) for question in glance.asked)
     yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
 
 
-def _nothing_yet(glance: Glance) -> Iterator[str]:
+def _nothing_yet(glance: StatusView) -> Iterator[str]:
     if glance.approvals.waiting:
         yield "Nothing is approved yet."
         return
@@ -157,7 +159,7 @@ def _nothing_yet(glance: Glance) -> Iterator[str]:
     yield f"-> {begin}irontree task SPEC.md"
 
 
-def _summary(glance: Glance) -> str:
+def _summary(glance: StatusView) -> str:
     rows = glance.found.issues
     done = sum(1 for row in rows if row.phase == Phase.DONE)
     asking = len(_questions(glance))
@@ -165,7 +167,7 @@ def _summary(glance: Glance) -> str:
     return f"{done} of {len(rows)} issues done{waits}"
 
 
-def _questions(glance: Glance) -> tuple[OpenQuestion, ...]:
+def _questions(glance: StatusView) -> tuple[ListedQuestion, ...]:
     return (*glance.asked, *(one.question for one in glance.approvals.waiting))
 
 
@@ -180,7 +182,7 @@ def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:
     )
 
 
-def _at_work(glance: Glance) -> Iterator[Cell]:
+def _at_work(glance: StatusView) -> Iterator[Cell]:
     """Who works here now, and who waits at a terminal; that nobody does, where there is something to do."""
     found = glance.found
     if found.busy:
@@ -197,11 +199,11 @@ def _anybody(found: Overview) -> bool:
     return bool(found.busy or found.active_loop or found.serving)
 
 
-def _next(glance: Glance) -> str:
+def _next(glance: StatusView) -> str:
     return "" if _anybody(glance.found) else glance.next
 
 
-def _next_title(glance: Glance) -> str:
+def _next_title(glance: StatusView) -> str:
     asks_there = any(asked.loop_id for asked in glance.asked)
     return "Next (asks you at the terminal, then goes on)" if asks_there else "Next"
 

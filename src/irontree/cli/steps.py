@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli import consistency
-from irontree.cli.blocks import Block, Cell, Lines, Style, Verbatim
+from irontree.cli.blocks import Cell, OutputBlock, Style, TextLines, Verbatim
 from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context, Verb, find_issue
 from irontree.cli.inbox import question_block
 from irontree.cli.parser import UsageError, add_issue, add_json, add_note, add_wait, positive
@@ -24,7 +24,7 @@ from irontree.services.answers.answers import Answer, answer_issue, let_time_pas
 from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import refuse_beside_loop
 from irontree.services.loops.loop import open_loops, read_loops, still_open
-from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.commands import ListedQuestion
 from irontree.services.questions.next_steps import goes_on, next_command_about
 from irontree.services.questions.questions import asked_about
 from irontree.services.record.world import read_world
@@ -39,7 +39,7 @@ _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_fa
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StepReport:
     """One issue after a step: the events that the step added, and what comes next."""
 
     state: TaskState
@@ -48,7 +48,7 @@ class Told:
     wanted: bool
     """Whether the step came to what was asked for."""
     next: str
-    question: OpenQuestion | None
+    question: ListedQuestion | None
     output: str
     undelivered: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def tell(context: Context, app: App, before: TaskState, wanted: Collection[str])
     return OK if told.wanted else REFUSED
 
 
-def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
+def look_back(app: App, before: TaskState, wanted: Collection[str]) -> StepReport:
     """What became of the issue since *before*."""
     world, loops = read_world(app), read_loops(app)[0]
     state, stream = world.state(before.issue_number), app.log.read(before.issue_number)
@@ -86,7 +86,7 @@ def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
     records = tuple(record for record in stream.records if record.event.sequence > after)
     failed = bool(records) and records[-1].event.event in _FAILURES
     failure = failure_of(app, stream, state) if failed else None
-    return Told(
+    return StepReport(
         state=state,
         title=title_of(world, state.task_key),
         records=records,
@@ -98,7 +98,7 @@ def look_back(app: App, before: TaskState, wanted: Collection[str]) -> Told:
     )
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(told: StepReport) -> dict[str, Any]:
     """The documented keys."""
     return {
         "issue": told.state.issue_number,
@@ -127,19 +127,21 @@ def event_json(record: Record[IssueEvent]) -> dict[str, Any]:
     }
 
 
-def blocks(told: Told) -> Iterator[Block]:
+def blocks(told: StepReport) -> Iterator[OutputBlock]:
     """The same for people."""
     where = f"#{told.state.issue_number} {told.title}"
     style: Style = "good" if told.wanted else "bad"
-    yield Lines(tuple(Cell(f"{where}: {say_issue_event(record)}", style) for record in told.records))
+    yield TextLines(tuple(Cell(f"{where}: {say_issue_event(record)}", style) for record in told.records))
     if told.output:
         yield Verbatim(told.output, title="What it said")
     if told.undelivered:
-        yield Lines(tuple(Cell(line, "bad") for line in told.undelivered), title="Not delivered yet, tried again later")
+        yield TextLines(
+            tuple(Cell(line, "bad") for line in told.undelivered), title="Not delivered yet, tried again later"
+        )
     if told.question:
         yield question_block(told.question)
     if told.next:
-        yield Lines((Cell(told.next, "command"),), title="Next")
+        yield TextLines((Cell(told.next, "command"),), title="Next")
 
 
 # --- `irontree run ISSUE`: one attempt of the agent at the issue; one that was cut off before is settled first
@@ -193,7 +195,7 @@ def run_verify(context: Context) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class CheckupMode:
     """One mode: what it does, and whether it is about one issue and takes a note, each as in `note`."""
 
     help: str
@@ -226,7 +228,7 @@ def run_checkup(context: Context) -> int:
     return mode.run(context)
 
 
-def _require_fit(options: argparse.Namespace, mode: Mode) -> None:
+def _require_fit(options: argparse.Namespace, mode: CheckupMode) -> None:
     name, note = options.mode, " ".join(options.note)
     if mode.issue == "required" and not options.issue:
         raise UsageError(f"checkup {name} needs an issue: irontree checkup {name} issue-12")
@@ -273,14 +275,14 @@ def _unblock(context: Context) -> int:
     )
 
 
-def _unblocking(options: argparse.Namespace) -> Callable[[OpenQuestion], str]:
+def _unblocking(options: argparse.Namespace) -> Callable[[ListedQuestion], str]:
     """The choice that the options name; without any, the plain one of a block."""
     given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
     return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
 
 
-def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Collection[str]) -> int:
+def _answer(context: Context, choose: Callable[[ListedQuestion], str], wanted: Collection[str]) -> int:
     """Record a decision, then let the run that waits for it see it (rulings, Questions)."""
 
     def step(app: App, state: TaskState) -> None:
@@ -296,12 +298,12 @@ def _answer(context: Context, choose: Callable[[OpenQuestion], str], wanted: Col
                 revision=options.approve,
             )
             _record(app, number, answer, asked)
-        _nudge(context, app, number)
+        _wake_run(context, app, number)
 
     return take_step(context, step, wanted, beside_loop=True)
 
 
-def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -> None:
+def _record(app: App, number: int, answer: Answer, asked: ListedQuestion | None) -> None:
     """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
     try:
         answer_issue(app, number, answer)
@@ -318,12 +320,12 @@ def _record(app: App, number: int, answer: Answer, asked: OpenQuestion | None) -
         raise AnswerRefused(message, remedy=fitting) from error
 
 
-def _nudge(context: Context, app: App, number: int) -> None:
+def _wake_run(context: Context, app: App, number: int) -> None:
     """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now.
 
     On the private server a run goes on only while a terminal serves it: else the next command starts it.
     """
-    from irontree.flows.runs.waking import nudge  # it imports Prefect, and only if a server runs
+    from irontree.flows.runs.waking import wake_run as nudge  # it imports Prefect, and only if a server runs
     from irontree.flows.server.settings import chosen_api_url
 
     served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
@@ -336,23 +338,27 @@ def _nudge(context: Context, app: App, number: int) -> None:
         context.console.note(started)
 
 
-MODES: Final[Mapping[str, Mode]] = MappingProxyType(
+MODES: Final[Mapping[str, CheckupMode]] = MappingProxyType(
     {
-        "check": Mode("compare the log with itself, write nothing (the default)", consistency.run_check, issue=""),
-        "reconcile": Mode(
+        "check": CheckupMode(
+            "compare the log with itself, write nothing (the default)", consistency.run_check, issue=""
+        ),
+        "reconcile": CheckupMode(
             "compare the log with the forge, record what is wrong (with ISSUE: restore its log from its comments)",
             consistency.run_reconcile,
             issue="optional",
         ),
-        "repair": Mode(
+        "repair": CheckupMode(
             "make again what is derived from the log: issue texts, labels, briefs", consistency.run_repair, issue=""
         ),
-        "pre-flight": Mode("whether an attempt could start now", consistency.run_pre_flight),
-        "accept": Mode("accept and publish exactly the commit that waits", _accept, note="optional"),
-        "reject": Mode("send it back; the note tells the next attempt what to change", _reject, note="required"),
-        "unblock": Mode("go on after a block, a failure or a change of what was approved", _unblock, note="optional"),
-        "aggregate": Mode("complete a parent from its children, all done", _aggregate),
-        "finalize": Mode("bind the completion evidence: done", _finalize),
+        "pre-flight": CheckupMode("whether an attempt could start now", consistency.run_pre_flight),
+        "accept": CheckupMode("accept and publish exactly the commit that waits", _accept, note="optional"),
+        "reject": CheckupMode("send it back; the note tells the next attempt what to change", _reject, note="required"),
+        "unblock": CheckupMode(
+            "go on after a block, a failure or a change of what was approved", _unblock, note="optional"
+        ),
+        "aggregate": CheckupMode("complete a parent from its children, all done", _aggregate),
+        "finalize": CheckupMode("bind the completion evidence: done", _finalize),
     }
 )
 

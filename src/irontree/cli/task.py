@@ -21,12 +21,12 @@ from irontree.cli.answer import (
     show_plan,
     show_published,
 )
-from irontree.cli.blocks import Block, Cell, Lines, Table, one_line
+from irontree.cli.blocks import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.context import OK, Context, Verb, find_issue
 from irontree.cli.drive import Drive, local_server
 from irontree.cli.parser import UsageError
-from irontree.domain.commands import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
-from irontree.domain.decide import Aggregate, Decision, Finalize, Foreseen, Halt, Recover, Run, Verify
+from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
+from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
@@ -39,7 +39,7 @@ from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
-from irontree.services.proposals.documents import Choices, Proposal, planned, propose
+from irontree.services.proposals.documents import ApprovalChoices, Proposal, planned, propose
 from irontree.services.proposals.issues import Member, ResolvedPlan, resolve
 from irontree.services.record.world import read_world
 
@@ -49,7 +49,7 @@ from irontree.services.record.world import read_world
 _SUFFIXES: Final = (".md", ".markdown")
 
 
-def meant_document(typed: str, folder: Path, root: Path) -> str | None:
+def suggested_document(typed: str, folder: Path, root: Path) -> str | None:
     """The document, relative to *folder*, whose name is nearest: beside the one that was *typed*, or in *root*."""
     looked_for = folder / typed
     found = {
@@ -87,12 +87,12 @@ def show_loop_ahead(context: Context, app: App, loop: Loop) -> int:
     return _show(context, foresee_loop(app, loop), {key: node.title for key, node in nodes.items()})
 
 
-def _show(context: Context, found: Sequence[Foreseen], titles: Mapping[str, str]) -> int:
+def _show(context: Context, found: Sequence[ForecastStep], titles: Mapping[str, str]) -> int:
     context.console.show(lambda: as_json(found), blocks(found, titles))
     return OK
 
 
-def as_json(found: Sequence[Foreseen]) -> dict[str, Any]:
+def as_json(found: Sequence[ForecastStep]) -> dict[str, Any]:
     """`steps` in order, and the halt reason that the walk `ends_with`."""
     steps = [
         {"step": _step(item.decision), "task_key": item.decision.task_key, "assumed": item.assumed}
@@ -102,7 +102,7 @@ def as_json(found: Sequence[Foreseen]) -> dict[str, Any]:
     return {"steps": steps, "ends_with": _ending(found).reason}
 
 
-def blocks(found: Sequence[Foreseen], titles: Mapping[str, str]) -> Iterator[Block]:
+def blocks(found: Sequence[ForecastStep], titles: Mapping[str, str]) -> Iterator[OutputBlock]:
     """The same for people; *titles* by task key."""
     steps = [item for item in found if item.assumed]
     rows = tuple(_row(number, item, titles) for number, item in enumerate(steps, start=1))
@@ -112,7 +112,7 @@ def blocks(found: Sequence[Foreseen], titles: Mapping[str, str]) -> Iterator[Blo
     often = {0: "never", 1: "once"}.get(asked, f"{asked} times")
     ending = _ending(found)
     at = f" at {titles.get(ending.task_key, ending.task_key)}" if ending.task_key else ""
-    yield Lines(
+    yield TextLines(
         (
             f"If every attempt passes, you are asked {often}, and it ends with: {RULE[ending.reason].title}{at}.",
             *([ending.detail] if ending.detail else []),
@@ -121,14 +121,14 @@ def blocks(found: Sequence[Foreseen], titles: Mapping[str, str]) -> Iterator[Blo
     )
 
 
-def _ending(found: Sequence[Foreseen]) -> Halt:
+def _ending(found: Sequence[ForecastStep]) -> Halt:
     last = found[-1].decision
     if not isinstance(last, Halt):
         raise TypeError(f"a forecast ends with a halt, not with {last}")
     return last
 
 
-def _row(number: int, item: Foreseen, titles: Mapping[str, str]) -> tuple[Cell | str, ...]:
+def _row(number: int, item: ForecastStep, titles: Mapping[str, str]) -> tuple[Cell | str, ...]:
     key = item.decision.task_key or ""
     step = Cell(_step(item.decision), "asks" if isinstance(item.decision, Halt) else "")
     return (Cell(f"{number}", "faint"), step, titles.get(key, key), Cell(item.assumed, "faint"))
@@ -267,7 +267,7 @@ def run(context: Context) -> int:
     match resolve_intent(" ".join(options.intent), lambda path: (context.folder / path).is_file()):
         case ResumeLoop() as intent:
             return _resume(context, app, intent, prepared)
-        case Document() as intent:
+        case DocumentIntent() as intent:
             return _take_in(context, app, context.folder / intent.path, prepared)
         case Unclear() as intent:
             raise _refusal(intent, context.folder, app.repository.root)
@@ -279,7 +279,7 @@ def run(context: Context) -> int:
 
 def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     """With the document that was probably meant, if it was one."""
-    close = meant_document(intent.document, folder, root) if intent.document else None
+    close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
     return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
@@ -287,7 +287,7 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
 
 def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:
     options = context.options
-    choices = Choices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
+    choices = ApprovalChoices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
     words = " ".join(options.intent)
     proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
     if options.plan:

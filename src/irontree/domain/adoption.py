@@ -14,8 +14,16 @@ from typing import Final
 from irontree.domain.ids import normalize, normalized_lines
 from irontree.domain.plan import Criterion, PlanNode
 from irontree.domain.requirements.drafts import make_drafts, resolve
-from irontree.domain.requirements.markdown import MAX_TEXT, Block, Document, Findings, SpecProblem, parse, quoted
-from irontree.domain.requirements.outline import Entry, Kind, Labelled, Part, kind_of, split_label
+from irontree.domain.requirements.markdown import (
+    MAX_TEXT,
+    Findings,
+    MarkdownBlock,
+    MarkdownDocument,
+    SpecProblem,
+    parse,
+    quoted,
+)
+from irontree.domain.requirements.outline import Kind, Labelled, OutlineEntry, Part, kind_of, split_label
 from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
 from irontree.domain.values import COMPOSITE_THRESHOLD, TaskType
@@ -43,7 +51,7 @@ _OWN_COMMENT: Final = "<!-- irontree:"
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class IssueComment:
     """A comment; *trusted* if its author has write access."""
 
     author: str
@@ -61,7 +69,7 @@ class IssueText:
     author: str
     trusted: bool
     labels: tuple[str, ...] = ()
-    comments: tuple[Spoken, ...] = ()
+    comments: tuple[IssueComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ def _task_text(issue: IssueText, findings: Findings) -> TaskText:
     return own
 
 
-def _said(issue: IssueText, comment: Spoken, findings: Findings) -> TaskText:
+def _said(issue: IssueText, comment: IssueComment, findings: Findings) -> TaskText:
     """What a comment says; what is wrong with it is as wrong as in the body."""
     found = Findings([number for number, _ in normalized_lines(comment.text)], [*deceptive_characters(comment.text)])
     said = _read(issue.title, comment.text, found)
@@ -166,7 +174,9 @@ def _read(title: str, body: str, findings: Findings) -> TaskText:
     """One text; every section whose name means nothing else is part of the description."""
     lines = [_CHECKED_BOX.sub(r"\1", line) for _, line in normalized_lines(body)]
     document = parse(lines)
-    text = read_task(Entry(" ".join(title.split()), 0, 0, None, list(_parts(document, len(lines)))), lines, findings)
+    text = read_task(
+        OutlineEntry(" ".join(title.split()), 0, 0, None, list(_parts(document, len(lines)))), lines, findings
+    )
     criteria = text.criteria or tuple(_expected(document, lines))
     return replace(text, criteria=criteria, fields=_dependency(lines) | text.fields)
 
@@ -180,13 +190,13 @@ def _dependency(lines: Sequence[str]) -> dict[Kind, Labelled]:
     return {}
 
 
-def _parts(document: Document, end: int) -> Iterator[Part]:
+def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
     first = document.sections[0].start if document.sections else end
     yield Part(None, "", 0, 0, 0, first, list(document.preamble))
     current: Part | None = None
     for section in document.sections:
         if current and section.level > current.level:
-            current.blocks += [Block("heading", section.start, section.body), *section.blocks]
+            current.blocks += [MarkdownBlock("heading", section.start, section.body), *section.blocks]
             current.end = section.end
             continue
         if current:
@@ -197,12 +207,12 @@ def _parts(document: Document, end: int) -> Iterator[Part]:
         yield current
 
 
-def _counts(issue: IssueText, comment: Spoken) -> bool:
+def _counts(issue: IssueText, comment: IssueComment) -> bool:
     """Comments of the author and of people with write access (protocol, Brief Standardization); never our own."""
     return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.text
 
 
-def _with_comment(own: TaskText, comment: Spoken, said: TaskText) -> TaskText:
+def _with_comment(own: TaskText, comment: IssueComment, said: TaskText) -> TaskText:
     told = f"{own.description}\n\n**{comment.author} wrote:**\n\n{said.description}" if said.description else ""
     return replace(
         own,
@@ -213,7 +223,7 @@ def _with_comment(own: TaskText, comment: Spoken, said: TaskText) -> TaskText:
     )
 
 
-def _expected(document: Document, lines: Sequence[str]) -> Iterator[Criterion]:
+def _expected(document: MarkdownDocument, lines: Sequence[str]) -> Iterator[Criterion]:
     """What a report expects is what must hold: the items or the first paragraph of that section, or its label."""
     for section in document.sections:
         if _EXPECTED.fullmatch(section.title.strip(" :\uff1a")):
@@ -228,7 +238,7 @@ def _criterion(text: str) -> Criterion:
     return parse_criterion(text) if len(text) <= MAX_TEXT else Criterion(text=text)
 
 
-def _statements(blocks: Sequence[Block]) -> list[str]:
+def _statements(blocks: Sequence[MarkdownBlock]) -> list[str]:
     items = [item.text for block in blocks for item in block.items if item.text]
     prose = [" ".join(" ".join(block.lines).split()) for block in blocks if block.kind == "paragraph"]
     return items or prose[:1]

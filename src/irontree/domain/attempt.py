@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached"]
-Ended = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
+AttemptEnd = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,17 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AttemptEvidence:
     """What is known of an attempt that has ended, before anybody looked at its work."""
 
-    ended: Ended
+    ended: AttemptEnd
     exit_code: int | None = None
     claim: Claim | None = None
     failure: FailureClass | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """What becomes of an attempt.
 
     `verify`: the checks judge it, and it counts. `give_back`: it counts for nothing and is tried again. `ask`: the
@@ -65,15 +65,15 @@ class Outcome:
     reason: str = ""
 
 
-_VERIFY: Final = Outcome("verify")
-_SERVICE: Final[dict[FailureClass, Outcome]] = {
-    "rate_limited": Outcome("wait", "rate-limited", "the agent's service has a limit, and it is reached"),
-    "unreachable": Outcome("wait", "agent-unreachable", "the agent could not reach its service"),
-    "not_authenticated": Outcome("ask", "agent-not-authenticated", "the agent has no access to its service"),
+_VERIFY: Final = AttemptOutcome("verify")
+_SERVICE: Final[dict[FailureClass, AttemptOutcome]] = {
+    "rate_limited": AttemptOutcome("wait", "rate-limited", "the agent's service has a limit, and it is reached"),
+    "unreachable": AttemptOutcome("wait", "agent-unreachable", "the agent could not reach its service"),
+    "not_authenticated": AttemptOutcome("ask", "agent-not-authenticated", "the agent has no access to its service"),
 }
 
 
-def outcome_of(seen: Seen, *, changed: bool) -> Outcome:
+def outcome_of(seen: AttemptEvidence, *, changed: bool) -> AttemptOutcome:
     """Decide what becomes of an attempt that *changed* the tree or not; what it claims alone decides nothing.
 
     The first row that fits: stopped, not started, its service in the way (nothing is consumed that was not spent, its
@@ -84,21 +84,21 @@ def outcome_of(seen: Seen, *, changed: bool) -> Outcome:
         return stopped
     if changed or seen.ended == "over_budget" or seen.failure in ("refused", "limit_reached") or not _failed(seen):
         return _VERIFY
-    return Outcome("give_back", reason=how_it_ended(seen))
+    return AttemptOutcome("give_back", reason=how_it_ended(seen))
 
 
-def stopped_by(seen: Seen) -> Outcome | None:
+def stopped_by(seen: AttemptEvidence) -> AttemptOutcome | None:
     """The outcome where the tree does not matter; None if it does."""
     match seen.ended:
         case "cancelled":
-            return Outcome("give_back", reason="stopped by a person")
+            return AttemptOutcome("give_back", reason="stopped by a person")
         case "not_started":
-            return Outcome("ask", "agent-not-started", "the agent could not be started")
+            return AttemptOutcome("ask", "agent-not-started", "the agent could not be started")
         case _:
             return _SERVICE.get(seen.failure) if seen.failure else None
 
 
-def how_it_ended(seen: Seen) -> str:
+def how_it_ended(seen: AttemptEvidence) -> str:
     """Its end in words: the fact first, then what it said itself."""
     if seen.ended != "exited":
         return _ENDS[seen.ended]
@@ -107,7 +107,7 @@ def how_it_ended(seen: Seen) -> str:
     return f"ended with {seen.claim.kind}" if seen.claim and seen.claim.ok is False else "ended"
 
 
-_ENDS: Final[dict[Ended, str]] = {
+_ENDS: Final[dict[AttemptEnd, str]] = {
     "timeout": "ran out of time",
     "stalled": "went silent",
     "over_budget": "was stopped at the limit of its budget",
@@ -116,6 +116,6 @@ _ENDS: Final[dict[Ended, str]] = {
 }
 
 
-def _failed(seen: Seen) -> bool:
+def _failed(seen: AttemptEvidence) -> bool:
     claims_failure = seen.claim is not None and seen.claim.ok is False
     return seen.ended != "exited" or seen.exit_code != 0 or claims_failure

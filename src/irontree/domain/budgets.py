@@ -120,7 +120,7 @@ def _written(unit: Unit) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else said(unit, measure(unit, value)))
 
 
-class Limits(Value):
+class SpendingLimits(Value):
     """How much of each unit may be spent; None: as much as it takes."""
 
     money: Annotated[str | None, _written("money")] = None
@@ -145,15 +145,15 @@ class Limits(Value):
 class BudgetPolicy(Value):
     """What agents may spend, as approved: for each attempt, each issue, the loop, and each day in `time_zone`."""
 
-    attempt: Limits = Field(default_factory=Limits)
-    issue: Limits = Field(default_factory=Limits)
-    loop: Limits = Field(default_factory=Limits)
-    day: Limits = Field(default_factory=Limits)
+    attempt: SpendingLimits = Field(default_factory=SpendingLimits)
+    issue: SpendingLimits = Field(default_factory=SpendingLimits)
+    loop: SpendingLimits = Field(default_factory=SpendingLimits)
+    day: SpendingLimits = Field(default_factory=SpendingLimits)
     time_zone: str = "UTC"
 
-    def limits(self, scope: BudgetScope) -> Limits:
+    def limits(self, scope: BudgetScope) -> SpendingLimits:
         """Those of that scope."""
-        found: Limits = getattr(self, scope)
+        found: SpendingLimits = getattr(self, scope)
         return found
 
     @property

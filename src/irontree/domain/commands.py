@@ -15,7 +15,7 @@ from irontree.domain.budgets import EXAMPLES, amount_of, leading_amount
 from irontree.domain.halt import RULES, VALUES, Choice
 from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
-from irontree.domain.text import meant
+from irontree.domain.text import suggestion
 
 # --- What a comment on an issue tells us to do: `/accept`, `/send-back NOTE`, `/retry 2` (protocol, Answers in comm
 
@@ -137,7 +137,7 @@ class AdoptIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentIntent:
     """A requirement document: a tree of issues is to be made of it."""
 
     path: str
@@ -169,7 +169,7 @@ class OpenIssues:
         return f"open issues labelled {ADOPTED_LABEL}, oldest first{most}"
 
 
-Intent = Unclear | ResumeLoop | AdoptIssue | Document | Issues | OpenIssues
+Intent = Unclear | ResumeLoop | AdoptIssue | DocumentIntent | Issues | OpenIssues
 
 _ISSUE_WORDS: Final = r"(?:\s*(?:open|adopted|issues?|个|的|条|未关闭))*"
 _FIRST: Final = re.compile(rf"(?:the\s+)?(?:first|top)\s+([0-9]+){_ISSUE_WORDS}", re.IGNORECASE)
@@ -192,13 +192,13 @@ def resolve_intent(words: str, is_file: Callable[[str], bool]) -> Intent:
             return found
     if text.lower().endswith(_DOCUMENT_SUFFIXES):
         path = words.strip()
-        return Document(path) if is_file(path) else _no_document(path)
+        return DocumentIntent(path) if is_file(path) else _no_document(path)
     return _issues(text) or _first_open(text) or _all(text) or _unclear(text)
 
 
 def _unclear(text: str) -> Unclear:
     word = text.partition(" ")[0]
-    close = "" if word in _VERBS else meant(word, _VERBS)
+    close = "" if word in _VERBS else suggestion(word, _VERBS)
     return Unclear(f"Cannot infer intent from “{text}”{close or '.'}")
 
 
@@ -223,7 +223,7 @@ def _resume(text: str) -> Intent | None:
         case ["resume", loop_id, "cancel"]:
             return ResumeLoop(loop_id, "cancel")
         case ["resume", _, *action]:
-            close = meant(action[0], get_args(Action)) or "."
+            close = suggestion(action[0], get_args(Action)) or "."
             return Unclear(f"“{' '.join(action)}” is no way to resume{close}", "continue, skip ISSUE, or cancel")
         case _:
             return None

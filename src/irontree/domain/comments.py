@@ -19,7 +19,7 @@ from irontree.domain.ids import slugify
 from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
 from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
-from irontree.domain.values import CloseOnDone, Mode
+from irontree.domain.values import CloseOnDone, ReplyMode
 
 # --- What a comment on a forge must not hold (Slim Comment Invariant, ruling R10), and how to make a text fit for o
 
@@ -198,7 +198,7 @@ _SETTINGS_NAMES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ReplyDecision:
     """Yes or no, and why, for people."""
 
     yes: bool
@@ -228,19 +228,19 @@ class Knowledge:
     changed_files: tuple[str, ...] = ()
 
 
-def dispatch_reply(mode: Mode, at: Opportunity) -> Decision:
+def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
     """Whether to post a reply at this opportunity (protocol, Reply Dispatch; `comment.reply`)."""
     if mode == "never":
-        return Decision(False, "comment.reply is never")
+        return ReplyDecision(False, "comment.reply is never")
     if at.replied:
-        return Decision(False, "there is a reply about this attempt already")
+        return ReplyDecision(False, "there is a reply about this attempt already")
     if mode == "always":
-        return Decision(True, "comment.reply is always")
+        return ReplyDecision(True, "comment.reply is always")
     if is_actionable(at.note):
-        return Decision(True, "the note asks the reader to do something")
+        return ReplyDecision(True, "the note asks the reader to do something")
     if at.promoted and at.written_by_a_person:
-        return Decision(True, "the author will want to know the new document")
-    return Decision(False, "there is nothing that its author would have to know")
+        return ReplyDecision(True, "the author will want to know the new document")
+    return ReplyDecision(False, "there is nothing that its author would have to know")
 
 
 def is_actionable(note: str) -> bool:
@@ -264,24 +264,24 @@ def replied_in_window(events: Sequence[IssueEvent], sequence: int) -> bool:
     return False
 
 
-def decide_promotion(mode: Mode, known: Knowledge) -> Decision:
+def decide_promotion(mode: ReplyMode, known: Knowledge) -> ReplyDecision:
     """Whether verified, published work leaves notes in the project's documents (Promotion Heuristic).
 
     `auto` looks at the task's type, the words of its title and description, the set-up commands, and the names of
     the changed files; all signs must be for it.
     """
     if mode != "auto":
-        return Decision(mode == "always", f"report.promotion is {mode}")
+        return ReplyDecision(mode == "always", f"report.promotion is {mode}")
     node = known.node
     if node.type == "bug" or _INTERNAL.search(node.title):
-        return Decision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
+        return ReplyDecision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
     if not _TOPIC.search(f"{node.title}\n{node.description}"):
-        return Decision(False, "it is not about setting up, configuring or integrating something")
+        return ReplyDecision(False, "it is not about setting up, configuring or integrating something")
     if not known.setup and not any(map(_is_settings, known.changed_files)):
-        return Decision(False, "it needed no set-up and changed no settings")
+        return ReplyDecision(False, "it needed no set-up and changed no settings")
     if len(" ".join(node.description.split())) < _SUBSTANTIAL:
-        return Decision(False, "there is too little to say")
-    return Decision(True, "it says how something is set up or integrated, which others will look for")
+        return ReplyDecision(False, "there is too little to say")
+    return ReplyDecision(True, "it says how something is set up or integrated, which others will look for")
 
 
 def document_name(title: str, issue_number: int) -> str:

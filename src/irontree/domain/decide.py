@@ -232,19 +232,19 @@ _EVENTS_OF: Final = {Run: 2, Verify: 1, Finalize: 1, Aggregate: 1, Recover: 1, H
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForecastStep:
     """One decision. `assumed` says what it is taken to come to; empty where the walk ends."""
 
     decision: Decision
     assumed: str = ""
 
 
-def forecast(scope: Scope, needs_person: NeedsPerson) -> Iterator[Foreseen]:
+def forecast(scope: Scope, needs_person: NeedsPerson) -> Iterator[ForecastStep]:
     """Every decision in order, to the goal, or to the first halt that only a person's judgement of a failure ends."""
     while True:
         decision = decide(scope)
         phase, assumed = _outcome(decision, needs_person)
-        yield Foreseen(decision, assumed)
+        yield ForecastStep(decision, assumed)
         if phase is None or decision.task_key is None:
             return
         scope = _after(scope, decision, decision.task_key, phase)

@@ -21,7 +21,7 @@ from irontree.domain.state import Phase, TaskState
 # --- What was done to an issue outside: which of it stops the work, in which words (protocol, External Events)
 
 
-Seen = Literal["open", "closed", "gone"]
+IssuePresence = Literal["open", "closed", "gone"]
 """How the forge shows an issue."""
 
 
@@ -67,7 +67,7 @@ BY_CHECK: Final = {event.check: event for event in (CLOSED, REOPENED, DELETED)}
 
 
 def detect(
-    state: TaskState, seen: Seen, *, was_closed: bool, records: Sequence[Record[IssueEvent]]
+    state: TaskState, seen: IssuePresence, *, was_closed: bool, records: Sequence[Record[IssueEvent]]
 ) -> ExternalEvent | None:
     """What contradicts the log and is not recorded in *records*, the issue's, yet.
 
@@ -86,7 +86,7 @@ def is_given_up(records: Sequence[Record[IssueEvent]]) -> bool:
     return gone is not None and any(isinstance(record.event, CheckupUnblocked) for record in records[gone:])
 
 
-def _contradiction(state: TaskState, seen: Seen, *, was_closed: bool) -> ExternalEvent | None:
+def _contradiction(state: TaskState, seen: IssuePresence, *, was_closed: bool) -> ExternalEvent | None:
     if _at_rest(state).phase is Phase.DONE:
         opened_again = state.phase is Phase.DONE and seen == "open" and was_closed
         return REOPENED if opened_again else None

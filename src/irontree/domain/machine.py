@@ -1,9 +1,7 @@
 """Which event may follow which state, and what it makes of it: `evolve(state, record)` and `replay(records)`.
 
-`require_legal` raises IllegalTransition; `evolve` calls it first, so no state exists that it forbids.
-
-The log is the truth: an event that does not fit (domain/legal.py) raises IllegalTransition in `evolve`; `replay`
-never raises, it stops there and says so (S3, R13).
+The log is the truth: an event that does not fit raises IllegalTransition in `evolve`, so no state exists that
+`require_legal` forbids; `replay` never raises, it stops there and says so (R13).
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ _PAPER: Final = '<path d="M0 0h100000v100000h-100000z" fill="#ffffff"/>'
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class NodeLook:
     """How a node is shown: its label and, by the keys of `_COLORS`, how it stands."""
 
     label: str
@@ -106,7 +106,7 @@ _Stop = str | tuple[_Arrow, int]
 """A node's key, or where an arrow passes a column."""
 
 
-def dot(graph: Graph, looks: Mapping[str, Look]) -> str:
+def dot(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
     """A digraph from left to right, in Graphviz' language."""
     names = {key: f"n{number}" for number, key in enumerate(_all_keys(graph))}
     lines = ["rankdir=LR;", 'node [shape=box, style="rounded,filled", fontname="sans-serif"];']
@@ -120,7 +120,7 @@ def dot(graph: Graph, looks: Mapping[str, Look]) -> str:
     return "\n".join(["digraph tasks {", *(f"  {line}" for line in lines), "}"]) + "\n"
 
 
-def svg(graph: Graph, looks: Mapping[str, Look]) -> str:
+def svg(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
     """A picture from left to right: every node right of all it needs. Labels are cut to fit, whole in the tooltip."""
     routes = _routes(graph, tuple(_arrows(graph)))
     places = _places(_layers(graph, routes))
@@ -150,8 +150,8 @@ def _arrows(graph: Graph) -> Iterator[_Arrow]:
         yield from (_Arrow(part.task_key, key, part=True) for part in parts)
 
 
-def _look(graph: Graph, looks: Mapping[str, Look], key: str) -> Look:
-    return looks.get(key) or Look(graph.nodes[key].title if key in graph.nodes else key)
+def _look(graph: Graph, looks: Mapping[str, NodeLook], key: str) -> NodeLook:
+    return looks.get(key) or NodeLook(graph.nodes[key].title if key in graph.nodes else key)
 
 
 def _depths(graph: Graph, arrows: Iterable[_Arrow]) -> dict[str, int]:
@@ -226,7 +226,7 @@ def _line(places: Sequence[tuple[int, int]], *, part: bool) -> str:
     return f'<path d="{"".join(words)}" fill="none" stroke="#57606a"{dashes} marker-end="url(#tip)"/>'
 
 
-def _box(place: tuple[int, int], look: Look) -> str:
+def _box(place: tuple[int, int], look: NodeLook) -> str:
     (x, y), (fill, line) = place, _COLORS[look.tone]
     label = _one_line(look.label)
     text = label if len(label) <= _LETTERS else f"{label[: _LETTERS - 1]}…"

@@ -19,7 +19,16 @@ from pydantic import Field, ValidationError
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
-from irontree.domain.values import Executability, Mode, ProtocolVersion, Shape, SpecRevision, TaskKey, TaskType, Value
+from irontree.domain.values import (
+    Executability,
+    ProtocolVersion,
+    ReplyMode,
+    Shape,
+    SpecRevision,
+    TaskKey,
+    TaskType,
+    Value,
+)
 
 # --- In what programs run instead of on the machine itself: as a person approved it (ruling R6)
 
@@ -190,7 +199,7 @@ class WorkspacePolicy(Value):
 class PromotionPolicy(Value):
     """Whether notes of verified work go into the project's documents, and into which folder (Promotion)."""
 
-    mode: Mode = "auto"
+    mode: ReplyMode = "auto"
     docs_path: str = "docs/integrations"
 
 

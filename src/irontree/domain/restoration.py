@@ -47,24 +47,24 @@ def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: It
 
 
 Source = Literal["summary comment", "event comments"]
-Said = tuple[Record[IssueEvent], ...]
+EventsSaid = tuple[Record[IssueEvent], ...]
 """The events in one comment."""
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredStream:
     """What can be written to an empty log; the last record is a gap event where something is *missing*.
 
     `diverging` are the sequences of which the comments say different things: they count as missing.
     """
 
     source: Source
-    records: Said
+    records: EventsSaid
     missing: tuple[int, ...]
     diverging: tuple[int, ...]
 
 
-def restored(comments: Sequence[Said]) -> Restored | None:
+def restored(comments: Sequence[EventsSaid]) -> RestoredStream | None:
     """The events to write, by the comments of one issue; None if its first event is nowhere to be found."""
     summaries = [said for said in comments if _is_summary(said)]
     single = [said for said in comments if not _is_summary(said)]
@@ -77,17 +77,17 @@ def restored(comments: Sequence[Said]) -> Restored | None:
     if found.state is None:
         return None
     gap = _gap(found.state, usable, found.missing, highest)
-    return Restored(source, (*usable, *gap), found.missing, tuple(sorted(diverging)))
+    return RestoredStream(source, (*usable, *gap), found.missing, tuple(sorted(diverging)))
 
 
-def _is_summary(said: Said) -> bool:
+def _is_summary(said: EventsSaid) -> bool:
     """The comment of a finished issue before 1.12: every event, from the first to the last."""
     return any(record.event.sequence == 1 for record in said) and any(
         record.event.event == "checkup_done" for record in said
     )
 
 
-def _once(records: Iterable[Record[IssueEvent]]) -> Said:
+def _once(records: Iterable[Record[IssueEvent]]) -> EventsSaid:
     by_sequence = {record.event.sequence: record for record in records}
     return tuple(by_sequence[sequence] for sequence in sorted(by_sequence))
 
@@ -100,7 +100,7 @@ def _diverging(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
     return frozenset(r.event.sequence for r in records if said[r.event.sequence] != r.event)
 
 
-def _legal(records: Said | list[Record[IssueEvent]]) -> Said:
+def _legal(records: EventsSaid | list[Record[IssueEvent]]) -> EventsSaid:
     """Without the first event that may not stand where it does: what follows it stands behind a gap."""
     state: TaskState | None = None
     for record in records:
@@ -113,7 +113,7 @@ def _legal(records: Said | list[Record[IssueEvent]]) -> Said:
     return tuple(records)
 
 
-def _gap(state: TaskState, usable: Said, missing: tuple[int, ...], highest: int) -> Said:
+def _gap(state: TaskState, usable: EventsSaid, missing: tuple[int, ...], highest: int) -> EventsSaid:
     if not missing:
         return ()
     found = (record.event.sequence for record in usable)

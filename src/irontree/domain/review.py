@@ -38,7 +38,7 @@ class Judged(Value):
     evidence: tuple[Citation, ...] = ()
 
 
-class Finding(Value):
+class ReviewFinding(Value):
     """What is wrong, and where."""
 
     text: str = Field(min_length=1)
@@ -51,7 +51,7 @@ class Assessment(Value):
 
     verdict: Literal["approve", "request_changes"]
     summary: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReviewFinding, ...] = ()
     criteria: tuple[Judged, ...] = ()
 
     @property
@@ -61,20 +61,20 @@ class Assessment(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class InvalidAnswer:
     """An answer that counts for nothing, and why, one line each: the reviewer is told and asked again."""
 
     problems: tuple[str, ...]
 
 
-def read_assessment(text: str, node: PlanNode, line_of: LineOf) -> Assessment | Unusable:
+def read_assessment(text: str, node: PlanNode, line_of: LineOf) -> Assessment | InvalidAnswer:
     """Read a reviewer's JSON, and look its citations up."""
     try:
         verdict = Assessment.model_validate_json(text)
     except ValidationError as error:
-        return Unusable(tuple(_problem(dict(item)) for item in error.errors(include_url=False)))
+        return InvalidAnswer(tuple(_problem(dict(item)) for item in error.errors(include_url=False)))
     problems = tuple(_problems(verdict, node, line_of))
-    return Unusable(problems) if problems else verdict
+    return InvalidAnswer(problems) if problems else verdict
 
 
 def cited(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Mapping[str, str]:
@@ -120,7 +120,7 @@ def _place(citation: Citation, line_of: LineOf) -> str:
     return f"{citation.file}:{line_of(citation.file, citation.quote)}"
 
 
-def _where(finding: Finding) -> str:
+def _where(finding: ReviewFinding) -> str:
     if not finding.file:
         return ""
     return f"{finding.file}:{finding.line}: " if finding.line else f"{finding.file}: "

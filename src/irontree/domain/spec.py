@@ -13,8 +13,8 @@ from typing import Final, NoReturn
 
 from irontree.domain.ids import normalize, normalized_lines, spec_revision
 from irontree.domain.plan import PlanNode
-from irontree.domain.requirements.drafts import Draft, make_drafts, refuse_cycles, resolve
-from irontree.domain.requirements.markdown import Document, Findings, SpecProblem, parse, without_front_matter
+from irontree.domain.requirements.drafts import TaskDraft, make_drafts, refuse_cycles, resolve
+from irontree.domain.requirements.markdown import Findings, MarkdownDocument, SpecProblem, parse, without_front_matter
 from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.errors import RequirementsRefused
@@ -112,7 +112,7 @@ def deceptive_characters(text: str) -> Iterator[SpecProblem]:
             yield SpecProblem(number, what, "Remove it")
 
 
-def _refuse_unclosed(document: Document, findings: Findings) -> None:
+def _refuse_unclosed(document: MarkdownDocument, findings: Findings) -> None:
     """A code block or comment without an end swallows the tasks behind it."""
     blocks = document.sections[-1].blocks if document.sections else document.preamble
     if blocks and not blocks[-1].closed:
@@ -128,14 +128,14 @@ def _refuse_without_tasks(lines: Sequence[str], findings: Findings) -> None:
     findings.refuse(0, what, "Write a heading for each task; `irontree example` prints a document to start from")
 
 
-def _nodes(drafts: Sequence[Draft], findings: Findings) -> tuple[PlanNode, ...]:
+def _nodes(drafts: Sequence[TaskDraft], findings: Findings) -> tuple[PlanNode, ...]:
     by_key = {draft.key: draft for draft in reversed(drafts)}  # of two with one key, which is refused, the first
     nodes = tuple(plan_node(draft, findings) for draft in drafts if by_key[draft.key] is draft)
     refuse_cycles(nodes, {key: draft.start for key, draft in by_key.items()}, findings)
     return nodes
 
 
-def plan_node(draft: Draft, findings: Findings) -> PlanNode:
+def plan_node(draft: TaskDraft, findings: Findings) -> PlanNode:
     """The node that a draft amounts to, once its dependencies are resolved."""
     return PlanNode(
         task_key=draft.key,

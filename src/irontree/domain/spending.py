@@ -18,7 +18,7 @@ from irontree.domain.budgets import (
     Amount,
     BudgetPolicy,
     BudgetScope,
-    Limits,
+    SpendingLimits,
     Unit,
     amount_of,
     said,
@@ -302,7 +302,7 @@ class Ledger:
         bare = Budget("day", "money", 0, 0, day=today.isoformat(), until=_end_of(today, zone))
         return self._budgets(policy.day, bare, counted)
 
-    def _budgets(self, limits: Limits, bare: Budget, counted: tuple[Spending, ...]) -> tuple[Budget, ...]:
+    def _budgets(self, limits: SpendingLimits, bare: Budget, counted: tuple[Spending, ...]) -> tuple[Budget, ...]:
         return tuple(
             self._budget(replace(bare, unit=unit, limit=limits.of(unit) or 0), counted) for unit in limits.units
         )

@@ -19,7 +19,7 @@ def nearest(text: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(text, known, n=1)), None)
 
 
-def meant(text: str, known: Iterable[str], shown: str = "{}") -> str:
+def suggestion(text: str, known: Iterable[str], shown: str = "{}") -> str:
     """The end of a refusal that names the nearest of *known*, written as in *shown*; empty if none is close."""
     close = nearest(text, known)
     return f"; did you mean {shown.format(close)}?" if close else ""

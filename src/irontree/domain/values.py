@@ -20,7 +20,7 @@ Shape = Literal["atomic", "composite"]
 Executability = Literal["executable", "container"]
 TaskType = Literal["feature", "bug"]
 CloseOnDone = Literal["auto", "manual"]
-Mode = Literal["auto", "always", "never"]
+ReplyMode = Literal["auto", "always", "never"]
 """Of replies and of notes in the documents: by a rule, or as a person says."""
 Category = Literal["silent", "audible", "terminal", "loop"]
 HaltReason = Literal[

@@ -20,7 +20,7 @@ from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.gitea_mapping import (
-    Shown,
+    ApiObject,
     checks_of,
     comment_of,
     facts_of,
@@ -35,7 +35,7 @@ from irontree.forges.gitea_mapping import (
     with_wip,
     without_wip,
 )
-from irontree.forges.markers import IssueIndex, Listed, as_kept, holds_line, one_line, shortened
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, shortened
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
 
 # --- What the parts of the `gitea` forge share: the client, who we are, and whom to trust
@@ -199,7 +199,7 @@ class GiteaIssues(GiteaAccess):
         if missing:
             self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
 
-    def _issue(self, shown: Shown) -> Issue:
+    def _issue(self, shown: ApiObject) -> Issue:
         return issue_of(shown, trusted=self._trusts(shown["user"]["login"]))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
@@ -207,15 +207,15 @@ class GiteaIssues(GiteaAccess):
             shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
-    def _comment(self, shown: Shown) -> Comment:
+    def _comment(self, shown: ApiObject) -> Comment:
         return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))
 
-    def _listed(self, since: datetime | None) -> Iterator[Listed]:
+    def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
         changed = {"since": since.isoformat()} if since else {}
         return map(_listed, self._client.read_all("issues", {"state": "all", **changed}))
 
-    def _listed_alone(self, number: int) -> Listed | None:
+    def _listed_alone(self, number: int) -> ListedIssue | None:
         shown = self._look(f"issues/{number}")
         return _listed(shown) if shown else None
 
@@ -245,8 +245,8 @@ class GiteaIssues(GiteaAccess):
         return int(self._write("POST", "labels", "place for labels", given)["id"])
 
 
-def _listed(shown: Shown) -> Listed:
-    return Listed(shown["number"], shown["body"] or "", datetime.fromisoformat(shown["updated_at"]))
+def _listed(shown: ApiObject) -> ListedIssue:
+    return ListedIssue(shown["number"], shown["body"] or "", datetime.fromisoformat(shown["updated_at"]))
 
 
 # --- Pull requests, reviews and commit statuses of the `gitea` forge
@@ -338,19 +338,19 @@ class GiteaPullRequests(GiteaAccess):
         return facts_of(self._find("", "repository"), self._account)
 
     @staticmethod
-    def _new_title(shown: Shown, title: str | None, *, draft: bool | None) -> str:
+    def _new_title(shown: ApiObject, title: str | None, *, draft: bool | None) -> str:
         """A draft stays one under a new title, and a title stays when it ceases to be one."""
         words = without_wip(shown["title"])[0] if title is None else one_line(title)
         return with_wip(words, draft=is_draft(shown) if draft is None else draft)
 
-    def _remarks(self, number: int, review: Shown) -> tuple[Remark, ...]:
+    def _remarks(self, number: int, review: ApiObject) -> tuple[Remark, ...]:
         if not review["comments_count"]:
             return ()
         shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
         in_order = sorted(shown, key=lambda one: int(one["id"]))
         return tuple(remark_of(one, trusted=self._wrote_trusted(one)) for one in in_order)
 
-    def _wrote_trusted(self, shown: Shown) -> bool:
+    def _wrote_trusted(self, shown: ApiObject) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
 
 

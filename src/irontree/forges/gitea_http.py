@@ -13,7 +13,15 @@ from irontree import __version__
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.credentials import token_variable
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, no_answer, patiently, retry_after
+from irontree.forges.http_answers import (
+    HttpAnswer,
+    HttpOutcome,
+    NoAnswer,
+    limited_until,
+    no_answer,
+    patiently,
+    retry_after,
+)
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
 # --- What it means for us when a Gitea server refuses: an exception that names who has to do what
@@ -43,7 +51,7 @@ def no_issues(where: str) -> AccessRefused:
     return AccessRefused(f"{where} has no issues", reason="issues-disabled", remedy="enable them in its settings")
 
 
-def refusal(answer: Answer, where: str, now: datetime) -> RemoteFailed:
+def refusal(answer: HttpAnswer, where: str, now: datetime) -> RemoteFailed:
     """The exception for an answer that is neither a success nor "not found"."""
     if moment := limited_until(answer, now):
         return RemoteUnavailable(
@@ -61,7 +69,7 @@ def refusal(answer: Answer, where: str, now: datetime) -> RemoteFailed:
     return _final(answer, where)
 
 
-def _final(answer: Answer, where: str) -> RemoteFailed:
+def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
     """Of what repeating cannot cure."""
     match answer.status:
         case HTTPStatus.UNAUTHORIZED:
@@ -88,7 +96,7 @@ def no_api(where: str) -> RemoteFailed:
     )
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: HttpAnswer) -> str:
     return f": {answer.message}" if answer.message else ""
 
 
@@ -96,7 +104,7 @@ def _said(answer: Answer) -> str:
 
 
 Query = Mapping[str, str | int]
-Body = Mapping[str, Any]
+JsonBody = Mapping[str, Any]
 
 _PAGE: Final = 50
 """The most that a server gives as shipped; what is above its own maximum it cuts without a word."""
@@ -119,11 +127,11 @@ class GiteaClient:
         location = self._settings.require_location()
         return f"{location.url}/{location.repository}"
 
-    def read(self, path: str, query: Query | None = None) -> Answer:
+    def read(self, path: str, query: Query | None = None) -> HttpAnswer:
         """GET *path* of the repository; an answer that says "not found" is one. Raises what `refusal` makes."""
         return self._call("GET", self._in_repository(path), query)
 
-    def send(self, method: str, path: str, body: Body | None = None) -> Answer:
+    def send(self, method: str, path: str, body: JsonBody | None = None) -> HttpAnswer:
         """Change something; never sent twice unless the server said that it did nothing."""
         return self._call(method, self._in_repository(path), body=body)
 
@@ -170,12 +178,12 @@ class GiteaClient:
                 return entries, int(total)
             page += 1
 
-    def _call(self, verb: str, url: str, query: Query | None = None, body: Body | None = None) -> Answer:
+    def _call(self, verb: str, url: str, query: Query | None = None, body: JsonBody | None = None) -> HttpAnswer:
         """Ask, with small waits where they help. Raises what `refusal` makes, unless it is "not found"."""
         now, sleep = self._settings.clock.now, self._settings.sleep
         return self._judged(patiently(lambda: self._once(verb, url, query, body), verb, now, sleep))
 
-    def _once(self, verb: str, url: str, query: Query | None, body: Body | None) -> Outcome:
+    def _once(self, verb: str, url: str, query: Query | None, body: JsonBody | None) -> HttpOutcome:
         """Ask along redirects: a repository that was renamed answers with its new address."""
         for _ in range(_REDIRECTS):
             try:
@@ -185,11 +193,11 @@ class GiteaClient:
             except (HttpError, UnusableAddress) as error:
                 raise RemoteFailed(f"cannot talk to {self.web}: {error}", remedy=_ADDRESS) from error
             if not response.has_redirect_location:
-                return Answer(response.status_code, response.headers, _parsed(response))
+                return HttpAnswer(response.status_code, response.headers, _parsed(response))
             url, query = self._followed(url, response.headers["location"]), None
         raise RemoteFailed(f"{self.web} sends us round in circles, at last to {url}", remedy=_ADDRESS)
 
-    def _judged(self, outcome: Outcome) -> Answer:
+    def _judged(self, outcome: HttpOutcome) -> HttpAnswer:
         if isinstance(outcome, NoAnswer):
             raise no_answer(self.web, outcome)
         if not outcome.ok and outcome.status != HTTPStatus.NOT_FOUND:

@@ -18,7 +18,7 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-Shown = Mapping[str, Any]
+ApiObject = Mapping[str, Any]
 
 _WIP: Final = ("WIP:", "[WIP]")
 """Gitea has no drafts but titles that begin so, in any case (`WORK_IN_PROGRESS_PREFIXES` as shipped)."""
@@ -38,7 +38,7 @@ _STATES: Final[dict[str, CheckState]] = {
 }
 
 
-def issue_of(shown: Shown, *, trusted: bool) -> Issue:
+def issue_of(shown: ApiObject, *, trusted: bool) -> Issue:
     """An issue, or a pull request seen as one."""
     title, _ = without_wip(shown["title"]) if shown["pull_request"] else (shown["title"], False)
     return Issue(
@@ -54,7 +54,7 @@ def issue_of(shown: Shown, *, trusted: bool) -> Issue:
     )
 
 
-def comment_of(shown: Shown, *, account: str, trusted: bool) -> Comment:
+def comment_of(shown: ApiObject, *, account: str, trusted: bool) -> Comment:
     """A comment, as *account* sees it."""
     return Comment(
         id=str(shown["id"]),
@@ -68,7 +68,7 @@ def comment_of(shown: Shown, *, account: str, trusted: bool) -> Comment:
     )
 
 
-def pull_of(shown: Shown) -> PullRequest:
+def pull_of(shown: ApiObject) -> PullRequest:
     """A pull request. Only `label` keeps the name of a branch that is deleted, as many are with the merge."""
     title, _ = without_wip(shown["title"])
     return PullRequest(
@@ -89,18 +89,18 @@ def pull_of(shown: Shown) -> PullRequest:
     )
 
 
-def is_of_our_branch(shown: Shown, head: str) -> bool:
+def is_of_our_branch(shown: ApiObject, head: str) -> bool:
     """Whether a pull request is of that branch, and of the repository itself, not of a fork's branch of that name."""
     same_repository: bool = shown["head"]["repo_id"] == shown["base"]["repo_id"]
     return same_repository and shown["head"]["label"] == head
 
 
-def is_draft(shown: Shown) -> bool:
+def is_draft(shown: ApiObject) -> bool:
     """Whether the server takes it for unfinished; those before 1.22 leave it to the title."""
     return bool(shown.get("draft", without_wip(shown["title"])[1]))
 
 
-def is_undecided(shown: Shown) -> bool:
+def is_undecided(shown: ApiObject) -> bool:
     """Whether it may still be looked into for conflicts: until that is done, Gitea calls it not mergeable."""
     return shown["state"] == "open" and not is_draft(shown) and not shown["mergeable"]
 
@@ -118,13 +118,13 @@ def without_wip(title: str) -> tuple[str, bool]:
     return title, False
 
 
-def verdict_of(shown: Shown) -> ReviewVerdict | None:
+def verdict_of(shown: ApiObject) -> ReviewVerdict | None:
     """What a review says; None for one that was not handed in."""
     verdict = _VERDICTS.get(shown["state"])
     return "dismissed" if verdict and shown["dismissed"] else verdict
 
 
-def review_of(shown: Shown, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
+def review_of(shown: ApiObject, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
     """A review that was handed in."""
     return Review(
         id=str(shown["id"]),
@@ -139,7 +139,7 @@ def review_of(shown: Shown, verdict: ReviewVerdict, remarks: Iterable[Remark], *
     )
 
 
-def remark_of(shown: Shown, *, trusted: bool) -> Remark:
+def remark_of(shown: ApiObject, *, trusted: bool) -> Remark:
     """A remark; its line is one of the new file, or of the old one where it is on what was taken out."""
     return Remark(
         id=str(shown["id"]),
@@ -152,7 +152,7 @@ def remark_of(shown: Shown, *, trusted: bool) -> Remark:
     )
 
 
-def checks_of(statuses: Iterable[Shown]) -> tuple[CommitCheck, ...]:
+def checks_of(statuses: Iterable[ApiObject]) -> tuple[CommitCheck, ...]:
     """The newest status of each name, ordered by name. Gitea's API shows nothing of the logs behind them."""
     newest = {shown["context"]: shown for shown in sorted(statuses, key=lambda shown: int(shown["id"]))}
     return tuple(
@@ -166,7 +166,7 @@ def checks_of(statuses: Iterable[Shown]) -> tuple[CommitCheck, ...]:
     )
 
 
-def facts_of(shown: Shown, account: str) -> RepositoryFacts:
+def facts_of(shown: ApiObject, account: str) -> RepositoryFacts:
     """A repository, as *account* sees it."""
     return RepositoryFacts(
         full_name=shown["full_name"],
@@ -184,15 +184,15 @@ def utc(moment: str) -> str:
     return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _open_or_closed(shown: Shown) -> Literal["open", "closed"]:
+def _open_or_closed(shown: ApiObject) -> Literal["open", "closed"]:
     return "closed" if shown["state"] == "closed" else "open"
 
 
-def _login(shown: Shown) -> str:
+def _login(shown: ApiObject) -> str:
     """Who wrote it; a team that is asked for a review is no user."""
     return str(shown["user"]["login"]) if shown["user"] else ""
 
 
-def _mergeable(shown: Shown) -> bool | None:
+def _mergeable(shown: ApiObject) -> bool | None:
     """None where nothing is to merge any more, or a draft hides the answer."""
     return shown["mergeable"] if shown["state"] == "open" and not is_draft(shown) else None

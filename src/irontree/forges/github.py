@@ -14,7 +14,7 @@ from irontree.forges import ForgeSettings
 from irontree.forges import github_values as values
 from irontree.forges.github_client import GithubClient
 from irontree.forges.github_values import GHOST, Json, author_of
-from irontree.forges.markers import IssueIndex, Listed, as_kept, holds_line, one_line, require_fits, shortened
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, require_fits, shortened
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
 
 # --- Who we are on GitHub, and who may write: asked once, and remembered as long as the adapter lives
@@ -325,13 +325,13 @@ class GithubForge(GithubPullRequests):
         """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
         return f"{self._client.url}/{self._client.configured_name}"
 
-    def _listed(self, since: datetime | None) -> Iterator[Listed]:
+    def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         query = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return (values.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
 
-    def _listed_alone(self, number: int) -> Listed | None:
+    def _listed_alone(self, number: int) -> ListedIssue | None:
         data = self._read(number)
         return None if data is None else values.listed(data)
 

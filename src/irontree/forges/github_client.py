@@ -23,7 +23,15 @@ from irontree import __version__
 from irontree.errors import AccessRefused, ConfigRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.credentials import AppKey, Credential, require_credential
-from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_until, no_answer, patiently, retry_after
+from irontree.forges.http_answers import (
+    HttpAnswer,
+    HttpOutcome,
+    NoAnswer,
+    limited_until,
+    no_answer,
+    patiently,
+    retry_after,
+)
 
 # --- What a refusal of GitHub means for the person who must act
 
@@ -31,7 +39,7 @@ from irontree.forges.http_answers import Answer, NoAnswer, Outcome, limited_unti
 _RIGHTS = "the token needs write access to the repository's issues, pull requests and commit statuses (docs/forges.md)"
 
 
-def refusal(answer: Answer, now: datetime, where: str) -> RemoteFailed:
+def refusal(answer: HttpAnswer, now: datetime, where: str) -> RemoteFailed:
     """The error to raise for an answer that is no good one; *where* is the repository's address."""
     if moment := limited_until(answer, now):
         return RemoteUnavailable(
@@ -53,7 +61,7 @@ def refusal(answer: Answer, now: datetime, where: str) -> RemoteFailed:
     return _final(answer, where)
 
 
-def _final(answer: Answer, where: str) -> RemoteFailed:
+def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
     said = answer.message
     match answer.status:
         case 401:
@@ -99,7 +107,7 @@ class GithubClient:
     def __init__(self, settings: ForgeSettings) -> None:
         self._settings = settings
         self._location = settings.require_location()
-        self._known: dict[str, tuple[str, Answer]] = {}
+        self._known: dict[str, tuple[str, HttpAnswer]] = {}
         self._resolved: tuple[datetime, dict[str, Any]] | None = None
 
     @property
@@ -152,7 +160,7 @@ class GithubClient:
         """All items of a listing (below *key*), page by page to the end; a page that fails raises."""
         return self._pages(path, key, {"per_page": PER_PAGE, **parameters})
 
-    def _ask_again(self, address: str) -> Answer:
+    def _ask_again(self, address: str) -> HttpAnswer:
         """The answer to a GET, the known one where it did not change."""
         tag, known = self._known.get(address, ("", None))
         answer = self.ask("GET", address, headers={"If-None-Match": tag} if tag else None)
@@ -188,7 +196,7 @@ class GithubClient:
         answer = self.ask("GET", path, follow=True)
         return answer.data if answer.ok and isinstance(answer.data, str) else ""
 
-    def require(self, answer: Answer) -> Answer:
+    def require(self, answer: HttpAnswer) -> HttpAnswer:
         """The answer, if it is a good one; else the error that it means."""
         if answer.ok and not isinstance(answer.data, str):
             return answer
@@ -203,7 +211,7 @@ class GithubClient:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         follow: bool = False,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """The answer, whatever its status, after waiting where waiting helps. Raises RemoteUnavailable without one."""
         outcome = patiently(
             lambda: self._once(verb, path, parameters, body, headers, follow=follow),
@@ -224,7 +232,7 @@ class GithubClient:
         headers: Mapping[str, str] | None,
         *,
         follow: bool,
-    ) -> Outcome:
+    ) -> HttpOutcome:
         """One request. What `requests` raises is an OSError; GithubException comes from fetching an App's token."""
         try:
             status, received, text = self._requester.requestJson(
@@ -233,14 +241,14 @@ class GithubClient:
         except OSError as error:
             return NoAnswer(_reason(error))
         except github.GithubException as error:
-            return Answer(error.status, {k.lower(): v for k, v in (error.headers or {}).items()}, error.data)
+            return HttpAnswer(error.status, {k.lower(): v for k, v in (error.headers or {}).items()}, error.data)
         except RuntimeError as error:
             raise RemoteFailed(str(error), remedy="set forge.url to the address that it redirects to") from error
         except jwt.PyJWTError as error:
             raise ConfigRefused(
                 "the private key of the GitHub App cannot be used", remedy="download it again"
             ) from error
-        return Answer(status, received, _parsed(text))
+        return HttpAnswer(status, received, _parsed(text))
 
     @cached_property
     def _requester(self) -> Requester:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from irontree.forges.markers import Listed, as_kept
+from irontree.forges.markers import ListedIssue, as_kept
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, PullRequest, Remark, Review, ReviewVerdict
 
 Json = Mapping[str, Any]
@@ -49,10 +49,10 @@ def issue(data: Json, *, trusted: bool) -> Issue:
     )
 
 
-def listed(data: Json) -> Listed:
+def listed(data: Json) -> ListedIssue:
     """What the index keeps; the text of a pull request is nobody's marker."""
     body = "" if is_pull(data) else as_kept(data["body"] or "")
-    return Listed(data["number"], body, datetime.fromisoformat(data["updated_at"]))
+    return ListedIssue(data["number"], body, datetime.fromisoformat(data["updated_at"]))
 
 
 def comment(data: Json, *, ours: bool, trusted: bool) -> Comment:

@@ -19,7 +19,7 @@ _EARLIEST: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """An answer; header names in lower case, `data` is JSON, or the text where it was none."""
 
     status: int
@@ -52,17 +52,17 @@ class NoAnswer:
         return "CERTIFICATE_VERIFY_FAILED" in self.message
 
 
-Outcome = Answer | NoAnswer
+HttpOutcome = HttpAnswer | NoAnswer
 
 
-def pause_before_next(outcome: Outcome, verb: str, tries: int, waited: float, now: datetime) -> float | None:
+def pause_before_next(outcome: HttpOutcome, verb: str, tries: int, waited: float, now: datetime) -> float | None:
     """Seconds until to ask the same again; None: do not.
 
     What the forge refused to look at can be repeated whatever it was; what may have happened only if it just reads.
     """
     if tries >= TRIES:
         return None
-    if isinstance(outcome, Answer) and (moment := limited_until(outcome, now)):
+    if isinstance(outcome, HttpAnswer) and (moment := limited_until(outcome, now)):
         pause = (moment - now).total_seconds()
     elif verb == "GET" and _may_pass(outcome):
         pause = float(2 ** (tries - 1))
@@ -72,8 +72,8 @@ def pause_before_next(outcome: Outcome, verb: str, tries: int, waited: float, no
 
 
 def patiently(
-    once: Callable[[], Outcome], verb: str, now: Callable[[], datetime], sleep: Callable[[float], None]
-) -> Outcome:
+    once: Callable[[], HttpOutcome], verb: str, now: Callable[[], datetime], sleep: Callable[[float], None]
+) -> HttpOutcome:
     """What *once* comes to, asked again where that helps, with the pauses that it takes."""
     tries, waited = 1, 0.0
     while True:
@@ -85,7 +85,7 @@ def patiently(
         tries, waited = tries + 1, waited + pause
 
 
-def limited_until(answer: Answer, now: datetime) -> datetime | None:
+def limited_until(answer: HttpAnswer, now: datetime) -> datetime | None:
     """When the forge will listen again; None where it did not say that it was asked too often."""
     if answer.status not in {403, 429}:
         return None
@@ -97,7 +97,7 @@ def limited_until(answer: Answer, now: datetime) -> datetime | None:
     return now + _SECONDARY if answer.status == 429 or "rate limit" in answer.message.lower() else None  # noqa: PLR2004
 
 
-def retry_after(answer: Answer, now: datetime) -> datetime | None:
+def retry_after(answer: HttpAnswer, now: datetime) -> datetime | None:
     """The moment that the header `Retry-After` names, in seconds or as a date; None without one."""
     value = answer.headers.get("retry-after", "").strip()
     if value.isdecimal():
@@ -122,7 +122,7 @@ def no_answer(where: str, outcome: NoAnswer) -> RemoteFailed:
     )
 
 
-def _may_pass(outcome: Outcome) -> bool:
+def _may_pass(outcome: HttpOutcome) -> bool:
     return not outcome.untrusted if isinstance(outcome, NoAnswer) else outcome.status >= 500  # noqa: PLR2004
 
 

@@ -29,7 +29,7 @@ _FRONT = re.compile(r"\A---[ \t]*\n(?P<head>.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL 
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FrontMatterFile:
     """The text between the `---` lines, and the text after them."""
 
     head: str
@@ -40,12 +40,12 @@ class Document:
         return f"---\n{self.head}---\n\n{self.body}\n"
 
 
-def split(text: str) -> Document:
+def split(text: str) -> FrontMatterFile:
     """Take a file apart; one without front matter is all body. A BOM and foreign line ends go."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     found = _FRONT.match(text)
     head, body = (found["head"], text[found.end() :]) if found else ("", text)
-    return Document(head, body.removeprefix("\n").removesuffix("\n"))
+    return FrontMatterFile(head, body.removeprefix("\n").removesuffix("\n"))
 
 
 def amend(head: str, changes: Mapping[str, Any], *, read: Reader, write: Writer) -> str:
@@ -126,7 +126,7 @@ class LocalFiles:
 
     def _write_new(self, path: Path, fields: Mapping[str, Any], body: str) -> None:
         head = self._settings.write_mapping({**fields, "author": self._account, "created_at": self._stamp()})
-        replace(path, Document(head, as_kept(body)).text())
+        replace(path, FrontMatterFile(head, as_kept(body)).text())
 
     def _change(self, path: Path, changes: Mapping[str, Any], body: str | None) -> None:
         document = split(read(path))
@@ -136,7 +136,7 @@ class LocalFiles:
             read=lambda text: self._mapping(text, path),
             write=self._settings.write_mapping,
         )
-        replace(path, Document(head, document.body if body is None else as_kept(body)).text())
+        replace(path, FrontMatterFile(head, document.body if body is None else as_kept(body)).text())
 
     def _document(self, path: Path) -> tuple[dict[str, Any], str]:
         document = split(read(path))

@@ -82,7 +82,7 @@ _OVERLAP: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedIssue:
     """An issue or pull request as a listing shows it."""
 
     number: int
@@ -98,7 +98,7 @@ class IssueIndex:
     """
 
     def __init__(
-        self, listed: Callable[[datetime | None], Iterable[Listed]], read: Callable[[int], Listed | None]
+        self, listed: Callable[[datetime | None], Iterable[ListedIssue]], read: Callable[[int], ListedIssue | None]
     ) -> None:
         self._listed = listed
         self._read = read
@@ -115,5 +115,5 @@ class IssueIndex:
             self._remember(created)
         return tuple(number for number in sorted(self._bodies) if holds_line(self._bodies[number], marker))
 
-    def _remember(self, listed: Listed) -> None:
+    def _remember(self, listed: ListedIssue) -> None:
         self._bodies[listed.number] = listed.body

@@ -27,7 +27,7 @@ from irontree.ports import Child
 from irontree.processes import running
 from irontree.processes.container_command import never_ran
 from irontree.processes.containers import Engine
-from irontree.processes.family import MARK, SHELL, Ended, Limits, identify, is_owned, is_same, kill_family
+from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
 from irontree.processes.running import Conversation, Output, _folder_is_gone
 
 KEEP_BYTES = 256 * 1024
@@ -43,7 +43,7 @@ for group in $live; do kill -s KILL -- "-$group"; done
 """
 
 
-class Registry(Protocol):
+class ChildRegistry(Protocol):
     """Where running children are written down, so that a later process can find them."""
 
     def record(self, child: Child) -> None:
@@ -63,7 +63,7 @@ class Registry(Protocol):
 class Completed:
     """How a program ended. *output* is stdout and stderr as they came, its middle cut out if it was long."""
 
-    ended: Ended
+    ended: ProcessEnd
     exit_code: int | None
     seconds: float
     output: str
@@ -76,11 +76,11 @@ class Completed:
         return self.ended == "exited" and self.exit_code == 0
 
 
-class Children:
+class ChildProcesses:
     """Starts programs and sees them end; also the port `Children`: kills what an earlier driver left behind."""
 
     def __init__(
-        self, registry: Registry, *, grace_seconds: float = 5.0, environment: Mapping[str, str] | None = None
+        self, registry: ChildRegistry, *, grace_seconds: float = 5.0, environment: Mapping[str, str] | None = None
     ) -> None:
         """Take *grace_seconds* as the time between asking a child to end (SIGTERM) and killing it.
 
@@ -94,7 +94,7 @@ class Children:
         self._folders: tuple[Path, ...] = ()
         self._stores: Callable[[], tuple[Path, ...]] = tuple
 
-    def lending(self, stores: Callable[[], tuple[Path, ...]]) -> Children:
+    def lending(self, stores: Callable[[], tuple[Path, ...]]) -> ChildProcesses:
         """The same, for programs that may read *stores* in a container: what git borrows objects from.
 
         They come from who owns the repository. What a workspace says of itself, the program in it may have written.
@@ -103,7 +103,7 @@ class Children:
         made._stores = stores  # noqa: SLF001  (its own)
         return made
 
-    def within(self, container: ContainerSpec | None, *folders: Path) -> Children:
+    def within(self, container: ContainerSpec | None, *folders: Path) -> ChildProcesses:
         """The same, for programs that run in such a container; None: on this machine itself.
 
         There they see the folder that they work in and *folders*, which they may change, and no other of this machine
@@ -119,7 +119,7 @@ class Children:
         *,
         cwd: Path,
         environment: Mapping[str, str],
-        limits: Limits,
+        limits: ProcessLimits,
         stdin: bytes = b"",
         on_line: Callable[[bytes], None] | None = None,
         conversation: Conversation | None = None,
@@ -151,7 +151,7 @@ class Children:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _folder_is_gone(cwd) from error
         child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
-        ended: Ended = "cancelled"
+        ended: ProcessEnd = "cancelled"
         try:
             self._registry.record(child)
             self._guard.watch(child.pgid)

@@ -24,11 +24,11 @@ SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
 MARK = "IRONTREE_CHILD"
 
-Ended = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
+ProcessEnd = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """Seconds in all, seconds without output, and whether a stop is asked for."""
 
     wall_seconds: float

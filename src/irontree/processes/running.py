@@ -21,7 +21,7 @@ from typing import IO, Protocol
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes.family import SHELL, Ended, Limits, family, kill_family, send
+from irontree.processes.family import SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
 
 # --- What a child prints: passed on line by line, digested whole, kept at both ends
 
@@ -29,7 +29,7 @@ from irontree.processes.family import SHELL, Ended, Limits, family, kill_family,
 LONGEST_LINE = 64 * 1024
 
 
-class Lines:
+class LineSplitter:
     """Passes on what was read line by line; one that grows beyond *longest* bytes comes in pieces."""
 
     def __init__(self, on_line: Callable[[bytes], None], longest: int = LONGEST_LINE) -> None:
@@ -59,7 +59,7 @@ class Output:
 
     def __init__(self, keep: int, on_line: Callable[[bytes], None] | None) -> None:
         self._half = keep // 2
-        self._lines = Lines(on_line) if on_line else None
+        self._lines = LineSplitter(on_line) if on_line else None
         self._digest = hashlib.sha256()
         self._head = bytearray()
         self._tail = bytearray()
@@ -191,12 +191,12 @@ class Running:
         self._output = output
         self._grace = grace
         self._talk = conversation
-        self._messages = Lines(self._hear, LONGEST_MESSAGE)
+        self._messages = LineSplitter(self._hear, LONGEST_MESSAGE)
         self._heard_at = time.monotonic()
         self._input = memoryview(b"")
         self._selector = selectors.DefaultSelector()
 
-    def until_end(self, stdin: bytes, limits: Limits, *, leave_daemons: bool) -> tuple[Ended, float]:
+    def until_end(self, stdin: bytes, limits: ProcessLimits, *, leave_daemons: bool) -> tuple[ProcessEnd, float]:
         """Let the child go, feed and read it until it ends or must end; how it ended, and after how many seconds."""
         began = time.monotonic()
         with self._selector, self._waking_at_its_end():
@@ -235,7 +235,7 @@ class Running:
         finally:
             os.close(end)
 
-    def _watch(self, limits: Limits, began: float) -> Ended:
+    def _watch(self, limits: ProcessLimits, began: float) -> ProcessEnd:
         over_at: float | None = None
         while self._process.poll() is None:
             now = time.monotonic()

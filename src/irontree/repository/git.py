@@ -9,9 +9,9 @@ from pathlib import Path
 
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
-from irontree.processes import Children, Completed
+from irontree.processes import ChildProcesses, Completed
 from irontree.processes.container_command import scrubbed_environment
-from irontree.processes.family import Limits
+from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, capture
 
 # --- The one runner of git: nothing waits for a person, nothing of the caller leaks in, nothing runs unlimited
@@ -82,7 +82,7 @@ class Git:
     """git in one folder. Reads are short and unrecorded; whatever changes something is a recorded child (R3)."""
 
     folder: Path
-    children: Children
+    children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
 
     def at(self, folder: Path) -> Git:
@@ -132,7 +132,7 @@ class Git:
             [*_WORDS, *words],
             cwd=self.folder,
             environment={**self.environment, **(variables or {})},
-            limits=Limits(seconds, cancel=cancel),
+            limits=ProcessLimits(seconds, cancel=cancel),
             stdin=stdin,
             leave_daemons=True,
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from irontree.processes.container_command import scrubbed_environment
 from irontree.repository import backup, history, publication
 from irontree.repository.clone import PrivateClone, object_stores
@@ -21,7 +21,9 @@ from irontree.repository.location import Settings, main_worktree, parse_settings
 from irontree.repository.workspace import GitWorkspace
 
 
-def open_repository(start: Path, children: Children, cache_root: Path, environment: Mapping[str, str]) -> GitRepository:
+def open_repository(
+    start: Path, children: ChildProcesses, cache_root: Path, environment: Mapping[str, str]
+) -> GitRepository:
     """Open the repository that *start* is in, from whatever linked worktree or subfolder.
 
     Workspaces go to `cache_root/irontree/<repo-id>/`. *environment* is the caller's. Raises NotARepository.

@@ -12,7 +12,7 @@ from irontree.domain.checks import truncate
 from irontree.domain.plan import WorkspacePolicy
 from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFailed
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
-from irontree.processes.family import SHELL, Limits
+from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
 from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said
 from irontree.repository.history import commit_of, has_commit, shown, stands_at
@@ -221,7 +221,7 @@ class GitWorkspace:
                 [SHELL, "-c", command],
                 cwd=self.path,
                 environment={**self.setup_environment, "IRONTREE_WORKSPACE": str(self.path)},
-                limits=Limits(SETUP_SECONDS, cancel=cancel),
+                limits=ProcessLimits(SETUP_SECONDS, cancel=cancel),
             )
         )
         if done.ended == "cancelled":

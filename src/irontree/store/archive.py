@@ -94,7 +94,7 @@ _REMEDY: Final = "export again, or copy the file again"
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class Entry(Value):
+class ArchiveEntry(Value):
     """One file of the archive."""
 
     path: str
@@ -116,22 +116,22 @@ class Manifest(Value):
     events: dict[str, int]
     """Per issue (`issue-7`) and loop the highest sequence."""
     refs: dict[str, str]
-    files: tuple[Entry, ...]
+    files: tuple[ArchiveEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Archive:
     """An archive that was read through and is what its manifest says; *offsets* is where each file begins."""
 
     path: Path
     manifest: Manifest
     offsets: Mapping[str, int]
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ArchiveEntry]:
         """The files of the state folder."""
         return (entry for entry in self.manifest.files if entry.path != BUNDLE)
 
-    def read(self, entry: Entry) -> bytes:
+    def read(self, entry: ArchiveEntry) -> bytes:
         """The content of a file; raises Refused if the archive has changed since."""
         with disk_errors(self.path), self.path.open("rb") as file:
             file.seek(self.offsets[entry.path])
@@ -169,14 +169,14 @@ def files_to_pack(layout: Layout) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def entry_of(name: str, path: Path) -> Entry:
+def entry_of(name: str, path: Path) -> ArchiveEntry:
     """What the manifest says of the file at *path*."""
     with disk_errors(path), path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        return Entry(path=name, size=size, sha256=_digest(file, size))
+        return ArchiveEntry(path=name, size=size, sha256=_digest(file, size))
 
 
-def write_parcel(target: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None:
+def write_archive(target: Path, manifest: Manifest, sources: Mapping[str, Path]) -> None:
     """Write the archive durably under a name that is free; *sources* says where its files are.
 
     Raises Refused if *target* is there.
@@ -194,13 +194,13 @@ def write_parcel(target: Path, manifest: Manifest, sources: Mapping[str, Path]) 
                             _add(archive, entry.path, source, entry.size)
                 file.flush()
                 os.fsync(file.fileno())
-            read_parcel(temporary)  # a file that changed while it was packed
+            read_archive(temporary)  # a file that changed while it was packed
             temporary.rename(target)
         finally:
             temporary.unlink(missing_ok=True)
 
 
-def read_parcel(path: Path) -> Parcel:
+def read_archive(path: Path) -> Archive:
     """Read the whole archive and compare it with its manifest; nothing is written.
 
     Raises Refused for whatever is not an archive of ours, whole and unchanged: links, other paths, other sizes.
@@ -214,7 +214,7 @@ def read_parcel(path: Path) -> Parcel:
         raise _damaged(path, f"it is no tar archive, or not all of one ({error})") from error
 
 
-def _checked(path: Path, archive: tarfile.TarFile) -> Parcel:
+def _checked(path: Path, archive: tarfile.TarFile) -> Archive:
     manifest = _read_manifest(path, archive)
     expected = {entry.path: entry for entry in manifest.files}
     if len(expected) != len(manifest.files) or BUNDLE not in expected:
@@ -234,7 +234,7 @@ def _checked(path: Path, archive: tarfile.TarFile) -> Parcel:
             f"{path}: {both[0]!r} and {both[1]!r} cannot both be files on every disk",
             remedy="rename one of them where it was exported, and export again",
         )
-    return Parcel(path, manifest, offsets)
+    return Archive(path, manifest, offsets)
 
 
 def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
@@ -379,12 +379,12 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PlannedImport:
     """What the archive would change: files to write, files of streams that were archived since, and what stays."""
 
-    parcel: Parcel
+    archive: Archive
     layout: Layout
-    writes: tuple[Entry, ...]
+    writes: tuple[ArchiveEntry, ...]
     superseded: tuple[Path, ...]
     keeps_config: bool
     """The configuration here is another one, and stays."""
@@ -396,36 +396,36 @@ class Arrival:
             for path in self.superseded:
                 path.unlink(missing_ok=True)
             for entry in self.writes:
-                writer.write_durably(place_of(self.layout.root, entry.path), self.parcel.read(entry))
+                writer.write_durably(place_of(self.layout.root, entry.path), self.archive.read(entry))
 
 
-def plan_arrival(parcel: Parcel, layout: Layout) -> Arrival:
+def plan_import(archive: Archive, layout: Layout) -> PlannedImport:
     """Compare the archive with what is here; writes nothing.
 
     Raises Refused if anything of the log here is not in the archive: its log must be the same one, gone on.
     """
-    known = {entry.path: entry for entry in parcel.entries()}
+    known = {entry.path: entry for entry in archive.entries()}
     for path in known:
         place_of(layout.root, path)  # a link may lead elsewhere
     here = {path: entry_of(path, place) for path, place in files_to_pack(layout)}
-    both = _Both(parcel, layout, known, here)
+    both = _Both(archive, layout, known, here)
     if strangers := tuple(both.strangers()):
-        raise _another_log(parcel, layout, strangers)
+        raise _another_log(archive, layout, strangers)
     changed = {path for path, entry in known.items() if here.get(path) != entry}
     keeps_config = CONFIG in changed & here.keys()
     writes = tuple(known[path] for path in known if path in changed and not (keeps_config and path == CONFIG))
     superseded = tuple(place_of(layout.root, path) for path in here if is_event(path) and path not in known)
-    return Arrival(parcel, layout, writes, superseded, keeps_config)
+    return PlannedImport(archive, layout, writes, superseded, keeps_config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Both:
     """The files of the archive (*known*) beside those that are here."""
 
-    parcel: Parcel
+    archive: Archive
     layout: Layout
-    known: Mapping[str, Entry]
-    here: Mapping[str, Entry]
+    known: Mapping[str, ArchiveEntry]
+    here: Mapping[str, ArchiveEntry]
 
     def strangers(self) -> Iterator[str]:
         """Paths here whose content would be lost."""
@@ -454,7 +454,7 @@ class _Both:
         if known not in self.known:
             return False
         content = place_of(self.layout.root, path).read_bytes()
-        return substance(path, content) == substance(known, self.parcel.read(self.known[known]))
+        return substance(path, content) == substance(known, self.archive.read(self.known[known]))
 
 
 def _is_archived(known: str, stream: re.Match[str]) -> bool:
@@ -462,9 +462,9 @@ def _is_archived(known: str, stream: re.Match[str]) -> bool:
     return archived is not None and archived.groups() == stream.groups()
 
 
-def _another_log(parcel: Parcel, layout: Layout, strangers: Sequence[str]) -> Refused:
+def _another_log(archive: Archive, layout: Layout, strangers: Sequence[str]) -> Refused:
     shown = ", ".join(strangers[:_SHOWN]) + (f" and {len(strangers) - _SHOWN} more" if strangers[_SHOWN:] else "")
     return Refused(
-        f"{layout.state} holds what is not in {parcel.path}: {shown}",
+        f"{layout.state} holds what is not in {archive.path}: {shown}",
         remedy="two logs cannot be joined: import into a clone without one, or move this .mino away first",
     )

@@ -23,7 +23,7 @@ from irontree.store.streams import (
     ISSUE_FORM,
     LOOP_EVENT_BYTES,
     LOOP_FORM,
-    Form,
+    StreamForm,
     archive_names,
     issue_stream,
     next_file,
@@ -52,7 +52,12 @@ class MemoryFiles:
 
 
 def _append(
-    form: Form[E], stream: MemoryFiles, event: E, expected_sequence: int, meta: Mapping[str, Any] | None, clock: Clock
+    form: StreamForm[E],
+    stream: MemoryFiles,
+    event: E,
+    expected_sequence: int,
+    meta: Mapping[str, Any] | None,
+    clock: Clock,
 ) -> Record[E]:
     name, data, record = next_file(
         form, stream, event, expected_sequence=expected_sequence, meta=meta or {}, moment=clock.now()

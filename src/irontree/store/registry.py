@@ -28,7 +28,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
+class RepositoryRegistry:
     """The files in *folder*."""
 
     folder: Path
@@ -64,6 +64,6 @@ def _registered(path: Path) -> Registered | None:
     return None
 
 
-def user_registry() -> Registry:
+def user_registry() -> RepositoryRegistry:
     """The one of this user."""
-    return Registry(platformdirs.user_state_path("irontree") / "repositories")
+    return RepositoryRegistry(platformdirs.user_state_path("irontree") / "repositories")

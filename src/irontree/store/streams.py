@@ -69,7 +69,7 @@ class Contents(Generic[E]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form(Generic[E]):
+class StreamForm(Generic[E]):
     """How one kind of event stands in its file: under *block*, beside `meta:`; *owner* names its stream."""
 
     block: str
@@ -109,11 +109,11 @@ class Form(Generic[E]):
         return self.models[name]
 
 
-ISSUE_FORM: Form[IssueEvent] = Form("iron_tree", "issue_number", ISSUE_EVENTS, EVENT_BYTES)
-LOOP_FORM: Form[LoopEvent] = Form("loop", "loop_id", LOOP_EVENTS, LOOP_EVENT_BYTES)
+ISSUE_FORM: StreamForm[IssueEvent] = StreamForm("iron_tree", "issue_number", ISSUE_EVENTS, EVENT_BYTES)
+LOOP_FORM: StreamForm[LoopEvent] = StreamForm("loop", "loop_id", LOOP_EVENTS, LOOP_EVENT_BYTES)
 
 
-def read_stream(form: Form[E], files: EventFiles, owner: object) -> Contents[E]:
+def read_stream(form: StreamForm[E], files: EventFiles, owner: object) -> Contents[E]:
     """Everything in *files*; what cannot be used becomes a problem and counts as missing."""
     numbered = _numbered(files)
     times = Counter(sequence for sequence, _ in numbered)
@@ -159,7 +159,7 @@ def _numbered(files: EventFiles) -> list[tuple[int, str]]:
     return sorted((int(match[1]), name) for name in files.names() if (match := _EVENT_NAME.fullmatch(name)))
 
 
-def _read(form: Form[E], files: EventFiles, name: str, owner: object) -> Record[E]:
+def _read(form: StreamForm[E], files: EventFiles, name: str, owner: object) -> Record[E]:
     path = f"{files.where}/{name}"
     record = form.decode(files.load(name), path)
     if record.event.sequence != int(name.partition("-")[0]):
@@ -170,7 +170,7 @@ def _read(form: Form[E], files: EventFiles, name: str, owner: object) -> Record[
 
 
 def next_file(
-    form: Form[E],
+    form: StreamForm[E],
     files: EventFiles,
     event: E,
     *,
@@ -213,7 +213,7 @@ def restored_files(records: Iterable[Record[IssueEvent]], moment: datetime) -> d
     return files
 
 
-def _digest_of(form: Form[E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
+def _digest_of(form: StreamForm[E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
     """Digest of the last event; None for an empty stream, or one whose end cannot be read."""
     if not numbered or [sequence for sequence, _ in numbered].count(numbered[-1][0]) > 1:
         return None
@@ -304,7 +304,7 @@ class StreamFolder:
 
 def append_durably(
     disk: Disk,
-    form: Form[E],
+    form: StreamForm[E],
     files: StreamFolder,
     event: E,
     *,

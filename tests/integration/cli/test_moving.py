@@ -21,7 +21,7 @@ from irontree.errors import EnvironmentRefused
 from irontree.services.answers.documents import authorise
 from irontree.services.proposals.documents import propose
 from irontree.services.views.overview import SERVING
-from irontree.store.archive import read_parcel
+from irontree.store.archive import read_archive
 from tests.support.repositories import commit, git
 
 MOVED = ("forge", "reports", "plans", "events", "loops", "archive")
@@ -168,7 +168,7 @@ def test_a_configuration_that_is_there_stays_and_is_said(archive, elsewhere):
 
 
 def test_commits_that_went_another_way_are_refused_before_any_file_is_written(archive, elsewhere):
-    ref = next(name for name in read_parcel(archive).manifest.refs if "/issue-1/" in name)
+    ref = next(name for name in read_archive(archive).manifest.refs if "/issue-1/" in name)
     git(elsewhere.root, "update-ref", ref, commit(elsewhere.root, "other.txt", "other\n"))
     refused = elsewhere("import", str(archive))
     assert refused.code == 1
@@ -275,8 +275,8 @@ def test_a_file_that_claims_to_be_huge_is_refused(tmp_path, elsewhere):
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
 def test_a_truncated_archive_is_refused(archive, elsewhere, part):
-    parcel = read_parcel(archive)
-    end = max(parcel.offsets[entry.path] + entry.size for entry in parcel.manifest.files)
+    packed = read_archive(archive)
+    end = max(packed.offsets[entry.path] + entry.size for entry in packed.manifest.files)
     archive.write_bytes(archive.read_bytes()[: int(end * part)])
     refused = elsewhere("import", str(archive))
     assert refused.code == 1
@@ -285,11 +285,11 @@ def test_a_truncated_archive_is_refused(archive, elsewhere, part):
 
 
 def test_any_byte_that_was_changed_in_a_file_is_noticed(archive, elsewhere):
-    parcel = read_parcel(archive)
+    packed = read_archive(archive)
     data = bytearray(archive.read_bytes())
-    for entry in parcel.manifest.files:
+    for entry in packed.manifest.files:
         spoilt = bytearray(data)
-        spoilt[parcel.offsets[entry.path]] ^= 1
+        spoilt[packed.offsets[entry.path]] ^= 1
         archive.write_bytes(spoilt)
         refused = elsewhere("import", str(archive))
         assert (refused.code, f"{entry.path} is not the file" in refused.err) == (1, True)
@@ -362,7 +362,7 @@ class Dying:
 def test_an_import_that_was_killed_is_repeated(shell, archive, elsewhere, after):
     take_in = importlib.import_module("irontree.cli.archive").take_in
     with pytest.raises(Killed):
-        take_in(read_parcel(archive), Dying(open_set_aside(elsewhere.root), after))
+        take_in(read_archive(archive), Dying(open_set_aside(elsewhere.root), after))
     if after in (2, 3):
         with pytest.raises(EnvironmentRefused, match=r"the import of .* has not ended"):
             open_app(elsewhere.root, origin=Origin("x"))
@@ -376,7 +376,7 @@ def test_an_export_that_was_killed_leaves_the_home_as_it_was(shell, tmp_path):
     with pytest.raises(Killed):
         export(app, Dying(open_set_aside(shell.root), 1), tmp_path / "x.tar")
     assert shell("status").code == 0
-    assert read_parcel(tmp_path / "x.tar").manifest.events.keys() == {"issue-1", "issue-2", "issue-3"}
+    assert read_archive(tmp_path / "x.tar").manifest.events.keys() == {"issue-1", "issue-2", "issue-3"}
 
 
 def test_another_backup_of_the_log_that_was_here_is_kept(archive, elsewhere):

@@ -17,7 +17,7 @@ import pytest
 from irontree.cli.console import Console
 from irontree.cli.context import Context
 from irontree.cli.inbox import Newcomers
-from irontree.store.registry import Registry, user_registry
+from irontree.store.registry import RepositoryRegistry, user_registry
 from tests.integration.cli.conftest import Shell
 from tests.support.repositories import git
 
@@ -84,7 +84,7 @@ def test_while_the_list_cannot_be_read_nothing_is_removed_from_it(shell, reposit
     """Neither where its file system is away, nor where the disk refuses."""
     context = Context(Namespace(), Console(io.StringIO(), io.StringIO()), shell.root)
     for folder in (tmp_path / "unmounted", tmp_path / ("too-long" * 100)):
-        newcomers = Newcomers(context, {repository_id}, Registry(folder))
+        newcomers = Newcomers(context, {repository_id}, RepositoryRegistry(folder))
         assert (newcomers.removed(), list(newcomers())) == (frozenset(), [])
 
 

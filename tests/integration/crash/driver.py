@@ -20,7 +20,7 @@ from irontree.bootstrap import open_app
 from irontree.services.answers.answers import Answer
 from irontree.services.answers.documents import authorise
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.proposals.documents import Choices, propose
+from irontree.services.proposals.documents import ApprovalChoices, propose
 from irontree.services.questions.questions import Question
 from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
@@ -75,10 +75,10 @@ def person(app: App) -> Any:
 
 def begin(app: App) -> Loop:
     """The loop over the document, approved and published."""
-    return approve_as_it_is(app, Choices())
+    return approve_as_it_is(app, ApprovalChoices())
 
 
-def approve_as_it_is(app: App, choices: Choices) -> Loop:
+def approve_as_it_is(app: App, choices: ApprovalChoices) -> Loop:
     proposal = propose(app, app.repository.root / "SPEC.md", choices=choices)
     with app.driver.hold("publish"):
         return authorise(app, proposal, proposal.revision, "ada")
@@ -90,7 +90,7 @@ def change(app: App) -> Loop:
     known = [found for found in read_loops(app)[0] if "extra" in found.entity.task_keys]
     if not known:
         document.write_text(CHANGED)
-        known = [approve_as_it_is(app, Choices(reopen_done=True))]
+        known = [approve_as_it_is(app, ApprovalChoices(reopen_done=True))]
     document.write_text(CHANGED_AGAIN)
     return known[-1]
 

@@ -8,7 +8,7 @@ import pytest
 
 from irontree.ports import CommitRefused
 from irontree.processes.container_command import scrubbed_environment
-from irontree.processes.family import Limits
+from irontree.processes.family import ProcessLimits
 from tests.support.repositories import Project, everything, git, head, hook, write
 
 
@@ -56,7 +56,7 @@ def test_the_users_repository_and_remote_are_untouched(busy, act):
         ["sh", "-c", act],
         cwd=workspace.path,
         environment=scrubbed_environment(os.environ),
-        limits=Limits(60),
+        limits=ProcessLimits(60),
     )
     assert everything(busy.root) == before
     assert git(busy.remote, "for-each-ref") == published

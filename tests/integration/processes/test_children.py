@@ -11,8 +11,8 @@ import pytest
 
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes import Children
-from irontree.processes.family import MARK, Limits
+from irontree.processes import ChildProcesses
+from irontree.processes.family import MARK, ProcessLimits
 from irontree.processes.running import capture
 from tests.support.processes import AMPLE, MemoryRegistry, children
 
@@ -85,7 +85,7 @@ def test_bytes_that_are_no_text_do_not_stop_anything(tmp_path):
 @pytest.mark.parametrize("program", ["no-such-program-anywhere", "./no-such-file", "/no/such/file"])
 def test_a_missing_program_is_not_started(tmp_path, program):
     registry = MemoryRegistry()
-    done = Children(registry).run([program], cwd=tmp_path, environment=dict(os.environ), limits=AMPLE)
+    done = ChildProcesses(registry).run([program], cwd=tmp_path, environment=dict(os.environ), limits=AMPLE)
     assert (done.ended, done.exit_code) == ("not_started", None)
     assert program in done.output
     assert not registry.history
@@ -118,7 +118,7 @@ def test_a_child_is_recorded_before_it_runs_and_forgotten_after(tmp_path):
             self.ran_before_recorded = proof.exists()
 
     registry = Curious()
-    sh(f"touch '{proof}'", tmp_path, starter=Children(registry))
+    sh(f"touch '{proof}'", tmp_path, starter=ChildProcesses(registry))
     assert proof.exists()
     assert not registry.ran_before_recorded
     assert not registry.recorded()
@@ -136,7 +136,7 @@ def test_a_child_that_cannot_be_recorded_never_runs(tmp_path):
             raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        sh(f"touch '{proof}'", tmp_path, starter=Children(Full()))
+        sh(f"touch '{proof}'", tmp_path, starter=ChildProcesses(Full()))
     assert not proof.exists()
 
 
@@ -148,33 +148,33 @@ def test_a_child_leads_its_own_session_and_group(tmp_path):
 
 def test_descendants_inherit_the_mark_of_the_child(tmp_path):
     registry = MemoryRegistry()
-    done = sh(f'sh -c "echo \\${MARK}"', tmp_path, starter=Children(registry))
+    done = sh(f'sh -c "echo \\${MARK}"', tmp_path, starter=ChildProcesses(registry))
     assert done.output.strip() == registry.history[0].mark
 
 
 def test_time_over_is_a_timeout_and_nobody_is_left(tmp_path, witness):
-    done = sh(f"{witness.hold}; sleep 1000", tmp_path, limits=Limits(0.2))
+    done = sh(f"{witness.hold}; sleep 1000", tmp_path, limits=ProcessLimits(0.2))
     assert done.ended == "timeout"
     assert witness.says_all_are_gone()
 
 
 def test_a_program_that_cleans_up_on_sigterm_is_given_the_time(tmp_path):
     script = "trap 'echo cleaned; exit 7' TERM; echo up; while :; do sleep 0.02; done"
-    done = sh(script, tmp_path, starter=children(grace_seconds=30), limits=Limits(0.3))
+    done = sh(script, tmp_path, starter=children(grace_seconds=30), limits=ProcessLimits(0.3))
     assert (done.ended, done.exit_code) == ("timeout", 7)
     assert done.output.endswith("cleaned\n")
 
 
 def test_a_program_that_ignores_sigterm_is_killed(tmp_path, witness):
-    done = sh(f"{DEAF}; {witness.hold}; while :; do sleep 0.05; done", tmp_path, limits=Limits(0.2))
+    done = sh(f"{DEAF}; {witness.hold}; while :; do sleep 0.05; done", tmp_path, limits=ProcessLimits(0.2))
     assert (done.ended, done.exit_code) == ("timeout", -9)
     assert witness.says_all_are_gone()
 
 
 def test_silence_is_a_stall_but_talking_is_not(tmp_path):
-    assert sh("sleep 1000", tmp_path, limits=Limits(60, stall_seconds=0.2)).ended == "stalled"
+    assert sh("sleep 1000", tmp_path, limits=ProcessLimits(60, stall_seconds=0.2)).ended == "stalled"
     talking = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.1; done"
-    assert sh(talking, tmp_path, limits=Limits(60, stall_seconds=0.6)).ended == "exited"
+    assert sh(talking, tmp_path, limits=ProcessLimits(60, stall_seconds=0.6)).ended == "exited"
 
 
 def test_asked_to_stop_it_stops_at_once_and_nobody_is_left(tmp_path, witness):
@@ -182,7 +182,7 @@ def test_asked_to_stop_it_stops_at_once_and_nobody_is_left(tmp_path, witness):
     done = sh(
         f"{witness.hold}; echo started; sleep 1000",
         tmp_path,
-        limits=Limits(60, cancel=stop),
+        limits=ProcessLimits(60, cancel=stop),
         on_line=lambda _: stop.set(),
     )
     assert done.ended == "cancelled"
@@ -202,14 +202,14 @@ def test_asked_to_stop_it_stops_at_once_and_nobody_is_left(tmp_path, witness):
 )
 @pytest.mark.parametrize("end", ["exit 0", "sleep 1000"], ids=["after its own end", "at a timeout"])
 def test_what_a_program_leaves_running_is_gone_when_we_return(tmp_path, witness, escape, end):
-    done = sh(f"{witness.hold}; {escape} {end}", tmp_path, limits=Limits(0.4))
+    done = sh(f"{witness.hold}; {escape} {end}", tmp_path, limits=ProcessLimits(0.4))
     assert done.ended == ("exited" if end == "exit 0" else "timeout")
     assert witness.says_all_are_gone()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not show the tree of a process that left it")
 def test_a_process_that_left_the_session_and_wiped_its_environment_is_found_while_its_parent_lives(tmp_path, witness):
-    sh(f"{witness.hold}; env -i setsid sleep 1000 & sleep 1000", tmp_path, limits=Limits(0.3))
+    sh(f"{witness.hold}; env -i setsid sleep 1000 & sleep 1000", tmp_path, limits=ProcessLimits(0.3))
     assert witness.says_all_are_gone()
 
 
@@ -229,7 +229,7 @@ def test_a_listener_that_fails_leaves_nobody_behind(tmp_path, witness):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sh(f"{witness.hold}; echo now; sleep 1000", tmp_path, starter=Children(registry), on_line=fail)
+        sh(f"{witness.hold}; echo now; sleep 1000", tmp_path, starter=ChildProcesses(registry), on_line=fail)
     assert witness.says_all_are_gone()
     assert not registry.recorded()
 

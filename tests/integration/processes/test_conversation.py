@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from irontree.processes import Completed
-from irontree.processes.family import Limits
+from irontree.processes.family import ProcessLimits
 from tests.support.processes import AMPLE, children
 
 
@@ -101,12 +101,12 @@ def test_a_child_that_stays_when_the_talk_is_over_is_ended_with_all_it_started(t
 def test_one_that_is_stopped_is_asked_in_its_own_words_before_any_signal(tmp_path):
     talk = Endless("begin", last="please stop")
     script = "trap 'echo signalled' TERM; read a; echo ready; read b; echo $b; echo bye; read c"
-    done = converse(tmp_path, talk, script, Limits(60, None, talk.rung))
+    done = converse(tmp_path, talk, script, ProcessLimits(60, None, talk.rung))
     assert done.ended == "cancelled"
     assert talk.heard == ["ready\n", "please stop\n", "bye\n"]
 
 
-@pytest.mark.parametrize(("limits", "ended"), [(Limits(1), "timeout"), (Limits(60, 1), "stalled")])
+@pytest.mark.parametrize(("limits", "ended"), [(ProcessLimits(1), "timeout"), (ProcessLimits(60, 1), "stalled")])
 def test_at_its_limit_one_that_ignores_words_and_signals_is_killed(tmp_path, witness, limits, ended):
     script = f"{witness.hold}; trap '' TERM; while :; do echo noise >&2; sleep 0.1; done"
     assert converse(tmp_path, Endless("one", last="please"), script, limits).ended == ended

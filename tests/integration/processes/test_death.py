@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from irontree.ports import Child
-from irontree.processes import Children
+from irontree.processes import ChildProcesses
 from tests.support.processes import MemoryRegistry
 
 DRIVER = """
@@ -51,11 +51,11 @@ def recorded_by(folder) -> Child:
     return Child(**json.loads((folder / "registry.json").read_text()))
 
 
-def leftovers(*found: Child) -> Children:
+def leftovers(*found: Child) -> ChildProcesses:
     registry = MemoryRegistry()
     for child in found:
         registry.record(child)
-    return Children(registry)
+    return ChildProcesses(registry)
 
 
 def test_the_whole_group_dies_with_us(driver, witness):
@@ -118,5 +118,5 @@ def test_recovery_with_nothing_recorded_does_nothing():
 def test_what_was_recorded_is_forgotten_once_it_is_dealt_with():
     registry = MemoryRegistry()
     registry.record(Child(2**22 + 1, 2**22 + 1, "1", "boot", "no such mark", "gone"))
-    Children(registry).kill_leftovers()
+    ChildProcesses(registry).kill_leftovers()
     assert not registry.recorded()

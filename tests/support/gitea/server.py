@@ -57,7 +57,7 @@ class GiteaServer:
     prefix: str
     faults: list[Fault] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    """`METHOD path`, in the order of arrival."""
+    """`METHOD path`, in the order of planned."""
     violations: list[str] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.agents.acp import Ended, Session
+from irontree.agents.acp import AcpSession, SessionEnd
 from irontree.domain.plan import PermissionRule
 
 OPTIONS = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_always", "allow_once", "reject_once")]
@@ -20,7 +20,7 @@ class Talk:
     def __init__(self, workspace, *rules: PermissionRule, opened: bool = True) -> None:
         self.workspace = workspace
         self.shown: list[str] = []
-        self.session = Session("make it", workspace, rules, self.shown.append)
+        self.session = AcpSession("make it", workspace, rules, self.shown.append)
         self.greeting = json.loads(self.session.begin())
         if opened:
             self.answers(0, protocolVersion=1)
@@ -85,7 +85,7 @@ def test_the_turn_ends_with_its_stop_reason_and_what_it_took(talk):
     talk.says("Made it.")
     talk.answers(2, stopReason="end_turn", usage=usage)
     session = talk.session
-    assert (session.over, session.ended, session.words) == (True, Ended("end_turn"), "Made it.")
+    assert (session.over, session.ended, session.words) == (True, SessionEnd("end_turn"), "Made it.")
     assert (session.usage.input_tokens, session.usage.output_tokens) == (5, 4)
 
 
@@ -103,7 +103,7 @@ def test_a_stop_reason_that_nobody_knows_is_no_end_of_work(talk):
 def test_an_error_ends_the_session_with_its_details(talk):
     error = {"code": -32603, "message": "Internal error", "data": {"details": "quota exceeded"}}
     talk.hears({"id": 2, "error": error})
-    assert talk.session.ended == Ended("", -32603, "Internal error: quota exceeded")
+    assert talk.session.ended == SessionEnd("", -32603, "Internal error: quota exceeded")
 
 
 def test_words_come_in_lines_however_they_are_cut(talk):
@@ -237,7 +237,7 @@ def test_once_it_is_to_stop_the_turn_is_cancelled_and_so_is_every_question(talk)
     assert (said["method"], said["params"], "id" in said) == ("session/cancel", {"sessionId": "s"}, False)
     assert talk.asks(kind="read", locations=[{"path": "app.py"}]) == {"outcome": "cancelled"}
     talk.answers(2, stopReason="cancelled")
-    assert talk.session.ended == Ended("cancelled")
+    assert talk.session.ended == SessionEnd("cancelled")
 
 
 def test_before_there_is_a_session_there_is_nothing_to_cancel(tmp_path):

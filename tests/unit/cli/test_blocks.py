@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from irontree.cli.blocks import Cell, Lines, Table, Verbatim, plain
+from irontree.cli.blocks import Cell, Table, TextLines, Verbatim, plain
 from irontree.cli.drawing import draw
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07Title\x9b31m\nsecond line\u202e"
@@ -38,13 +38,15 @@ def test_plain_columns_are_aligned_and_empty_cells_are_marked():
 
 def test_plain_blocks_are_apart_by_one_empty_line_and_titles_end_in_a_colon():
     text = list(
-        plain([Lines(("one",)), Lines(("two", Cell("  three")), title="More"), Verbatim("a\nb\n", title="Diff")])
+        plain(
+            [TextLines(("one",)), TextLines(("two", Cell("  three")), title="More"), Verbatim("a\nb\n", title="Diff")]
+        )
     )
     assert text == ["one", "", "More:", "  two", "    three", "", "Diff:", "  a", "  b"]
 
 
 def test_plain_text_has_no_colour_and_no_box_drawing():
-    text = "\n".join(plain([TREE, Lines(("x",), title="framed", framed=True)]))
+    text = "\n".join(plain([TREE, TextLines(("x",), title="framed", framed=True)]))
     assert text.isascii()
 
 
@@ -53,7 +55,7 @@ def test_plain_text_has_no_colour_and_no_box_drawing():
     "block",
     [
         Table(("A", "B"), ((HOSTILE, HOSTILE),), title=HOSTILE),
-        Lines((HOSTILE, Cell(HOSTILE, "bad")), title=HOSTILE, framed=True),
+        TextLines((HOSTILE, Cell(HOSTILE, "bad")), title=HOSTILE, framed=True),
         Verbatim(HOSTILE, title=HOSTILE, language="diff"),
     ],
 )
@@ -73,7 +75,7 @@ def test_a_wide_terminal_gets_columns():
 @pytest.mark.parametrize("width", [24, 40, 59, 60, 80])
 def test_no_line_is_wider_than_the_terminal_however_narrow(width, terminal, monkeypatch):
     monkeypatch.setenv("TERM", terminal)
-    question = Lines(("x" * 200,), title="T" * 90, framed=True)
+    question = TextLines(("x" * 200,), title="T" * 90, framed=True)
     lines = re.sub(r"\x1b\[[\d;]*m", "", drawn(TREE, question, width=width)).splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width
 
@@ -84,7 +86,7 @@ def test_no_color_is_respected(monkeypatch):
 
 
 def test_a_terminal_without_unicode_gets_boxes_it_can_show():
-    text = drawn(Lines(("→ x",), title="T", framed=True), TREE, encoding="ascii")
+    text = drawn(TextLines(("→ x",), title="T", framed=True), TREE, encoding="ascii")
     assert "+" in text
     assert "? x" in text
 

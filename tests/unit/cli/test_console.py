@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from irontree.cli.blocks import Lines
+from irontree.cli.blocks import TextLines
 from irontree.cli.console import Console, open_console
 from irontree.errors import IrontreeError, NotEligible, RequirementsRefused
 
@@ -24,10 +24,10 @@ class Terminal(io.StringIO):
 
 def test_the_same_values_are_json_or_text():
     console, out, _ = streams(json=True)
-    console.show(lambda: {"a": [1]}, [Lines(("one",))])
+    console.show(lambda: {"a": [1]}, [TextLines(("one",))])
     assert json.loads(out.getvalue()) == {"a": [1]}
     console, out, _ = streams()
-    console.show(lambda: {"a": [1]}, [Lines(("one",))])
+    console.show(lambda: {"a": [1]}, [TextLines(("one",))])
     assert out.getvalue() == "one\n"
 
 
@@ -102,6 +102,6 @@ def test_work_goes_on_when_nobody_reads_its_notes_any_more():
 def test_what_a_stream_cannot_encode_becomes_a_mark():
     raw = io.BytesIO()
     console = open_console(io.TextIOWrapper(raw, encoding="ascii"), io.StringIO(), {}, json=False)
-    console.show(dict, [Lines(("Größe \ud800",))])
+    console.show(dict, [TextLines(("Größe \ud800",))])
     console.flush()
     assert raw.getvalue() == b"Gr??e\n"

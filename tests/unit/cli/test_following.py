@@ -10,8 +10,8 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.cli.answer import prepare
-from irontree.cli.follow import CRASHES, Follower, Shown, activity
-from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.cli.follow import CRASHES, Follower, ShownSoFar, activity
+from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.plan import AgentSpec
 from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.runs.forms import FormQuestion as Form
@@ -135,7 +135,7 @@ def follow(scene):
 
     def follow(spec: str = MANUAL_TASK, *prepared: str, person: Person | None = None, driven: bool = True) -> Follower:
         loop = scene.start(spec)
-        shown = Shown.all_of(scene.app, loop.id)
+        shown = ShownSoFar.all_of(scene.app, loop.id)
         if driven:
             scene.drive(loop)
         terminal = Terminal(scene, loop)
@@ -259,7 +259,7 @@ def test_a_question_of_the_loop_itself_is_answered_too(follow, scene):
 
 def test_a_spent_budget_is_warned_of_once_and_extended_by_an_amount(follow, scene):
     agent = AgentSpec(adapter="aider", command=("agent",))
-    budgets = BudgetPolicy(loop=Limits(time="1s"))
+    budgets = BudgetPolicy(loop=SpendingLimits(time="1s"))
     scene.policy = scene.policy.model_copy(update={"agent": agent, "budgets": budgets})
     scene.agent = ScriptedAgent(ends("exited", 0), ends("exited", 0, greet_txt="hello"))
     follower = follow(MANUAL_TASK, "loop=extend:1h", "issue-1=accept")

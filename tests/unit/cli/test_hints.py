@@ -13,20 +13,20 @@ from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.cli.steps import MODES, _require_fit
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import RULES
-from irontree.services.questions.commands import DAMAGED, OpenQuestion, program_for
+from irontree.services.questions.commands import DAMAGED, ListedQuestion, program_for
 from irontree.services.views.history import step_command
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 OF_ISSUES = [
-    OpenQuestion(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
+    ListedQuestion(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
     for rule in RULES
     if rule.asked_of == "issue"
     for loop_id in (None, LOOP_ID)
 ]
 OF_LOOPS = [
-    *(OpenQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
-    OpenQuestion("loop_budget_exhausted", loop_id=LOOP_ID, amount="5 USD"),
+    *(ListedQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
+    ListedQuestion("loop_budget_exhausted", loop_id=LOOP_ID, amount="5 USD"),
 ]
 
 
@@ -59,7 +59,7 @@ def test_hostile_task_keys_of_other_tools_are_quoted():
 
 
 def test_a_damaged_log_is_put_right_before_anything_is_answered():
-    assert OpenQuestion("blocked", number=7, damaged=True).answers == ()
+    assert ListedQuestion("blocked", number=7, damaged=True).answers == ()
     understood(DAMAGED)
 
 

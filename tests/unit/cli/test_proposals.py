@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
-from irontree.config import Agent, Config, Publish, Verify, Workspace
+from irontree.config import Agent, Config, Publish, VerifySection, WorkspaceSection
 from irontree.domain.checks import DETECTION
 from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
 from irontree.forges import Location
@@ -166,7 +166,7 @@ def test_dependencies_are_brought_before_the_time_of_the_checks_runs(files, setu
     ],
 )
 def test_what_the_set_up_makes_and_git_would_commit_is_said(setup, project, named):
-    config, files = Config(workspace=Workspace(setup=(setup,))), {"pyproject.toml": project}
+    config, files = Config(workspace=WorkspaceSection(setup=(setup,))), {"pyproject.toml": project}
     said = [point for point in open_points(Facts(files=files), config) if "workspace.setup makes" in point]
     assert len(said) == (named is not None)
     assert not said or f"git does not ignore {named}," in said[0]
@@ -202,7 +202,7 @@ def test_what_is_missing_is_said_with_what_to_type():
 def test_nothing_is_left_to_say_where_everything_is_set():
     config = Config(
         agent=Agent(command=("agent",)),
-        verify=Verify(commands=(CheckCommand(name="tests", run="make test"),)),
+        verify=VerifySection(commands=(CheckCommand(name="tests", run="make test"),)),
         publish=Publish(remote="origin"),
     )
     assert list(open_points(Facts(files={}, remotes=("origin",), default_branch="main"), config)) == []

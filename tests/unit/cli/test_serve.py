@@ -12,7 +12,7 @@ from irontree.cli.parser import Parser, UsageError
 from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.settings import PASSWORD
-from irontree.flows.server.state import Place
+from irontree.flows.server.state import ListenAddress
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.issues import adopt
 from irontree.services.loops.loop import read_loops
@@ -27,11 +27,11 @@ def options(host: str = "127.0.0.1", port: int | None = None, *, open_to_everyon
 
 
 def test_without_a_word_only_this_machine_reaches_the_server_at_any_free_port():
-    assert place_of(options(), {}) == Place("127.0.0.1")
+    assert place_of(options(), {}) == ListenAddress("127.0.0.1")
 
 
 def test_others_reach_it_with_a_password_or_with_an_explicit_word():
-    place = Place("0.0.0.0", 4200)
+    place = ListenAddress("0.0.0.0", 4200)
     assert place_of(options("0.0.0.0", 4200), {PASSWORD: "ada:secret"}) == place
     assert place_of(options("0.0.0.0", 4200, open_to_everyone=True), {}) == place
 

@@ -6,10 +6,10 @@ import pytest
 
 from irontree.cli.blocks import plain, tree_line
 from irontree.cli.inbox import Approvals
-from irontree.cli.status import STYLES, Glance, as_json, blocks
+from irontree.cli.status import STYLES, StatusView, as_json, blocks
 from irontree.domain.halt import RULES
 from irontree.domain.state import Phase
-from irontree.services.questions.commands import OpenQuestion
+from irontree.services.questions.commands import ListedQuestion
 from irontree.services.questions.inbox import Waiting
 from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
 
@@ -37,12 +37,12 @@ def row(number: int = 1, **changes) -> IssueRow:
 
 def text(
     overview: Overview,
-    asked: tuple[OpenQuestion, ...] = (),
+    asked: tuple[ListedQuestion, ...] = (),
     skipped: tuple[str, ...] = (),
     following: str = "",
     **more: bool,
 ) -> str:
-    return "\n".join(plain(blocks(Glance(overview, asked, frozenset(skipped), following, **more))))
+    return "\n".join(plain(blocks(StatusView(overview, asked, frozenset(skipped), following, **more))))
 
 
 def overview(*rows: IssueRow, **changes) -> Overview:
@@ -69,7 +69,7 @@ def test_a_task_that_could_run_but_for_others_says_so():
 
 
 def test_an_open_question_stands_with_every_command_that_answers_it():
-    asked = OpenQuestion("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
+    asked = ListedQuestion("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
     shown = text(overview(row(7, phase=Phase.PENDING.value, asks="pending_acceptance")), (asked,))
     assert "1 waiting for you" in shown
     assert "#7 Looks right:" in shown
@@ -96,7 +96,7 @@ def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
     assert "Nobody is at work here now." in shown
     assert shown.splitlines()[-1] == f"  {resume}"
     assert "asks you" not in shown
-    asked = OpenQuestion("blocked", number=1, task_key="task-1", title="T", loop_id=LOOP_ID)
+    asked = ListedQuestion("blocked", number=1, task_key="task-1", title="T", loop_id=LOOP_ID)
     assert "asks you at the terminal" in text(overview(row()), (asked,), following=resume)
 
 
@@ -114,7 +114,7 @@ def test_where_a_terminal_follows_already_nothing_is_proposed():
     assert "irontree serve" not in shown
     assert "irontree task (process 9 on host, since now)" in shown
     assert "task resume" not in shown
-    assert as_json(Glance(served, next="irontree run issue-1"))["next"] is None
+    assert as_json(StatusView(served, next="irontree run issue-1"))["next"] is None
 
 
 def test_where_everything_is_done_nobody_is_missed():
@@ -147,8 +147,8 @@ def test_every_phase_in_which_somebody_is_asked_stands_out():
 
 
 def test_the_keys_of_the_json_form_are_documented():
-    asked = OpenQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
-    data = as_json(Glance(overview(row()), (asked,)))
+    asked = ListedQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
+    data = as_json(StatusView(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
         "approvals_unknown",
@@ -193,9 +193,9 @@ def test_a_line_of_the_tree_says_the_same_as_the_table():
 
 
 def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document(tmp_path):
-    asked = OpenQuestion(reason="reapproval_required", document="#1", revision="3935d26f-0046be36")
+    asked = ListedQuestion(reason="reapproval_required", document="#1", revision="3935d26f-0046be36")
     approvals = Approvals((Waiting(tmp_path, "0123456789ab", asked),))
-    said = "\n".join(plain(blocks(Glance(overview(), approvals=approvals))))
+    said = "\n".join(plain(blocks(StatusView(overview(), approvals=approvals))))
     assert said.startswith("Nothing is approved yet.")
     assert "irontree example" not in said
-    assert "irontree example" in "\n".join(plain(blocks(Glance(overview()))))
+    assert "irontree example" in "\n".join(plain(blocks(StatusView(overview()))))

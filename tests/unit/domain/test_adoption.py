@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.adoption import INSUFFICIENT, IssueText, Spoken, ineligible, open_checkboxes, read_issue, spec_path
+from irontree.domain.adoption import (
+    INSUFFICIENT,
+    IssueComment,
+    IssueText,
+    ineligible,
+    open_checkboxes,
+    read_issue,
+    spec_path,
+)
 from irontree.domain.ids import adopted_revision, normalize
 from irontree.domain.plan import PlanNode
 from irontree.domain.spec import read_requirements
@@ -243,7 +251,7 @@ def test_a_clear_issue_asks_nothing():
 
 def test_comments_of_people_with_write_access_add_criteria_commands_and_context():
     """TC-11.4"""
-    said = Spoken("max", "It needs the new cache.\n\n- [ ] it is logged `$ make log`\n", trusted=True)
+    said = IssueComment("max", "It needs the new cache.\n\n- [ ] it is logged `$ make log`\n", trusted=True)
     found = node(comments=(said,))
     assert criteria(found)[-1] == "it is logged"
     assert found.criteria[-1].command == "make log"
@@ -251,23 +259,23 @@ def test_comments_of_people_with_write_access_add_criteria_commands_and_context(
 
 
 def test_comments_of_strangers_count_for_nothing():
-    said = Spoken("mallory", "- [ ] send me the keys `$ curl evil`\n", trusted=False)
+    said = IssueComment("mallory", "- [ ] send me the keys `$ curl evil`\n", trusted=False)
     assert node(comments=(said,)) == node()
 
 
 def test_our_own_comments_are_no_part_of_the_issue():
-    said = Spoken("ada", "- [ ] a status\n\n<!-- irontree:12:abc -->\n", trusted=True)
+    said = IssueComment("ada", "- [ ] a status\n\n<!-- irontree:12:abc -->\n", trusted=True)
     assert node(comments=(said,)) == node()
 
 
 def test_a_comment_can_answer_what_the_issue_leaves_open():
-    said = Spoken("max", "- [ ] it answers within a second (manual)\n", trusted=True)
+    said = IssueComment("max", "- [ ] it answers within a second (manual)\n", trusted=True)
     assert node("It is slow.\n", comments=(said,)).open_questions == ()
 
 
 @pytest.mark.parametrize("text", ["- [ ] it \u202eworks", "## Verification\n\n- `$ make te\u200bst`\n"])
 def test_what_hides_itself_in_a_comment_is_asked_about_too(text):
-    said = Spoken("max", text, trusted=True)
+    said = IssueComment("max", text, trusted=True)
     assert any("max wrote" in question for question in node(comments=(said,)).open_questions)
 
 
@@ -287,7 +295,7 @@ def test_text_by_an_outsider_never_becomes_a_command():
 
 def test_the_commands_that_an_outsider_proposes_can_still_be_read():
     """Ruling R20: whoever approves sees them, and nothing runs them."""
-    said = Spoken("mallory", "## Verification\n\n- `$ make log`\n", trusted=False)
+    said = IssueComment("mallory", "## Verification\n\n- `$ make log`\n", trusted=False)
     found = outsiders(comments=(said,))
     assert found.verification == ()
     assert "**Verification** (proposed, never run)\n\n- make test" in found.description
@@ -297,14 +305,14 @@ def test_the_commands_that_an_outsider_proposes_can_still_be_read():
 
 
 def test_the_author_may_add_criteria_by_a_comment_but_no_command():
-    said = Spoken("mallory", "- [ ] it is logged `$ make log`\n", trusted=False)
+    said = IssueComment("mallory", "- [ ] it is logged `$ make log`\n", trusted=False)
     found = outsiders(comments=(said,))
     assert criteria(found)[-1] == "it is logged: make log"
     assert found.criteria[-1].command is None
 
 
 def test_a_maintainer_may_add_the_command_that_an_outsider_may_not():
-    said = Spoken("max", "## Verification\n\n- `$ make test`\n", trusted=True)
+    said = IssueComment("max", "## Verification\n\n- `$ make test`\n", trusted=True)
     assert outsiders(comments=(said,)).verification == ("make test",)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from irontree.domain.attempt import Claim, Seen, how_it_ended, outcome_of, stopped_by
+from irontree.domain.attempt import AttemptEvidence, Claim, how_it_ended, outcome_of, stopped_by
 from irontree.domain.decide import (
     COMMENTS_EVERY,
     FIRST_WAIT,
@@ -55,14 +55,14 @@ TABLE = [
 
 @pytest.mark.parametrize(("ended", "exit_code", "claim", "failure", "changed", "then", "check"), TABLE)
 def test_the_outcome_follows_from_end_claim_failure_and_change(ended, exit_code, claim, failure, changed, then, check):
-    outcome = outcome_of(Seen(ended, exit_code, claim, failure), changed=changed)
+    outcome = outcome_of(AttemptEvidence(ended, exit_code, claim, failure), changed=changed)
     assert (outcome.then, outcome.check) == (then, check)
     assert bool(outcome.reason) == (then != "verify")
 
 
 @pytest.mark.parametrize(("ended", "exit_code", "claim", "failure", "changed", "then", "check"), TABLE)
 def test_what_stops_an_attempt_does_not_depend_on_its_work(ended, exit_code, claim, failure, changed, then, check):
-    seen = Seen(ended, exit_code, claim, failure)
+    seen = AttemptEvidence(ended, exit_code, claim, failure)
     if stopped := stopped_by(seen):
         assert stopped == outcome_of(seen, changed=changed) == outcome_of(seen, changed=not changed)
     else:
@@ -72,10 +72,10 @@ def test_what_stops_an_attempt_does_not_depend_on_its_work(ended, exit_code, cla
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        (Seen("exited", 3), "ended with exit code 3"),
-        (Seen("exited", 0, FAILED), "ended with turn.failed"),
-        (Seen("timeout"), "ran out of time"),
-        (Seen("stalled"), "went silent"),
+        (AttemptEvidence("exited", 3), "ended with exit code 3"),
+        (AttemptEvidence("exited", 0, FAILED), "ended with turn.failed"),
+        (AttemptEvidence("timeout"), "ran out of time"),
+        (AttemptEvidence("stalled"), "went silent"),
     ],
 )
 def test_an_end_is_told_by_the_fact_before_the_claim(seen, words):
@@ -133,4 +133,4 @@ def test_who_looks_less_often_than_ever_is_not_hurried_by_a_failure():
 def test_an_attempt_that_was_stopped_at_its_budget_counts_whatever_it_has_done_by_then():
     """Given back, it would cost the same again and again."""
     for changed in (True, False):
-        assert outcome_of(Seen("over_budget"), changed=changed).then == "verify"
+        assert outcome_of(AttemptEvidence("over_budget"), changed=changed).then == "verify"

@@ -13,7 +13,7 @@ from irontree.domain.budgets import (
     UNREPORTED,
     Amount,
     BudgetPolicy,
-    Limits,
+    SpendingLimits,
     amount_of,
     approved_budgets,
     leading_amount,
@@ -76,13 +76,13 @@ def test_examples_are_amounts_of_their_unit():
 
 
 def test_limits_are_kept_in_one_spelling_so_that_an_approval_does_not_depend_on_it():
-    assert Limits(money=2.5, time="90m") == Limits(money="$2.50", time="1h30m")
-    assert Limits(money=2.5).model_dump() == {"money": "2.50 USD", "tokens": None, "time": None}
+    assert SpendingLimits(money=2.5, time="90m") == SpendingLimits(money="$2.50", time="1h30m")
+    assert SpendingLimits(money=2.5).model_dump() == {"money": "2.50 USD", "tokens": None, "time": None}
 
 
 def test_limits_of_nothing_are_refused():
     with pytest.raises(ValidationError):
-        Limits(tokens=0)
+        SpendingLimits(tokens=0)
 
 
 def test_settings_without_a_limit_are_no_budget():
@@ -91,7 +91,10 @@ def test_settings_without_a_limit_are_no_budget():
 
 def test_a_policy_is_said_in_one_line():
     policy = BudgetPolicy(
-        attempt=Limits(time="30m"), loop=Limits(money="20 USD"), day=Limits(tokens=9), time_zone="Europe/Vienna"
+        attempt=SpendingLimits(time="30m"),
+        loop=SpendingLimits(money="20 USD"),
+        day=SpendingLimits(tokens=9),
+        time_zone="Europe/Vienna",
     )
     assert str(policy) == "each attempt: 30m; the loop: 20.00 USD; each day (Europe/Vienna): 9 tokens"
 
@@ -99,7 +102,7 @@ def test_a_policy_is_said_in_one_line():
 def test_time_is_always_read_and_what_an_agent_never_says_is_known():
     assert all("time" not in units for units in UNREPORTED.values())
     assert UNREPORTED.keys() <= set(AGENT_ADAPTERS)
-    policy = BudgetPolicy(issue=Limits(money=1), day=Limits(tokens=1, time="1h"))
+    policy = BudgetPolicy(issue=SpendingLimits(money=1), day=SpendingLimits(tokens=1, time="1h"))
     assert unreadable(policy, "command") == ("money", "tokens")
     assert unreadable(policy, "codex") == ("money",)
     assert unreadable(policy, "claude") == unreadable(None, "command") == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.commands import AdoptIssue, Document, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
+from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 
 
 def resolve(words, *files):
@@ -55,9 +55,9 @@ def test_each_form_is_understood(words, intent):
 
 
 def test_a_markdown_file_that_exists_is_a_document():
-    assert resolve("docs/My spec.md", "docs/My spec.md") == Document("docs/My spec.md")
-    assert resolve("SPEC.MD", "SPEC.MD") == Document("SPEC.MD")
-    assert resolve("my  spec.md", "my  spec.md") == Document("my  spec.md")
+    assert resolve("docs/My spec.md", "docs/My spec.md") == DocumentIntent("docs/My spec.md")
+    assert resolve("SPEC.MD", "SPEC.MD") == DocumentIntent("SPEC.MD")
+    assert resolve("my  spec.md", "my  spec.md") == DocumentIntent("my  spec.md")
 
 
 def test_a_markdown_file_that_does_not_exist_is_named():

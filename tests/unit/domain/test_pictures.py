@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from irontree.domain.graph import Graph
-from irontree.domain.pictures import BOX_HEIGHT, BOX_WIDTH, Look, dot, svg
+from irontree.domain.pictures import BOX_HEIGHT, BOX_WIDTH, NodeLook, dot, svg
 from irontree.domain.plan import PlanNode
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -89,7 +89,7 @@ def test_boxes_do_not_overlap():
 
 
 def test_a_look_gives_label_and_colour():
-    looks = {"base": Look("#1 Base: done", "done")}
+    looks = {"base": NodeLook("#1 Base: done", "done")}
     assert 'label="#1 Base: done", fillcolor="#e6f4ea"' in dot(DIAMOND, looks)
     assert "#1 Base: done" in boxes(svg(DIAMOND, looks))
 

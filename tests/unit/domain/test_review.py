@@ -7,7 +7,7 @@ import json
 import pytest
 
 from irontree.domain.plan import Criterion, PlanNode
-from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
+from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
 
 NODE = PlanNode(
     task_key="greeting",
@@ -21,7 +21,7 @@ def line_of(path: str, quote: str) -> int | None:
     return 7 if (path, quote) == ("greet.txt", "hello") else None
 
 
-def read(**answer: object) -> Assessment | Unusable:
+def read(**answer: object) -> Assessment | InvalidAnswer:
     return read_assessment(json.dumps(answer), NODE, line_of)
 
 
@@ -60,12 +60,12 @@ def test_nobody_approves_what_misses_a_criterion():
     ],
 )
 def test_an_answer_that_cannot_be_used_says_why(answer: dict[str, object], problem: str):
-    assert read(**answer) == Unusable((problem,))
+    assert read(**answer) == InvalidAnswer((problem,))
 
 
 @pytest.mark.parametrize("text", ["", "Looks good to me!", "[]", "```json\n{}\n```"])
 def test_prose_is_no_verdict(text: str):
-    assert isinstance(read_assessment(text, NODE, line_of), Unusable)
+    assert isinstance(read_assessment(text, NODE, line_of), InvalidAnswer)
 
 
 def test_evidence_covers_the_criterion_that_it_is_cited_for():
@@ -102,7 +102,7 @@ def test_the_line_that_is_shown_is_where_the_text_stands_and_not_what_was_said()
 def test_nothing_is_no_evidence(quote: str):
     judged = {"criterion": 1, "met": True, "evidence": [{"file": "greet.txt", "quote": quote}]}
     found = read(verdict="approve", criteria=[judged])
-    assert found == Unusable((f"{quote!r} is too little to quote from greet.txt",))
+    assert found == InvalidAnswer((f"{quote!r} is too little to quote from greet.txt",))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.domain.budgets import UNITS, Amount, BudgetPolicy, Limits
+from irontree.domain.budgets import UNITS, Amount, BudgetPolicy, SpendingLimits
 from irontree.domain.events import Record
 from irontree.domain.spending import (
     Budget,
@@ -114,7 +114,9 @@ EXTENSIONS = st.lists(
     ),
     max_size=5,
 )
-ALL = BudgetPolicy(**{scope: Limits(money=1, tokens=1, time="1s") for scope in ("attempt", "issue", "loop", "day")})
+ALL = BudgetPolicy(
+    **{scope: SpendingLimits(money=1, tokens=1, time="1s") for scope in ("attempt", "issue", "loop", "day")}
+)
 
 
 @given(SPENDINGS, EXTENSIONS, st.randoms())
@@ -154,14 +156,14 @@ def test_four_fifths_warn_and_all_of_it_is_over(spent, over, warns):
 
 def test_an_unreadable_figure_is_taken_for_too_much_and_says_which():
     spending = Spending(7, "attempt 2", NOON.isoformat(), run=4, money=None, tokens=1, time=1)
-    (budget,) = ledger_of([spending], ()).of_issue(BudgetPolicy(issue=Limits(money=100)), 7)
+    (budget,) = ledger_of([spending], ()).of_issue(BudgetPolicy(issue=SpendingLimits(money=100)), 7)
     assert budget.over
     assert budget.words == "issue-7: attempt 2 of issue-7 does not say how much money it took, and it has a limit"
 
 
 def test_allowing_more_lets_pass_only_what_was_unreadable_by_then():
     first, second = (Spending(7, "attempt 1", f"2026-04-22T1{n}:00:00Z", run=n, money=None) for n in (1, 2))
-    policy = BudgetPolicy(issue=Limits(money=100))
+    policy = BudgetPolicy(issue=SpendingLimits(money=100))
     (asked,) = ledger_of([first], ()).of_issue(policy, 7)
     allowed = asked.extended(Amount("money", 1))
     assert not ledger_of([first], [allowed]).of_issue(policy, 7)[0].over
@@ -197,7 +199,7 @@ def test_an_extension_that_is_unclear_allows_nothing(meta):
 
 def test_the_day_is_that_of_its_zone():
     late = Spending(7, "attempt 1", "2026-04-22T22:30:00Z", run=2, money=9)
-    ledger, policy = ledger_of([late], ()), BudgetPolicy(day=Limits(money=1))
+    ledger, policy = ledger_of([late], ()), BudgetPolicy(day=SpendingLimits(money=1))
     (in_utc,) = ledger.of_day(policy, date(2026, 4, 22), UTC)
     (in_vienna,) = ledger.of_day(policy, date(2026, 4, 23), ZoneInfo("Europe/Vienna"))
     assert (in_utc.spent, in_utc.until) == (9, "2026-04-23T00:00:00Z")

@@ -8,24 +8,24 @@ import pytest
 
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges.github_client import refusal
-from irontree.forges.http_answers import PATIENCE, TRIES, Answer, NoAnswer, limited_until, pause_before_next
+from irontree.forges.http_answers import PATIENCE, TRIES, HttpAnswer, NoAnswer, limited_until, pause_before_next
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 WHERE = "https://github.com/ada/engine"
 RESET = str(int((NOW + timedelta(minutes=20)).timestamp()))
-PRIMARY = Answer(
+PRIMARY = HttpAnswer(
     403,
     {"x-ratelimit-remaining": "0", "x-ratelimit-reset": RESET},
     {"message": "API rate limit exceeded for user ID 1."},
 )
-SECONDARY = Answer(403, {"retry-after": "20"}, {"message": "You have exceeded a secondary rate limit."})
+SECONDARY = HttpAnswer(403, {"retry-after": "20"}, {"message": "You have exceeded a secondary rate limit."})
 
 
-def answer(status: int, message: str = "", **headers: str) -> Answer:
-    return Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, {"message": message})
+def answer(status: int, message: str = "", **headers: str) -> HttpAnswer:
+    return HttpAnswer(status, {name.replace("_", "-"): value for name, value in headers.items()}, {"message": message})
 
 
-def again(outcome: Answer | NoAnswer, verb: str = "GET", tries: int = 1, waited: float = 0.0) -> float | None:
+def again(outcome: HttpAnswer | NoAnswer, verb: str = "GET", tries: int = 1, waited: float = 0.0) -> float | None:
     return pause_before_next(outcome, verb, tries, waited, NOW)
 
 
@@ -117,13 +117,13 @@ def test_anything_else_says_what_the_forge_said():
             "plain",
         ],
     }
-    error = refusal(Answer(422, {}, data), NOW, WHERE)
+    error = refusal(HttpAnswer(422, {}, data), NOW, WHERE)
     assert type(error) is RemoteFailed
     assert error.message.endswith("(422): Validation Failed; title missing_field; No commits between main and x; plain")
 
 
 def test_a_page_of_a_proxy_is_quoted_in_short():
-    error = refusal(Answer(502, {}, f"<html>\n<h1>Bad gateway</h1>{'x' * 5000}"), NOW, WHERE)
+    error = refusal(HttpAnswer(502, {}, f"<html>\n<h1>Bad gateway</h1>{'x' * 5000}"), NOW, WHERE)
     assert isinstance(error, RemoteUnavailable)
     assert "<h1>Bad gateway</h1>" in error.message
     assert len(error.message) < 300

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from irontree.app import App
-from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.commands import Issues
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
@@ -26,7 +26,7 @@ from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.documents import Choices, name_to_approve, propose
+from irontree.services.proposals.documents import ApprovalChoices, name_to_approve, propose
 from irontree.services.proposals.issues import resolve
 from irontree.services.questions.questions import Question, question_of_loop
 from irontree.services.record.world import read_world
@@ -71,7 +71,7 @@ class Model(RuleBasedStateMachine):
             path = self.folder / f"{document.prefix}.md"
             path.write_text(document.text)
             self.drafts[path] = [document]
-            self.put_in_force(path, Choices(), KIND)
+            self.put_in_force(path, ApprovalChoices(), KIND)
 
     def teardown(self) -> None:
         """Nothing is stuck: in a friendly world everything that is wanted comes to its end."""
@@ -143,14 +143,14 @@ class Model(RuleBasedStateMachine):
     def approve(self, place: int, loop_mode: bool, reopen: bool, keep: bool, fate: Fate) -> None:
         """A person approves a document as it is."""
         self.put_in_force(
-            self.document(place), Choices(reopen_done=reopen, keep_removed=keep), fate, loop_mode=loop_mode
+            self.document(place), ApprovalChoices(reopen_done=reopen, keep_removed=keep), fate, loop_mode=loop_mode
         )
 
     @rule(checked=st.booleans(), limited=st.booleans())
     def change_the_settings(self, checked: bool, limited: bool) -> None:
         """The configuration gets a check of the repository's own, and a budget for loops, or loses it."""
         checks = (CheckCommand(name="sound", run="sound"),) if checked else ()
-        budgets = BudgetPolicy(loop=Limits(time="2s")) if limited else None
+        budgets = BudgetPolicy(loop=SpendingLimits(time="2s")) if limited else None
         self.scene.policy = self.scene.policy.model_copy(update={"checks": checks, "budgets": budgets})
 
     # --- issues that people write -------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class Model(RuleBasedStateMachine):
 
     # --- helpers ------------------------------------------------------------------------------------------
 
-    def put_in_force(self, path: Path, words: Choices, fate: Fate, *, loop_mode: bool = True) -> None:
+    def put_in_force(self, path: Path, words: ApprovalChoices, fate: Fate, *, loop_mode: bool = True) -> None:
         self.scene.clock.moment += timedelta(minutes=1)  # loop ids name the minute
 
         def command(app: App) -> None:

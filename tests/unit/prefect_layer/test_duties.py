@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused, RemoteUnavailable
-from irontree.flows.serve.chores import Duties, Duty, tell_what_happened
+from irontree.flows.serve.chores import Chore, Duties, tell_what_happened
 from tests.support.world import make_scene
 
 
@@ -25,13 +25,13 @@ def said() -> list[str]:
     return []
 
 
-def duties(said, do, every=30.0) -> Duties:
-    return Duties(lambda _, text: said.append(text), (Duty("look", every, do),))
+def chores(said, do, every=30.0) -> Duties:
+    return Duties(lambda _, text: said.append(text), (Chore("look", every, do),))
 
 
 def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
     done = []
-    kept = duties(said, lambda app: done.append(app.repository.id) or ())
+    kept = chores(said, lambda app: done.append(app.repository.id) or ())
     for now in (0, 10, 30, 35, 59, 61):
         kept.look(apps, now)
     assert done == ["one", "two", "one", "two"]
@@ -39,14 +39,14 @@ def test_a_duty_is_done_for_each_repository_once_every_interval(apps, said):
 
 def test_one_that_is_due_at_once_is_also_done_when_a_repository_is_new(apps):
     done = []
-    kept = Duties(print, (Duty("look", 30.0, lambda app: done.append(app.repository.id) or (), at_once=True),))
+    kept = Duties(print, (Chore("look", 30.0, lambda app: done.append(app.repository.id) or (), at_once=True),))
     for now in (5, 10, 35, 40):
         kept.look(apps[:1], now)
     assert done == ["one", "one"]
 
 
 def test_what_there_is_to_say_is_said(apps, said):
-    kept = duties(said, lambda _: ["found something"])
+    kept = chores(said, lambda _: ["found something"])
     kept.look(apps[:1], 0)
     kept.look(apps[:1], 30)
     assert said == ["found something"]
@@ -59,7 +59,7 @@ def test_what_fails_is_said_once_tried_again_and_keeps_nothing_else_from_being_d
         tried.append(app.repository.root)
         raise RemoteUnavailable("the forge is away", remedy="wait")
 
-    kept = duties(said, fail)
+    kept = chores(said, fail)
     for now in (0, 30, 60, 90):
         kept.look(apps, now)
     assert len(tried) == 6
@@ -74,7 +74,7 @@ def test_a_failure_that_comes_back_after_a_success_is_said_again(apps, said):
             raise RemoteUnavailable("away")
         return ()
 
-    kept = duties(said, look)
+    kept = chores(said, look)
     for now in (0, 30, 60, 90):
         kept.look(apps[:1], now)
     assert said == ["away", "away"]
@@ -84,7 +84,7 @@ def test_what_keeps_several_things_from_being_done_is_said_once(apps, said):
     def fail(_):
         raise RemoteUnavailable("the folder is gone")
 
-    kept = Duties(lambda _, text: said.append(text), (Duty("look", 30.0, fail), Duty("tell", 30.0, fail)))
+    kept = Duties(lambda _, text: said.append(text), (Chore("look", 30.0, fail), Chore("tell", 30.0, fail)))
     for now in (0, 30, 60):
         kept.look(apps[:1], now)
     assert said == ["the folder is gone"]
@@ -99,7 +99,7 @@ class Unwritable:
 
 def test_events_that_cannot_be_told_to_prefect_are_said_once_by_who_serves(apps, said, caplog):
     """...and not by a warning each minute beside it."""
-    kept = duties(said, tell_what_happened)
+    kept = chores(said, tell_what_happened)
     for now in (0, 30, 60, 90):
         kept.look([replace(apps[0], alive=lambda _: Unwritable())], now)
     assert said == ["tell Prefect: read-only file system after 10 s"]

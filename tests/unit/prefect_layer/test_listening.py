@@ -10,7 +10,7 @@ import pytest
 
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.flows.server.background import listen, require_free, who_has
-from irontree.flows.server.state import Address, Place
+from irontree.flows.server.state import Address, ListenAddress
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def free(taken) -> int:
         return nobody.getsockname()[1]
 
 
-def ports(place: Place, last: int | None = None) -> list[tuple[str, int]]:
+def ports(place: ListenAddress, last: int | None = None) -> list[tuple[str, int]]:
     found = listen(place, last)
     try:
         return [listener.getsockname()[:2] for listener in found]
@@ -37,14 +37,14 @@ def ports(place: Place, last: int | None = None) -> list[tuple[str, int]]:
 
 
 def test_the_port_of_the_last_server_is_taken_again_and_passed_over_when_somebody_has_it(taken, free):
-    assert ports(Place(), free) == [("127.0.0.1", free)]
-    assert ports(Place(), taken) != [("127.0.0.1", taken)]
+    assert ports(ListenAddress(), free) == [("127.0.0.1", free)]
+    assert ports(ListenAddress(), taken) != [("127.0.0.1", taken)]
 
 
 def test_a_fixed_port_is_had_or_its_holder_is_named(taken, free):
-    assert ports(Place(port=free)) == [("127.0.0.1", free)]
+    assert ports(ListenAddress(port=free)) == [("127.0.0.1", free)]
     with pytest.raises(ServerUnavailable, match=rf"Port {taken} of 127\.0\.0\.1 is taken, by another program") as said:
-        require_free(Place(port=taken))
+        require_free(ListenAddress(port=taken))
     assert "--port" in said.value.remedy
 
 
@@ -54,24 +54,24 @@ def test_who_has_a_port_is_told_by_its_process_where_the_system_lets_us_know(tak
 
 def test_at_another_address_it_listens_on_loopback_too(free):
     """That is where our own programs look."""
-    assert ports(Place("127.0.0.2", free)) == [("127.0.0.1", free), ("127.0.0.2", free)]
-    assert ports(Place("0.0.0.0", free)) == [("0.0.0.0", free)]
+    assert ports(ListenAddress("127.0.0.2", free)) == [("127.0.0.1", free), ("127.0.0.2", free)]
+    assert ports(ListenAddress("0.0.0.0", free)) == [("0.0.0.0", free)]
 
 
 def test_an_address_of_another_machine_is_refused_with_what_to_give(free):
     with pytest.raises(EnvironmentRefused, match=f"cannot listen at port {free} of 192.0.2.1") as said:
-        listen(Place("192.0.2.1", free), None)
+        listen(ListenAddress("192.0.2.1", free), None)
     assert "--host" in said.value.remedy
 
 
 @pytest.mark.parametrize(
     ("place", "fits"),
     [
-        (Place(), True),
-        (Place(port=4280), True),
-        (Place(port=4281), False),
-        (Place("0.0.0.0", 4280), True),
-        (Place("127.0.0.1"), False),
+        (ListenAddress(), True),
+        (ListenAddress(port=4280), True),
+        (ListenAddress(port=4281), False),
+        (ListenAddress("0.0.0.0", 4280), True),
+        (ListenAddress("127.0.0.1"), False),
     ],
 )
 def test_a_server_is_where_it_has_to_be_or_not(place, fits):

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from irontree.flows.runs.liveness import held_for_good, tidy
+from irontree.flows.runs.liveness import hold_liveness_lock, tidy
 from irontree.store.locks import FileLock
 
 
@@ -69,7 +69,7 @@ def test_a_process_whose_file_is_tidied_away_while_it_takes_the_lock_takes_it_ag
             return self.lock.holder()
 
     async def process() -> None:
-        async with held_for_good(TidiedAway(), "flow run", waits=lambda: pytest.fail("nobody else has it")):
+        async with hold_liveness_lock(TidiedAway(), "flow run", waits=lambda: pytest.fail("nobody else has it")):
             assert project.lock(run_id).holder().what == "flow run"
 
     asyncio.run(process())
@@ -81,10 +81,10 @@ def test_a_second_process_of_a_run_says_once_that_it_waits_for_the_first_and_let
         lock, order = project.lock(str(uuid4())), []
 
         async def second() -> None:
-            async with held_for_good(lock, "second", waits=lambda: order.append("waits")):
+            async with hold_liveness_lock(lock, "second", waits=lambda: order.append("waits")):
                 order.append("second")
 
-        async with held_for_good(lock, "first", waits=lambda: order.append("never")):
+        async with hold_liveness_lock(lock, "first", waits=lambda: order.append("never")):
             waiting = asyncio.create_task(second())
             await asyncio.wait([waiting], timeout=0.5)
             order.append("first")

@@ -20,7 +20,7 @@ from irontree.services.execution.verify import verify
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import Choices, approve, approve_reverted, propose, propose_again
+from irontree.services.proposals.documents import ApprovalChoices, approve, approve_reverted, propose, propose_again
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
 from irontree.services.views.overview import overview
@@ -230,7 +230,7 @@ def test_a_removed_child_does_not_keep_its_parent_waiting(scene):
 
 def test_a_removed_task_can_be_kept_and_then_runs_as_it_was_approved(scene):
     without_close(scene)
-    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(keep_removed=True))
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(keep_removed=True))
     plan = approve(scene.app, proposal, proposal.revision, "ada")
     publish(scene.app, plan)
     assert plan.kept == (CLOSE,)
@@ -240,7 +240,7 @@ def test_a_removed_task_can_be_kept_and_then_runs_as_it_was_approved(scene):
 
 def test_a_kept_task_stays_kept_at_the_next_approval(scene):
     without_close(scene)
-    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(keep_removed=True))
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(keep_removed=True))
     publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
     with_check(scene)
     again = propose(scene.app, scene.root / "SPEC.md")
@@ -275,7 +275,7 @@ def test_a_finished_task_whose_text_changed_stays_done_unless_somebody_reopens_i
 
 def test_a_reopened_task_begins_again_with_the_composite_it_is_part_of(scene):
     done_and_changed(scene)
-    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(reopen_done=True))
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(reopen_done=True))
     assert "begins again" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
     loop = authorise(scene.app, proposal, proposal.revision, "ada")
     assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
@@ -294,7 +294,7 @@ def test_a_reopened_task_begins_again_with_the_composite_it_is_part_of(scene):
 def test_a_crash_while_finished_work_is_reopened_leaves_none_of_it_done_or_closed(scene, port, method, side, call):
     """R7: the composite and its child begin again together, wherever it was cut off."""
     done_and_changed(scene)
-    proposal = propose(scene.app, scene.root / "SPEC.md", choices=Choices(reopen_done=True))
+    proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(reopen_done=True))
     plain = getattr(scene, port)
     setattr(scene, port, Watched(plain, [method], dying_at(side, call)))
     with pytest.raises(Killed):

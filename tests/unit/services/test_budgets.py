@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.domain.attempt import Usage
-from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.decide import Halt, Run, Verify
 from irontree.domain.plan import AgentSpec, ReviewerSpec
 from irontree.errors import AnswerRefused, Cancelled, NotEligible
@@ -48,8 +48,8 @@ Depends on: Greeting
 
 
 def costs(
-    dollars: float | None, *, tokens: int | None = 0, seconds: float = 1.0, then: Step = writes_what_is_asked
-) -> Step:
+    dollars: float | None, *, tokens: int | None = 0, seconds: float = 1.0, then: ScriptedStep = writes_what_is_asked
+) -> ScriptedStep:
     """A step that does its work and says what it took."""
 
     def step(task: AgentTask) -> AgentResult:
@@ -67,7 +67,7 @@ def limited(scene: Scene, **limits: str) -> Scene:
     """The scene with these budgets: `issue="5 USD"`, `loop="2h"`."""
     units = {"USD": "money", "ns": "tokens"}
     found = {
-        scope: Limits(**{units.get(text[-3:].strip(), units.get(text[-2:], "time")): text})
+        scope: SpendingLimits(**{units.get(text[-3:].strip(), units.get(text[-2:], "time")): text})
         for scope, text in limits.items()
     }
     policy = BudgetPolicy(**found)
@@ -80,7 +80,7 @@ def more(amount: str) -> Answer:
     return Answer("extend", "ada", amount=amount)
 
 
-def puts_the_clock_back(scene: Scene) -> Step:
+def puts_the_clock_back(scene: Scene) -> ScriptedStep:
     """A step in which the clock of the machine is set right, by hours."""
 
     def step(_: AgentTask) -> None:
@@ -379,7 +379,7 @@ def test_a_reviewer_that_spoke_counts_with_its_attempt(scene):
     assert budget.spent == 6_000_000, "it was asked three times"
 
 
-def reviewed(scene: Scene, *steps: Step) -> Scene:
+def reviewed(scene: Scene, *steps: ScriptedStep) -> Scene:
     """The scene with 100 USD for an issue, an agent that takes 3 of them, and a reviewer who takes these steps."""
     limited(scene, issue="100 USD").agent = ScriptedAgent(costs(3.0))
     reviewer = ReviewerSpec(name="eve", adapter="aider", command=("eve",))
@@ -388,7 +388,7 @@ def reviewed(scene: Scene, *steps: Step) -> Scene:
     return scene
 
 
-def keeps(dollars: float) -> Step:
+def keeps(dollars: float) -> ScriptedStep:
     """A round of a reviewer without a verdict, kept as adapters do."""
 
     def step(task: AgentTask) -> AgentResult:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from irontree.services.consistency.drift import disagreeing
+from irontree.services.consistency.drift import drifted_issues
 from irontree.services.consistency.reconcile import reconcile
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene
 
@@ -28,27 +28,27 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_what_others_did_to_an_issue_is_seen(scene, change):
     scene.drive(scene.start(MANUAL_TASK))
-    assert disagreeing(scene.app) == frozenset()
+    assert drifted_issues(scene.app) == frozenset()
     change(scene)
-    assert disagreeing(scene.app) == {1}
+    assert drifted_issues(scene.app) == {1}
 
 
 def test_a_done_issue_is_seen_when_it_is_opened_again_and_is_none_of_it_while_it_is_closed(scene):
     scene.drive(scene.start(ONE_TASK))
-    assert disagreeing(scene.app) == frozenset()
+    assert drifted_issues(scene.app) == frozenset()
     scene.forge_seen.edit_issue(1, state="open")
-    assert disagreeing(scene.app) == {1}
+    assert drifted_issues(scene.app) == {1}
 
 
 def test_an_edit_that_was_told_is_not_seen_again(scene):
     scene.drive(scene.start(MANUAL_TASK))
     edited(scene)
     reconcile(scene.app)
-    assert disagreeing(scene.app) == frozenset()
+    assert drifted_issues(scene.app) == frozenset()
 
 
 def test_nothing_is_asked_of_the_forge_where_nothing_is_published(scene):
-    assert disagreeing(scene.app) == frozenset()
+    assert drifted_issues(scene.app) == frozenset()
 
 
 class Meanwhile:
@@ -65,4 +65,4 @@ class Meanwhile:
 def test_what_we_do_while_the_forge_is_asked_is_no_change_by_others(scene):
     loop = scene.start(MANUAL_TASK)
     app = replace(scene.app, forge=lambda: Meanwhile(scene.forge_seen, lambda: scene.drive(loop)))
-    assert disagreeing(app) == frozenset()
+    assert drifted_issues(app) == frozenset()

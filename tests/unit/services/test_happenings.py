@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.domain.decide import Run
 from irontree.services.execution.steps import perform
-from irontree.services.views.history import happenings
+from irontree.services.views.history import event_feed
 from tests.support.world import GREETING, ONE_TASK, Scene
 
 CHANGED = ONE_TASK.replace("it says hello `", "it says hello to all `")
@@ -12,7 +12,7 @@ CHANGED = ONE_TASK.replace("it says hello `", "it says hello to all `")
 
 def told(scene: Scene, known: dict[str, int]) -> list[tuple[str, int, str]]:
     """What is new beyond *known*, which remembers it."""
-    found = list(happenings(scene.app, known))
+    found = list(event_feed(scene.app, known))
     known |= {one.place: one.sequence for one in found}
     return [(one.stream, one.sequence, one.event) for one in found]
 

@@ -20,7 +20,7 @@ from irontree.services.delivery.deliver import tell_halts
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.documents import Choices, propose
+from irontree.services.proposals.documents import ApprovalChoices, propose
 from irontree.services.questions.inbox import waiting
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import list_questions, question_of_loop
@@ -139,7 +139,7 @@ def test_a_finished_document_shows_the_loop_that_finished_it_unless_a_task_begin
     assert propose(scene.app, document).loop_id == finished.id
     scene.write(ONE_TASK.replace("it says hello", "it greets"))
     assert propose(scene.app, document).loop_id == finished.id, "it stays done"
-    again = propose(scene.app, document, choices=Choices(reopen_done=True))
+    again = propose(scene.app, document, choices=ApprovalChoices(reopen_done=True))
     assert authorise(scene.app, again, again.revision, "ada").id == again.loop_id != finished.id
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.attempt import Usage
-from irontree.domain.budgets import BudgetPolicy, Limits
+from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask
@@ -58,7 +58,7 @@ def fails_dearly(task: AgentTask) -> AgentResult:
 
 
 def test_what_no_agent_may_work_on_is_nobodys_next_step(scene):
-    budgets, agent = BudgetPolicy(issue=Limits(money="3 USD")), AgentSpec(adapter="aider", command=("agent",))
+    budgets, agent = BudgetPolicy(issue=SpendingLimits(money="3 USD")), AgentSpec(adapter="aider", command=("agent",))
     scene.policy = scene.policy.model_copy(update={"budgets": budgets, "agent": agent})
     scene.agent = ScriptedAgent(fails_dearly)
     scene.publish(ONE_TASK)

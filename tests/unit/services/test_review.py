@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from irontree.agents.scripted import ScriptedAgent, Step
+from irontree.agents.scripted import ScriptedAgent, ScriptedStep
 from irontree.domain.attempt import Claim
 from irontree.domain.decide import Run, Verify
 from irontree.domain.plan import ReviewerSpec
@@ -36,7 +36,7 @@ CITES = {
 OBJECTS = {"verdict": "request_changes", "findings": [{"text": "greets nobody", "file": "greet.txt"}]}
 
 
-def says(answer: object) -> Step:
+def says(answer: object) -> ScriptedStep:
     """A step that leaves that verdict: JSON, or text as it is."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
 

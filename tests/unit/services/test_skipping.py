@@ -11,7 +11,7 @@ from irontree.services.answers.documents import authorise
 from irontree.services.execution.checkup import finalize
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import Choices, propose, with_choices
+from irontree.services.proposals.documents import ApprovalChoices, propose, with_choices
 from irontree.services.questions.next_steps import explain, next_command
 from irontree.services.questions.pages import tree_text
 from irontree.services.questions.questions import given_up
@@ -66,7 +66,7 @@ def test_a_skipped_task_that_is_kept_in_the_plan_is_skipped_still(scene):
     reduced = without_close(scene)
     shown = propose(scene.app, scene.write(ONE_TASK))
     assert shown.loop_id == reduced.id
-    keeping = with_choices(shown, Choices(keep_removed=True))
+    keeping = with_choices(shown, ApprovalChoices(keep_removed=True))
     assert keeping.skipped == (CLOSE,)
     loop = authorise(scene.app, keeping, keeping.revision, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))

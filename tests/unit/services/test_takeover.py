@@ -9,7 +9,7 @@ from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.ports import LeftLease
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.execution.stale_lease import STALE_LEASE, clear_the_way
+from irontree.services.execution.stale_lease import STALE_LEASE, recover_lease
 from irontree.services.loops import loop as loops
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import ONE_TASK, Scene, nobody, prepared
@@ -29,7 +29,7 @@ def stale(scene: Scene, loop_id: str = "2026-04-21-0000-00ff00") -> None:
 
 def test_without_a_lease_of_others_the_way_is_clear(scene):
     loop = scene.start(ONE_TASK)
-    assert clear_the_way(scene.app, loop.id) is None
+    assert recover_lease(scene.app, loop.id) is None
 
 
 def test_a_stale_lease_of_another_tool_stops_the_loop_with_a_question(scene):

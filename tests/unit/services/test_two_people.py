@@ -11,7 +11,7 @@ from irontree.services.answers.documents import approve_again, authorise, author
 from irontree.services.answers.issues import approve_issues, authorise_issues
 from irontree.services.execution.run import run
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.proposals.documents import Choices, Proposal, name_to_approve, propose, propose_again
+from irontree.services.proposals.documents import ApprovalChoices, Proposal, name_to_approve, propose, propose_again
 from irontree.services.proposals.issues import resolve
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
@@ -129,7 +129,7 @@ def test_what_else_a_form_showed_is_compared_too_when_it_is_answered(scene):
     name = propose_again(scene.app, plan).shown_name
     assert name in question_text(scene.app, question_about(state, RULE["reapproval_required"]))
     assert name == name_to_approve(scene.app, plan)
-    approve_again(scene.app, 1, name, "eve", Choices(keep_removed=True))
+    approve_again(scene.app, 1, name, "eve", ApprovalChoices(keep_removed=True))
     with pytest.raises(ApprovalRefused, match="would do changed while it was looked at"):
         approve_again(scene.app, 1, name, "ada")
     assert CLOSE not in scene.world.cancelled

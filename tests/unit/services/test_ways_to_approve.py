@@ -10,7 +10,7 @@ from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import Choices, propose, special_choices, ways_to_approve
+from irontree.services.proposals.documents import ApprovalChoices, propose, special_choices, ways_to_approve
 from irontree.services.questions.next_steps import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
@@ -79,7 +79,7 @@ def test_a_form_offers_only_what_makes_a_difference(scene):
     assert ways_to_approve(propose(scene.app, scene.write(ONE_TASK))) == {}
     without_close(scene)
     ways = ways_to_approve(propose(scene.app, scene.root / "SPEC.md"))
-    assert list(ways.values()) == [Choices(keep_removed=True)]
+    assert list(ways.values()) == [ApprovalChoices(keep_removed=True)]
 
 
 # --- new parts of what is done ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from irontree.domain.decide import Run
 from irontree.services.execution.publish import cut_short, publish
 from irontree.services.execution.steps import next_step
-from irontree.services.proposals.documents import Choices, approve, propose
+from irontree.services.proposals.documents import ApprovalChoices, approve, propose
 from tests.support.world import CLOSE, ONE_TASK
 
 LAST = "\n## Last\n\n- [ ] the last `$ has last.txt`\n"
@@ -14,7 +14,7 @@ CLOSING = "\n## Close\n\nDepends on: Last\n\n- [ ] closed (manual)\n"
 
 def test_a_kept_task_waits_for_nobody_who_was_cancelled(scene):
     scene.publish(f"{ONE_TASK}{LAST}{CLOSING}")
-    for text, choices in ((f"{ONE_TASK}{LAST}", Choices(keep_removed=True)), (ONE_TASK, Choices())):
+    for text, choices in ((f"{ONE_TASK}{LAST}", ApprovalChoices(keep_removed=True)), (ONE_TASK, ApprovalChoices())):
         proposal = propose(scene.app, scene.write(text), choices=choices)
         publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
     assert (scene.world.cancelled, next_step(scene.app, scene.number(CLOSE))) == ({"last"}, Run(CLOSE))

@@ -10,13 +10,13 @@ import pytest
 from irontree.errors import Refused
 from irontree.store.archive import (
     BUNDLE,
+    Archive,
     Manifest,
-    Parcel,
     entry_of,
     files_to_pack,
-    plan_arrival,
-    read_parcel,
-    write_parcel,
+    plan_import,
+    read_archive,
+    write_archive,
 )
 from irontree.store.layout import Layout, create
 from irontree.store.streams import ISSUE_FORM
@@ -37,7 +37,7 @@ def put_event(root: Path, event, folder: str = STREAM) -> Path:
     return put(root, f"{folder}/{ISSUE_FORM.file_name(event)}", ISSUE_FORM.encode(event, {}))
 
 
-def packed(root: Path) -> Parcel:
+def packed(root: Path) -> Archive:
     layout, bundle = Layout(root), root / BUNDLE
     bundle.write_bytes(b"git objects")
     sources = {BUNDLE: bundle, **dict(files_to_pack(layout))}
@@ -55,8 +55,8 @@ def packed(root: Path) -> Parcel:
     )
     target = root.with_suffix(".tar")
     target.unlink(missing_ok=True)
-    write_parcel(target, manifest, sources)
-    return read_parcel(target)
+    write_archive(target, manifest, sources)
+    return read_archive(target)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_name_that_no_import_would_take_is_not_packed(old):
 def test_an_archive_of_a_newer_version_asks_for_an_upgrade(old, tmp_path):
     manifest = packed(old).manifest.model_copy(update={"version": 99, "files": ()})
     with pytest.raises(Refused, match="another version than 1") as refused:
-        write_parcel(tmp_path / "newer.tar", manifest, {})
+        write_archive(tmp_path / "newer.tar", manifest, {})
     assert refused.value.remedy.startswith("upgrade irontree")
 
 
@@ -114,62 +114,62 @@ def test_an_archive_of_which_a_disk_could_not_keep_every_file_is_refused(old, tm
     entries = tuple(entry_of(name, path) for name, path in sources.items())
     manifest = packed(old).manifest.model_copy(update={"files": entries})
     with pytest.raises(Refused, match="cannot both be files on every disk"):
-        write_parcel(tmp_path / "clash.tar", manifest, sources)
+        write_archive(tmp_path / "clash.tar", manifest, sources)
 
 
 def test_a_log_that_went_on_elsewhere_is_taken_back(old, new):
     put_event(old, passed(sequence=3))
     put(old, "forge/issues/.last", b"9\n")
-    plan_arrival(packed(old), Layout(new)).carry_out()
+    plan_import(packed(old), Layout(new)).carry_out()
     assert files(new) == files(old)
 
 
 def test_a_log_that_went_on_here_is_not_touched(old, new):
     put_event(new, passed(sequence=3))
     with pytest.raises(Refused, match=r"0003-verify-passed\.yml"):
-        plan_arrival(packed(old), Layout(new))
+        plan_import(packed(old), Layout(new))
 
 
 def test_the_same_event_with_another_content_is_another_log(old, new):
     put_event(new, started(attempt_count=3))
     with pytest.raises(Refused, match="holds what is not in"):
-        plan_arrival(packed(old), Layout(new))
+        plan_import(packed(old), Layout(new))
 
 
 def test_a_stream_that_was_archived_elsewhere_makes_room_for_the_new_one(old, new):
     shutil.move(old / ".mino" / STREAM, old / ".mino/archive/issue-12-rev-aaaaaaaa/events")
     put_event(old, published(spec_revision="bbbbbbbb"))
-    plan_arrival(packed(old), Layout(new)).carry_out()
+    plan_import(packed(old), Layout(new)).carry_out()
     assert files(new) == files(old)
 
 
 def test_an_approved_plan_of_this_place_alone_is_not_lost(old, new):
     put(new, "plans/aaaaaaaa.yml", b"mine\n")
     with pytest.raises(Refused, match=r"plans/aaaaaaaa\.yml"):
-        plan_arrival(packed(old), Layout(new))
+        plan_import(packed(old), Layout(new))
 
 
 def test_a_plan_that_was_approved_anew_elsewhere_is_the_earlier_content_there(old, new):
     put(new, "plans/aaaaaaaa.yml", b"first\n")
     put(old, "plans/aaaaaaaa.1.yml", b"first\n")
     put(old, "plans/aaaaaaaa.yml", b"second\n")
-    plan_arrival(packed(old), Layout(new)).carry_out()
+    plan_import(packed(old), Layout(new)).carry_out()
     assert files(new) == files(old)
 
 
 def test_the_disk_may_stop_at_any_step_and_the_same_again_ends_in_the_same_files(old, tmp_path):
     shutil.move(old / ".mino" / STREAM, old / ".mino/archive/issue-12-rev-aaaaaaaa/events")
     put_event(old, published(spec_revision="bbbbbbbb"))
-    parcel, step, stopped = packed(old), 0, True
+    archive, step, stopped = packed(old), 0, True
     while stopped:
         root = tmp_path / f"new-{step}"
         create(root)
         put_event(root, published())
         try:
-            plan_arrival(parcel, Layout(root)).carry_out(StoppingDisk(step, stop))
+            plan_import(archive, Layout(root)).carry_out(StoppingDisk(step, stop))
             stopped = False
         except Stopped:
-            plan_arrival(parcel, Layout(root)).carry_out()
+            plan_import(archive, Layout(root)).carry_out()
         assert files(root) == files(old), step
         step += 1
     assert step > 10
@@ -185,5 +185,5 @@ def test_a_file_that_changes_while_it_is_packed_is_noticed_and_no_archive_is_lef
     manifest = packed(old).manifest.model_copy(update={"files": entries})
     put(old, "forge/issues/.last", b"8\n")
     with pytest.raises(Refused, match="is not the file that its manifest names"):
-        write_parcel(tmp_path / "torn.tar", manifest, sources)
+        write_archive(tmp_path / "torn.tar", manifest, sources)
     assert not list(tmp_path.glob("*torn*"))

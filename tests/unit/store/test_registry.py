@@ -7,20 +7,23 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused
-from irontree.store.registry import Registered, Registry
+from irontree.store.registry import Registered, RepositoryRegistry
 
 ONE, TWO = "0123456789ab", "ba9876543210"
 
 
 @pytest.fixture
-def registry(tmp_path) -> Registry:
-    return Registry(tmp_path / "state" / "repositories")
+def registry(tmp_path) -> RepositoryRegistry:
+    return RepositoryRegistry(tmp_path / "state" / "repositories")
 
 
 def test_what_was_added_is_there_by_path_for_whoever_reads_next(registry):
     registry.add(TWO, Path("/srv/a"))
     registry.add(ONE, Path("/srv/b"))
-    assert Registry(registry.folder).all() == (Registered(TWO, Path("/srv/a")), Registered(ONE, Path("/srv/b")))
+    assert RepositoryRegistry(registry.folder).all() == (
+        Registered(TWO, Path("/srv/a")),
+        Registered(ONE, Path("/srv/b")),
+    )
 
 
 def test_a_repository_that_moved_is_noted_where_it_is_now(registry):
@@ -59,12 +62,12 @@ def test_what_cannot_be_a_repository_hides_none_that_is(registry):
 def test_a_folder_that_cannot_be_made_says_which(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentRefused, match="file"):
-        Registry(tmp_path / "file" / "repositories").add(ONE, Path("/srv/a"))
+        RepositoryRegistry(tmp_path / "file" / "repositories").add(ONE, Path("/srv/a"))
 
 
 def test_a_disk_that_refuses_to_list_them_says_which_folder(tmp_path):
     with pytest.raises(EnvironmentRefused, match="too-long"):
-        Registry(tmp_path / ("too-long" * 100)).all()
+        RepositoryRegistry(tmp_path / ("too-long" * 100)).all()
 
 
 def test_a_list_that_is_away_is_none_and_no_empty_one(registry):

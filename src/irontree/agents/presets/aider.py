@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Final
 
 from irontree.agents.presets.preset import ERROR, Preset, failure_named, plain
-from irontree.agents.reading import Reading, figure, retry_time, total
+from irontree.agents.reading import AgentReading, figure, retry_time, total
 from irontree.domain.attempt import Claim, Usage
 
 _TOKENS: Final = re.compile(r"^Tokens: (?P<sent>[\d.,]+k?) sent,.*?(?P<received>[\d.,]+k?) received\.")
 _COST: Final = re.compile(r"^(?:Tokens: .* )?Cost: .*?\$(?P<session>[\d.]+) session\.")
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read its text: the line with the tokens stands behind each answer, and an error where there is none."""
     usage, error, words, answer = Usage(), None, list[str](), ""
     for line in lines:
@@ -33,10 +33,10 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
     if error:
         failure = failure_named(error["name"])
         later = retry_time(error["words"], now) if failure == "rate_limited" else None
-        return Reading(Claim(False, error["name"], error["words"] or error["name"]), failure, later, usage)
+        return AgentReading(Claim(False, error["name"], error["words"] or error["name"]), failure, later, usage)
     if usage.output_tokens is None:
-        return Reading(Claim(False, "no answer"), usage=usage)
-    return Reading(Claim(None, "answer", _prose(answer)), usage=usage)
+        return AgentReading(Claim(False, "no answer"), usage=usage)
+    return AgentReading(Claim(None, "answer", _prose(answer)), usage=usage)
 
 
 def _prose(answer: str) -> str:

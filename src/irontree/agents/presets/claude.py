@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, Status, telling
+from irontree.agents.presets.preset import LoginCheck, Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
-    Reading,
-    Record,
+    AgentReading,
+    JsonRecord,
     at,
     failure_in,
     failure_of_status,
@@ -37,9 +37,9 @@ _RESET: Final = re.compile(r"limit reached\|(\d{9,11})\b")
 _INPUT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read `--output-format stream-json`: the last record of the type `result` counts."""
-    result: Record | None = None
+    result: JsonRecord | None = None
     session, trouble, reset = None, None, None
     for record in records(lines):
         session = text_at(record, "session_id") or session
@@ -53,18 +53,18 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
             case "rate_limit_event" if text_at(record, "rate_limit_info", "status") == "rejected":
                 reset = from_epoch(at(record, "rate_limit_info", "resetsAt"), now)
     if result is None:
-        return Reading(NO_RECORD, trouble, reset if trouble == "rate_limited" else None, session=session)
+        return AgentReading(NO_RECORD, trouble, reset if trouble == "rate_limited" else None, session=session)
     return _concluded(result, trouble, reset, session, now)
 
 
 def _concluded(
-    result: Record, trouble: FailureClass | None, reset: datetime | None, session: str | None, now: datetime
-) -> Reading:
+    result: JsonRecord, trouble: FailureClass | None, reset: datetime | None, session: str | None, now: datetime
+) -> AgentReading:
     words = text_at(result, "result") or "; ".join(map(str, at(result, "errors") or ()))
     failure = _failure(result, trouble, words)
     announced = _RESET.search(words)
     later = reset or (from_epoch(int(announced[1]), now) if announced else retry_time(words, now))
-    return Reading(
+    return AgentReading(
         claim=Claim(_is_ok(result), _kind(result), words),
         failure=failure,
         retry_at=later if failure == "rate_limited" else None,
@@ -78,17 +78,17 @@ def _concluded(
     )
 
 
-def _is_ok(result: Record) -> bool:
+def _is_ok(result: JsonRecord) -> bool:
     return result.get("subtype") == "success" and result.get("is_error") is False
 
 
-def _kind(result: Record) -> str:
+def _kind(result: JsonRecord) -> str:
     if result.get("is_error") and result.get("subtype") == "success":
         return f"error {result.get('api_error_status') or text_at(result, 'stop_reason')}".strip()
     return text_at(result, "subtype") or "result"
 
 
-def _failure(result: Record, trouble: FailureClass | None, words: str) -> FailureClass | None:
+def _failure(result: JsonRecord, trouble: FailureClass | None, words: str) -> FailureClass | None:
     if _is_ok(result):
         return None
     if result.get("stop_reason") == "refusal":
@@ -104,7 +104,7 @@ def _denial(denial: object) -> str:
     return ": ".join(filter(None, (text_at(denial, "tool_name"), about)))
 
 
-def tell(record: Record) -> str | None:
+def tell(record: JsonRecord) -> str | None:
     """Tell what it says and which tools it uses."""
     match record.get("type"):
         case "assistant":
@@ -143,5 +143,5 @@ PRESET: Final = Preset(
     settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
     signed_in=(".claude/.credentials.json",),
     log_in="`claude`, then /login",
-    status=Status(("auth", "status"), denies=is_logged_out),
+    status=LoginCheck(("auth", "status"), denies=is_logged_out),
 )

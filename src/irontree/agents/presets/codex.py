@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from irontree.agents.presets.preset import Preset, Status, telling
+from irontree.agents.presets.preset import LoginCheck, Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
-    Reading,
-    Record,
+    AgentReading,
+    JsonRecord,
     at,
     failure_in,
     number_at,
@@ -22,7 +22,7 @@ from irontree.agents.reading import (
 from irontree.domain.attempt import Claim, Usage
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read `exec --json`: the last turn counts; errors of one that did not end are why it did not."""
     session, words, error, usage, kind = None, "", "", Usage(), ""
     for record in records(lines):
@@ -43,7 +43,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
             case _:
                 pass  # new kinds of records come with every version
     failure = failure_in(error) if error else None
-    return Reading(
+    return AgentReading(
         claim=Claim(kind == "turn.completed", kind, error or words) if kind else NO_RECORD,
         failure=failure,
         retry_at=retry_time(error, now) if failure == "rate_limited" else None,
@@ -52,7 +52,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
     )
 
 
-def tell(record: Record) -> str | None:
+def tell(record: JsonRecord) -> str | None:
     """Tell what it says, which commands it runs and which files it changes."""
     match record.get("type"):
         case "item.started" | "item.completed":
@@ -101,5 +101,5 @@ PRESET: Final = Preset(
     signed_in=(".codex/auth.json",),
     last=("-",),
     log_in="`codex login`",
-    status=Status(("login", "status"), denies=is_logged_out, elsewhere=has_another_provider),
+    status=LoginCheck(("login", "status"), denies=is_logged_out, elsewhere=has_another_provider),
 )

@@ -9,8 +9,8 @@ from typing import Final
 from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
-    Reading,
-    Record,
+    AgentReading,
+    JsonRecord,
     at,
     failure_in,
     failure_of_status,
@@ -28,7 +28,7 @@ _BY_TYPE: Final[dict[str, FailureClass]] = {
 }
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read `--output-format json`: the last error of the session, and the exit code in the record `result`.
 
     It says no tokens. Without a `result`, the last call of the model that failed tells why it did not get there.
@@ -48,14 +48,16 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
                 return _concluded(record, error, words, tuple(denied), now)
             case _:
                 pass  # new kinds of records come with every version
-    return Reading(NO_RECORD, trouble, denied=tuple(denied))
+    return AgentReading(NO_RECORD, trouble, denied=tuple(denied))
 
 
-def _concluded(result: Record, error: Record | None, words: str, denied: tuple[str, ...], now: datetime) -> Reading:
+def _concluded(
+    result: JsonRecord, error: JsonRecord | None, words: str, denied: tuple[str, ...], now: datetime
+) -> AgentReading:
     said = text_at(error, "data", "message")
     failure = _failure(error, said) if error else None
     ok = result.get("exitCode") == 0 and error is None
-    return Reading(
+    return AgentReading(
         claim=Claim(ok, f"exit code {result.get('exitCode')}", said or words),
         failure=failure,
         retry_at=retry_time(said, now) if failure == "rate_limited" else None,
@@ -64,12 +66,12 @@ def _concluded(result: Record, error: Record | None, words: str, denied: tuple[s
     )
 
 
-def _failure(error: Record, said: str) -> FailureClass | None:
+def _failure(error: JsonRecord, said: str) -> FailureClass | None:
     known = _BY_TYPE.get(text_at(error, "data", "errorType"))
     return known or failure_of_status(at(error, "data", "statusCode")) or failure_in(said)
 
 
-def tell(record: Record) -> str | None:
+def tell(record: JsonRecord) -> str | None:
     """Tell what it says and which tools it uses."""
     match record.get("type"):
         case "assistant.message":

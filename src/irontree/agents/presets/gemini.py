@@ -10,8 +10,8 @@ from typing import Final
 from irontree.agents.presets.preset import Preset, telling
 from irontree.agents.reading import (
     NO_RECORD,
-    Reading,
-    Record,
+    AgentReading,
+    JsonRecord,
     failure_in,
     failure_of_status,
     number_at,
@@ -25,7 +25,7 @@ _TRIES_AGAIN: Final = re.compile(r"^Attempt \d+ failed(?: with status (?P<status
 _ASKED: Final = re.compile(r"retry(?:Delay)?\W{1,4}(?:in )?([\d.]+)s", re.IGNORECASE)
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read `--output-format stream-json`: the record of the type `result` counts, and what is tried again without."""
     session, words, trouble = None, "", None
     for line in lines:
@@ -46,7 +46,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
                 return _concluded(record, words, session, now)
             case _:
                 pass  # new kinds of records come with every version
-    return Reading(NO_RECORD, trouble, session=session)
+    return AgentReading(NO_RECORD, trouble, session=session)
 
 
 def _trouble(line: str) -> FailureClass | None:
@@ -56,12 +56,12 @@ def _trouble(line: str) -> FailureClass | None:
     return failure_of_status(int(found["status"])) if found["status"] else failure_in(found["words"])
 
 
-def _concluded(result: Record, words: str, session: str | None, now: datetime) -> Reading:
+def _concluded(result: JsonRecord, words: str, session: str | None, now: datetime) -> AgentReading:
     error = text_at(result, "error", "message")
     ok = result.get("status") == "success"
     failure = None if ok else failure_in(error)
     asked = _ASKED.search(error)
-    return Reading(
+    return AgentReading(
         claim=Claim(ok, text_at(result, "status") or "result", error or words),
         failure=failure,
         retry_at=retry_time(f"retry in {asked[1]}s", now) if asked and failure == "rate_limited" else None,
@@ -70,7 +70,7 @@ def _concluded(result: Record, words: str, session: str | None, now: datetime) -
     )
 
 
-def tell(record: Record) -> str | None:
+def tell(record: JsonRecord) -> str | None:
     """Tell what it says and which tools it uses."""
     match record.get("type"):
         case "message" if record.get("role") == "assistant":

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Final
 
 from irontree.agents.presets.preset import ERROR, Preset, failure_named, plain
-from irontree.agents.reading import NO_RECORD, Reading, failure_in, figure, retry_time
+from irontree.agents.reading import NO_RECORD, AgentReading, failure_in, figure, retry_time
 from irontree.domain.attempt import Claim, Usage
 
 _STEP: Final = re.compile(r"^mini-swe-agent \(step \d+, \$(?P<cost>[\d.]+)\)")
 _SUBMITTED: Final = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read its text: what stands behind `Exit:` is how it ended, if it says so at all."""
     usage, step, ending = Usage(), list[str](), None
     for line in lines:
@@ -29,7 +29,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
         elif text:
             (step if ending is None else ending).append(text)
     if ending is None:
-        return Reading(NO_RECORD, usage=usage)
+        return AgentReading(NO_RECORD, usage=usage)
     return _concluded(" ".join(ending), step, usage, now)
 
 
@@ -39,14 +39,16 @@ def add(usage: Usage, line: str) -> Usage:
     return Usage(cost_usd=figure(found["cost"])) if found else usage
 
 
-def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> Reading:
+def _concluded(ending: str, step: list[str], usage: Usage, now: datetime) -> AgentReading:
     if error := ERROR.search(ending):
         failure = failure_named(error["name"])
         later = retry_time(ending, now) if failure == "rate_limited" else None
-        return Reading(Claim(False, error["name"], error["words"]), failure, later, usage)
+        return AgentReading(Claim(False, error["name"], error["words"]), failure, later, usage)
     ok = any(_SUBMITTED in line for line in step)
     words = ending or (step[0] if step else "")
-    return Reading(Claim(ok, "submitted" if ok else "exit", words), None if ok else failure_in(ending), usage=usage)
+    return AgentReading(
+        Claim(ok, "submitted" if ok else "exit", words), None if ok else failure_in(ending), usage=usage
+    )
 
 
 PRESET: Final = Preset(

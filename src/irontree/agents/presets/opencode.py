@@ -10,8 +10,8 @@ from typing import Final
 from irontree.agents.presets.preset import Preset, plain, telling
 from irontree.agents.reading import (
     NO_RECORD,
-    Reading,
-    Record,
+    AgentReading,
+    JsonRecord,
     at,
     failure_in,
     failure_of_status,
@@ -30,7 +30,7 @@ _ENDS: Final[dict[str, FailureClass]] = {"length": "limit_reached", "content-fil
 _GOES_ON: Final = "tool-calls"
 
 
-def read(lines: Iterable[str], now: datetime) -> Reading:
+def read(lines: Iterable[str], now: datetime) -> AgentReading:
     """Read `run --format json`: the last step tells how it ended, unless an error stands behind it."""
     session, words, end, usage, denied, trouble = None, "", None, Usage(), list[str](), None
     for line in lines:
@@ -49,7 +49,7 @@ def read(lines: Iterable[str], now: datetime) -> Reading:
                 end = record
             case _:
                 pass  # new kinds of records come with every version
-    seen = Reading(NO_RECORD, trouble, usage=usage, session=session, denied=tuple(denied))
+    seen = AgentReading(NO_RECORD, trouble, usage=usage, session=session, denied=tuple(denied))
     return _concluded(end, words, now, seen)
 
 
@@ -65,7 +65,7 @@ def add(usage: Usage, line: str) -> Usage:
     return _added(usage, record) if record and text_at(record, "type") == "step_finish" else usage
 
 
-def _added(usage: Usage, step: Record) -> Usage:
+def _added(usage: Usage, step: JsonRecord) -> Usage:
     """With what this step took; a step counts what it was given anew, cached or not."""
     cached = total(
         number_at(step, "part", "tokens", "cache", "read"), number_at(step, "part", "tokens", "cache", "write")
@@ -78,7 +78,7 @@ def _added(usage: Usage, step: Record) -> Usage:
     )
 
 
-def _concluded(end: Record | None, words: str, now: datetime, seen: Reading) -> Reading:
+def _concluded(end: JsonRecord | None, words: str, now: datetime, seen: AgentReading) -> AgentReading:
     claim, failure, retry_at = None, None, None
     if end is None or text_at(end, "part", "reason") == _GOES_ON:
         return seen
@@ -91,7 +91,7 @@ def _concluded(end: Record | None, words: str, now: datetime, seen: Reading) -> 
         failure = _ENDS.get(reason)
         claim = Claim(reason == "stop", reason, words)
     later = retry_at if failure == "rate_limited" else None
-    return Reading(claim, failure, later, seen.usage, seen.session, seen.denied)
+    return AgentReading(claim, failure, later, seen.usage, seen.session, seen.denied)
 
 
 def log_line(line: str) -> str | None:
@@ -100,7 +100,7 @@ def log_line(line: str) -> str | None:
     return f"the model's service fails: {failed['what']}" if failed else plain(line)
 
 
-def tell(record: Record) -> str | None:
+def tell(record: JsonRecord) -> str | None:
     """Tell what it says and which tools it uses."""
     match record.get("type"):
         case "text":

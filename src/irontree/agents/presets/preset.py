@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from irontree.agents.reading import Add, Reading, Record, record_in, says_nothing
+from irontree.agents.reading import AgentReading, JsonRecord, UsageCount, record_in, says_nothing
 from irontree.domain.attempt import FailureClass
 from irontree.domain.plan import KNOWN_AGENTS
 
@@ -17,7 +17,7 @@ from irontree.domain.plan import KNOWN_AGENTS
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class LoginCheck:
     """The words behind the program that ask it for its log-in, and what of its answer says that there is none.
 
     `elsewhere` says, of the home and more words of the command line, whether it may work with another service.
@@ -41,7 +41,7 @@ class Preset:
     """The words behind the program."""
     model: tuple[str, ...]
     """What names the model; `{model}` is filled in."""
-    read: Callable[[Iterable[str], datetime], Reading]
+    read: Callable[[Iterable[str], datetime], AgentReading]
     """What the lines of its output say; the time is now."""
     tell: Callable[[str], str | None]
     """One line of its output for a person who watches; None for one that says nothing to them."""
@@ -55,13 +55,13 @@ class Preset:
     """Words before the program, for one that cannot read its prompt from stdin."""
     last: tuple[str, ...] = ()
     """Words that have to stand behind all others."""
-    add: Add = says_nothing
+    add: UsageCount = says_nothing
     """What it has taken by now, by one more line of output; only for programs that tell while they work."""
     exits: Mapping[int, FailureClass] = field(default_factory=dict)
     """What an exit code says of the service where no line does."""
     log_in: str = ""
     """What a person does who has no access yet."""
-    status: Status | None = None
+    status: LoginCheck | None = None
     """How it says itself that nobody is logged in; None if it does not, or only slowly."""
 
     @property
@@ -89,7 +89,7 @@ def plain(line: str) -> str | None:
 
 
 def telling(
-    tell: Callable[[Record], str | None], otherwise: Callable[[str], str | None] = plain
+    tell: Callable[[JsonRecord], str | None], otherwise: Callable[[str], str | None] = plain
 ) -> Callable[[str], str | None]:
     """What tells a line: *tell* if it is a record, *otherwise* if it is for people already."""
 

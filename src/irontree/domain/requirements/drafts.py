@@ -26,17 +26,17 @@ _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number f
 
 
 @dataclass(eq=False, slots=True)
-class Draft:
+class TaskDraft:
     """A task of the document; *path* is what its key is made from."""
 
     text: TaskText
-    parent: Draft | None
+    parent: TaskDraft | None
     path: tuple[str, ...]
     key: str
     type: TaskType
     priority: int | None
     target_files: tuple[str, ...]
-    children: list[Draft] = field(default_factory=list)
+    children: list[TaskDraft] = field(default_factory=list)
     depends_on: set[str] = field(default_factory=set)
 
     @property
@@ -49,14 +49,14 @@ class Draft:
         """The line of the heading."""
         return self.text.entry.start
 
-    def ancestors(self) -> list[Draft]:
+    def ancestors(self) -> list[TaskDraft]:
         """The composites that this task is part of, innermost first."""
         return [self.parent, *self.parent.ancestors()] if self.parent else []
 
 
-def make_drafts(texts: Sequence[TaskText], findings: Findings) -> list[Draft]:
+def make_drafts(texts: Sequence[TaskText], findings: Findings) -> list[TaskDraft]:
     """Drafts in document order, each knowing its parent and children; titles, fields and keys are checked."""
-    drafts: dict[int, Draft] = {}
+    drafts: dict[int, TaskDraft] = {}
     for text in texts:
         parent = drafts[text.entry.parent.start] if text.entry.parent else None
         draft = _draft(text, parent, findings)
@@ -70,10 +70,10 @@ def make_drafts(texts: Sequence[TaskText], findings: Findings) -> list[Draft]:
     return made
 
 
-def _draft(text: TaskText, parent: Draft | None, findings: Findings) -> Draft:
+def _draft(text: TaskText, parent: TaskDraft | None, findings: Findings) -> TaskDraft:
     explicit = _key(text.fields.get("key"), findings)
     path = (explicit,) if explicit else (*(parent.path if parent else ()), text.entry.title)
-    return Draft(
+    return TaskDraft(
         text=text,
         parent=parent,
         path=path,
@@ -139,7 +139,7 @@ def _file_names(text: str) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
-def _check(draft: Draft, findings: Findings) -> None:
+def _check(draft: TaskDraft, findings: Findings) -> None:
     if not draft.text.entry.title:
         findings.refuse(draft.start, "a heading without text", "Give the task a title, or delete the heading")
     if len(draft.title) > MAX_TITLE:
@@ -160,7 +160,7 @@ def _check(draft: Draft, findings: Findings) -> None:
         _warn_of_uncovered(draft, findings)
 
 
-def _refuse_without_criteria(draft: Draft, findings: Findings) -> None:
+def _refuse_without_criteria(draft: TaskDraft, findings: Findings) -> None:
     if kind_of(draft.title):
         remedy = "If it is a section of the task above, give it a deeper heading; if it is a task, add '- [ ] ...'"
     else:
@@ -168,7 +168,7 @@ def _refuse_without_criteria(draft: Draft, findings: Findings) -> None:
     findings.refuse(draft.start, f"{quoted(draft.title)} has no acceptance criterion", remedy)
 
 
-def _warn_of_uncovered(draft: Draft, findings: Findings) -> None:
+def _warn_of_uncovered(draft: TaskDraft, findings: Findings) -> None:
     uncovered = [c for c in draft.text.criteria if not (c.manual or c.check or c.command)]
     if uncovered:
         findings.warn(
@@ -178,8 +178,8 @@ def _warn_of_uncovered(draft: Draft, findings: Findings) -> None:
         )
 
 
-def _check_keys(drafts: Sequence[Draft], findings: Findings) -> None:
-    owners: dict[str, Draft] = {}
+def _check_keys(drafts: Sequence[TaskDraft], findings: Findings) -> None:
+    owners: dict[str, TaskDraft] = {}
     for draft in drafts:
         owner = owners.setdefault(draft.key, draft)
         if owner is not draft:
@@ -200,7 +200,7 @@ _MAX_SHOWN: Final = 8  # titles of a cycle
 _MAX_SUGGESTIONS: Final = 20  # looking for a close title takes time for each of them
 
 
-def resolve(drafts: Sequence[Draft], known_issues: Mapping[int, str], findings: Findings) -> None:
+def resolve(drafts: Sequence[TaskDraft], known_issues: Mapping[int, str], findings: Findings) -> None:
     """Fill in each draft's `depends_on`, what its composites depend on included."""
     names = _Names(drafts, known_issues, findings)
     for draft in drafts:
@@ -227,11 +227,11 @@ def refuse_cycles(nodes: Sequence[PlanNode], indexes: Mapping[str, int], finding
 class _Names:
     """All names by which the document's tasks can be meant."""
 
-    def __init__(self, drafts: Sequence[Draft], known_issues: Mapping[int, str], findings: Findings) -> None:
+    def __init__(self, drafts: Sequence[TaskDraft], known_issues: Mapping[int, str], findings: Findings) -> None:
         self._findings = findings
         self._known_issues = known_issues
-        self._by_key: dict[str, Draft] = {}
-        self._by_name: dict[str, list[Draft]] = defaultdict(list)
+        self._by_key: dict[str, TaskDraft] = {}
+        self._by_name: dict[str, list[TaskDraft]] = defaultdict(list)
         for draft in drafts:
             self._by_key.setdefault(draft.key, draft)
             for name in _names_of(draft):
@@ -239,7 +239,7 @@ class _Names:
         self._widest = 1 + max((n.count(",") for n in self._by_name if len(n) <= MAX_TITLE), default=0)
         self._suggested = 0
 
-    def keys(self, text: Text, draft: Draft) -> Iterator[str]:
+    def keys(self, text: Text, draft: TaskDraft) -> Iterator[str]:
         """The keys that *text* names; what names none, or more than one task, or a wrong one, is refused."""
         for name in self._split(text.text):
             key = self._key(Text(name, text.index), draft)
@@ -265,10 +265,10 @@ class _Names:
             start = end
 
     def _known(self, name: str) -> bool:
-        return bool(self._meant(name)) or parse_issue(name) in self._known_issues
+        return bool(self._suggestion(name)) or parse_issue(name) in self._known_issues
 
-    def _key(self, name: Text, draft: Draft) -> str | None:
-        meant = self._meant(name.text)
+    def _key(self, name: Text, draft: TaskDraft) -> str | None:
+        meant = self._suggestion(name.text)
         issue = parse_issue(name.text)
         if len(meant) > 1:
             self._refuse_ambiguous(name, meant)
@@ -280,14 +280,14 @@ class _Names:
             self._refuse_unknown(name, issue)
         return None
 
-    def _meant(self, name: str) -> list[Draft]:
+    def _suggestion(self, name: str) -> list[TaskDraft]:
         return [self._by_key[name]] if name in self._by_key else self._by_name.get(_folded(name), [])
 
-    def _known_issue(self, name: Text, draft: Draft, key: str) -> str | None:
+    def _known_issue(self, name: Text, draft: TaskDraft, key: str) -> str | None:
         here = self._by_key.get(key)
         return self._checked(name, draft, here) if here else key
 
-    def _checked(self, name: Text, draft: Draft, meant: Draft) -> str | None:
+    def _checked(self, name: Text, draft: TaskDraft, meant: TaskDraft) -> str | None:
         remedy = "Remove that name; a composite always comes after its parts"
         if meant is draft:
             what, remedy = "depends on itself", "Remove that name"
@@ -300,7 +300,7 @@ class _Names:
         self._findings.refuse(name.index, f"{quoted(draft.title)} {what}", remedy)
         return None
 
-    def _refuse_ambiguous(self, name: Text, meant: Sequence[Draft]) -> None:
+    def _refuse_ambiguous(self, name: Text, meant: Sequence[TaskDraft]) -> None:
         keys = ", ".join(draft.key for draft in meant)
         self._findings.refuse(
             name.index,
@@ -324,7 +324,7 @@ def _joined(parts: list[str]) -> str:
     return ",".join(parts).strip()
 
 
-def _names_of(draft: Draft) -> set[str]:
+def _names_of(draft: TaskDraft) -> set[str]:
     """The title, and the title behind one or more of its composites' titles."""
     name = draft.title
     names = {_folded(name)}

@@ -37,11 +37,11 @@ class Item:
     start: int
     end: int
     checkbox: bool
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[MarkdownBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MarkdownBlock:
     """A block; *lines* hold a paragraph's or fence's text, *closed* is False for one that runs into the end."""
 
     kind: BlockKind
@@ -57,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MarkdownSection:
     """A heading (levels 1 to 6, *title* without markup) with the blocks up to the next heading."""
 
     level: int
@@ -65,18 +65,18 @@ class Section:
     start: int
     body: int
     end: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[MarkdownBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MarkdownDocument:
     """A whole text: what stands before the first heading, then the sections in their order."""
 
-    preamble: tuple[Block, ...]
-    sections: tuple[Section, ...]
+    preamble: tuple[MarkdownBlock, ...]
+    sections: tuple[MarkdownSection, ...]
 
 
-def parse(lines: Sequence[str]) -> Document:
+def parse(lines: Sequence[str]) -> MarkdownDocument:
     """The document that *lines* are."""
     from markdown_it.tree import SyntaxTreeNode  # noqa: PLC0415  (see _parser)
 
@@ -88,7 +88,7 @@ def parse(lines: Sequence[str]) -> Document:
         _section(nodes[start], nodes[start + 1 : end], environment, _start(nodes, end, len(lines)))
         for start, end in pairwise(cuts)
     )
-    return Document(_blocks(nodes[: cuts[0]]), sections)
+    return MarkdownDocument(_blocks(nodes[: cuts[0]]), sections)
 
 
 def plain(text: str, environment: dict[str, object] | None = None) -> str:
@@ -135,31 +135,31 @@ def _blocks_parser() -> MarkdownIt:
 
 def _section(
     heading: SyntaxTreeNode, nodes: Sequence[SyntaxTreeNode], environment: dict[str, object], end: int
-) -> Section:
+) -> MarkdownSection:
     start, body = _lines_of(heading)
     title = plain(_raw(heading), environment)
-    return Section(int(heading.tag[1:]), title, start, body, end, _blocks(nodes))
+    return MarkdownSection(int(heading.tag[1:]), title, start, body, end, _blocks(nodes))
 
 
-def _blocks(nodes: Iterable[SyntaxTreeNode]) -> tuple[Block, ...]:
+def _blocks(nodes: Iterable[SyntaxTreeNode]) -> tuple[MarkdownBlock, ...]:
     return tuple(_block(node) for node in nodes)
 
 
-def _block(node: SyntaxTreeNode) -> Block:
+def _block(node: SyntaxTreeNode) -> MarkdownBlock:
     start, end = _lines_of(node)
     match node.type:
         case "paragraph":
-            return Block("paragraph", start, end, tuple(_raw(node).split("\n")))
+            return MarkdownBlock("paragraph", start, end, tuple(_raw(node).split("\n")))
         case "fence":
             lines = tuple(node.content.removesuffix("\n").split("\n")) if node.content else ()
-            return Block("fence", start, end, lines, closed=end - start == len(lines) + 2)
+            return MarkdownBlock("fence", start, end, lines, closed=end - start == len(lines) + 2)
         case "bullet_list" | "ordered_list":
-            return Block("list", start, end, items=tuple(_item(child) for child in node.children))
+            return MarkdownBlock("list", start, end, items=tuple(_item(child) for child in node.children))
         case "html_block" if node.content.startswith("<!--"):
             text = node.content.rstrip()
-            return Block("comment" if text.endswith("-->") else "other", start, end, closed="-->" in text)
+            return MarkdownBlock("comment" if text.endswith("-->") else "other", start, end, closed="-->" in text)
         case _:
-            return Block("other", start, end)
+            return MarkdownBlock("other", start, end)
 
 
 def _item(node: SyntaxTreeNode) -> Item:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from irontree.domain.requirements.markdown import Block, Document, Findings, Item, Section, quoted
+from irontree.domain.requirements.markdown import (
+    Findings,
+    Item,
+    MarkdownBlock,
+    MarkdownDocument,
+    MarkdownSection,
+    quoted,
+)
 
 # --- The names that mean something in a requirement document, as labels (`Type: bug`) and as section headings
 
@@ -97,7 +104,7 @@ class Labelled:
     end: int
     value: str = ""
     lines: tuple[Text, ...] = ()
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[MarkdownBlock, ...] = ()
 
     def own_texts(self) -> list[Text]:
         """The value beside the label and on the lines that follow it."""
@@ -118,7 +125,7 @@ def split_label(text: str) -> tuple[str, str] | None:
     return match["marked"] or match["plain"], match["value"]
 
 
-def grouped(paragraph: Block) -> tuple[list[Labelled], list[Text]]:
+def grouped(paragraph: MarkdownBlock) -> tuple[list[Labelled], list[Text]]:
     """A paragraph's fields, and its other lines. Lines after a label without a value are its value."""
     fields: list[Labelled] = []
     others: list[Text] = []
@@ -148,7 +155,7 @@ def _labelled(text: str, start: int, end: int) -> Labelled | None:
     return Labelled(kind, label, start, end, value) if kind and kind != "prose" else None
 
 
-def _block_texts(blocks: Sequence[Block]) -> Iterator[Text]:
+def _block_texts(blocks: Sequence[MarkdownBlock]) -> Iterator[Text]:
     for block in blocks:
         yield from (Text(line, index) for index, line in block.numbered())
         for item in block.items:
@@ -169,17 +176,17 @@ class Part:
     start: int
     body: int
     end: int
-    blocks: list[Block]
+    blocks: list[MarkdownBlock]
 
 
 @dataclass(slots=True)
-class Entry:
+class OutlineEntry:
     """A task as the document has it; *path* are the titles from the outermost task, *parent* its entry."""
 
     title: str
     level: int
     start: int
-    parent: Entry | None
+    parent: OutlineEntry | None
     parts: list[Part] = field(default_factory=list)
 
 
@@ -189,10 +196,10 @@ class Outline:
 
     title: str
     introduction: tuple[Part, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[OutlineEntry, ...]
 
 
-def outline(document: Document, findings: Findings) -> Outline:
+def outline(document: MarkdownDocument, findings: Findings) -> Outline:
     """The document's tree. A single first H1 with tasks below it is the title, all other headings are tasks."""
     entries = _entries(document)
     end = document.sections[0].start if document.sections else len(findings.numbers)
@@ -208,7 +215,7 @@ def outline(document: Document, findings: Findings) -> Outline:
     return Outline(title, tuple(introduction), tuple(entries))
 
 
-def checkbox_items(blocks: Sequence[Block]) -> Iterator[Item]:
+def checkbox_items(blocks: Sequence[MarkdownBlock]) -> Iterator[Item]:
     """All task-list items, outer ones first."""
     for block in blocks:
         for item in block.items:
@@ -217,9 +224,9 @@ def checkbox_items(blocks: Sequence[Block]) -> Iterator[Item]:
             yield from checkbox_items(item.blocks)
 
 
-def _entries(document: Document) -> list[Entry]:
+def _entries(document: MarkdownDocument) -> list[OutlineEntry]:
     """All headings that are not sections of another one, the title still among them."""
-    entries: list[Entry] = []
+    entries: list[OutlineEntry] = []
     open_part: Part | None = None
     for section in document.sections:
         owner = _owner(entries, section.level)
@@ -231,11 +238,11 @@ def _entries(document: Document) -> list[Entry]:
             owner.parts.append(open_part)
         else:
             open_part = None
-            entries.append(Entry(section.title, section.level, section.start, owner, [_part(section, None)]))
+            entries.append(OutlineEntry(section.title, section.level, section.start, owner, [_part(section, None)]))
     return entries
 
 
-def _owner(entries: list[Entry], level: int) -> Entry | None:
+def _owner(entries: list[OutlineEntry], level: int) -> OutlineEntry | None:
     """The innermost task still open above a heading of this level."""
     entry = entries[-1] if entries else None
     while entry and entry.level >= level:
@@ -243,17 +250,17 @@ def _owner(entries: list[Entry], level: int) -> Entry | None:
     return entry
 
 
-def _part(section: Section, kind: Kind | None) -> Part:
+def _part(section: MarkdownSection, kind: Kind | None) -> Part:
     return Part(kind, section.title, section.level, section.start, section.body, section.end, list(section.blocks))
 
 
-def _extend(part: Part, section: Section) -> None:
+def _extend(part: Part, section: MarkdownSection) -> None:
     """A heading below a section's heading is text of that section."""
-    part.blocks += [Block("heading", section.start, section.body), *section.blocks]
+    part.blocks += [MarkdownBlock("heading", section.start, section.body), *section.blocks]
     part.end = section.end
 
 
-def _has_title(entries: list[Entry]) -> bool:
+def _has_title(entries: list[OutlineEntry]) -> bool:
     return len(entries) > 1 and [entry.level for entry in entries].count(1) == 1 and entries[0].level == 1
 
 

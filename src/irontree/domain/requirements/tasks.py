@@ -13,11 +13,11 @@ from typing import Final
 from irontree.domain.checks import is_trivial
 from irontree.domain.ids import normalize
 from irontree.domain.plan import Criterion
-from irontree.domain.requirements.markdown import MAX_TEXT, Block, Findings, Item, quoted
+from irontree.domain.requirements.markdown import MAX_TEXT, Findings, Item, MarkdownBlock, quoted
 from irontree.domain.requirements.outline import (
-    Entry,
     Kind,
     Labelled,
+    OutlineEntry,
     Part,
     Text,
     checkbox_items,
@@ -99,14 +99,14 @@ def _commands(text: str) -> Iterator[tuple[re.Match[str], str]]:
 class TaskText:
     """A task as written: its fields by kind, still as text, and what needs no other task to be read."""
 
-    entry: Entry
+    entry: OutlineEntry
     fields: dict[Kind, Labelled]
     description: str
     criteria: tuple[Criterion, ...]
     verification: tuple[str, ...]
 
 
-def read_task(entry: Entry, lines: Sequence[str], findings: Findings) -> TaskText:
+def read_task(entry: OutlineEntry, lines: Sequence[str], findings: Findings) -> TaskText:
     """Read all that stands under the entry's heading and in its sections."""
     reader = _TaskReader(lines, findings)
     description = "\n\n".join([reader.read(part) for part in entry.parts])
@@ -154,7 +154,7 @@ class _TaskReader:
 
     # --- finding the fields ---------------------------------------------------------------------------------
 
-    def _own_text(self, blocks: Sequence[Block]) -> None:
+    def _own_text(self, blocks: Sequence[MarkdownBlock]) -> None:
         leading = True
         opened: Labelled | None = None
         for block in blocks:
@@ -171,7 +171,7 @@ class _TaskReader:
                 leading = leading and block.kind == "comment"
         self._labelled(opened)
 
-    def _paragraph(self, block: Block, *, leading: bool) -> tuple[bool, Labelled | None]:
+    def _paragraph(self, block: MarkdownBlock, *, leading: bool) -> tuple[bool, Labelled | None]:
         """Whether all text so far is fields, and a label at the end that still waits for its list."""
         fields, others = grouped(block)
         waiting = fields.pop() if fields and not others and not fields[-1].own_texts() else None
@@ -182,7 +182,7 @@ class _TaskReader:
             self._unknown_label(other, beside_fields=beside_fields)
         return leading and not others, waiting
 
-    def _list(self, block: Block, *, leading: bool) -> bool:
+    def _list(self, block: MarkdownBlock, *, leading: bool) -> bool:
         """Whether all text so far is fields: a list is read for them only right under the heading."""
         labels = [item_label(item) for item in block.items]
         beside_fields = leading and any(labels)
@@ -257,7 +257,7 @@ class _TaskReader:
                 self._item_criterion(item)
                 self._task_items(item.blocks)
 
-    def _task_items(self, blocks: Sequence[Block]) -> None:
+    def _task_items(self, blocks: Sequence[MarkdownBlock]) -> None:
         for item in checkbox_items(blocks):
             self._item_criterion(item)
 
@@ -298,7 +298,7 @@ class _TaskReader:
         for block in labelled.blocks:
             self._command_block(block)
 
-    def _command_block(self, block: Block) -> None:
+    def _command_block(self, block: MarkdownBlock) -> None:
         if block.kind == "fence":
             self._console(block)
             return
@@ -315,7 +315,7 @@ class _TaskReader:
         for block in item.blocks:
             self._command_block(block)
 
-    def _console(self, fence: Block) -> None:
+    def _console(self, fence: MarkdownBlock) -> None:
         """The lines of a fence that begin with `$ `; the others are what the commands print."""
         commands = [Text(line, index) for index, line in fence.numbered() if line.lstrip().startswith("$ ")]
         if not commands:
@@ -367,11 +367,11 @@ def _is_nearly_a_field(text: Text) -> bool:
     return nearest_label(label) is not None
 
 
-def _comment_lines(block: Block) -> range:
+def _comment_lines(block: MarkdownBlock) -> range:
     return range(block.start, block.end if block.kind == "comment" else block.start)
 
 
-def _plain_texts(blocks: Sequence[Block]) -> Iterator[str]:
+def _plain_texts(blocks: Sequence[MarkdownBlock]) -> Iterator[str]:
     for block in blocks:
         for item in block.items:
             if not item.checkbox:

@@ -30,14 +30,14 @@ from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.recovery import require_not_landed, settle_leftovers
-from irontree.services.execution.stale_lease import STALE_LEASE, take_over
+from irontree.services.execution.stale_lease import STALE_LEASE, take_over_lease
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
-from irontree.services.proposals.documents import WAYS, Choices
-from irontree.services.proposals.permissions import give_leave
+from irontree.services.proposals.documents import WAYS, ApprovalChoices
+from irontree.services.proposals.permissions import grant_permissions
 from irontree.services.questions.questions import Question, question_about, question_of_loop, require_gate
 from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import words_for_rules
+from irontree.services.views.failures import rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
 # --- One way in for every answer: form, terminal, command and comment are validated here (rulings, Questions)
@@ -83,7 +83,7 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
             require_not_landed(app, world, state)
         require_gate(app, question, choice, answer.voters)
         if choice.loop_only:
-            _leave(app, question, choice, answer)
+            _permit(app, question, choice, answer)
         else:
             settle_leftovers(app)
             named = replace(answer, choice=choice.name)  # a form gives the label
@@ -209,7 +209,7 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
         )
 
 
-def _leave(app: App, question: Question, choice: Choice, answer: Answer) -> None:
+def _permit(app: App, question: Question, choice: Choice, answer: Answer) -> None:
     """Skip the task in its loop, or stop the loop: events of the loop, not of the issue (ruling R17)."""
     if question.loop_id is None or question.task_key is None:
         raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
@@ -257,7 +257,7 @@ def _go_on(app: App, number: int, answer: Answer) -> TaskState:
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
     if state.blocking_check == STALE_LEASE:
-        take_over(app)
+        take_over_lease(app)
     return after
 
 
@@ -280,7 +280,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
     A kill in between asks again: the rules are approved then, and any answer that goes on does.
     """
     state = read_world(app).state(number)
-    words = words_for_rules(give_leave(app, number))
+    words = rules_in_words(grant_permissions(app, number))
     note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
     decider = Decider(answer.by.strip(), note, allowed=words)
     if state.phase is Phase.PENDING:
@@ -291,7 +291,7 @@ def _allow(app: App, number: int, answer: Answer) -> TaskState:
 
 
 def _approve(app: App, number: int, answer: Answer) -> TaskState:
-    chosen = WAYS.get(answer.choice, Choices())
+    chosen = WAYS.get(answer.choice, ApprovalChoices())
     return approve_again(app, number, answer.revision or "", answer.by.strip(), chosen)
 
 

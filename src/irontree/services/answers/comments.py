@@ -31,7 +31,7 @@ from irontree.services.answers.answers import Answer, answer_issue, answer_loop,
 from irontree.services.delivery.comments import Asked, answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at
 from irontree.services.record.world import read_world
-from irontree.services.views.failures import rules_for_denied, words_for_rules
+from irontree.services.views.failures import rules_for_denied, rules_in_words
 from irontree.services.views.values import AnswerView
 
 COMMENT: Final = "comment"
@@ -41,16 +41,16 @@ SKEW: Final = timedelta(hours=1)
 WAIT_SECONDS: Final = 5.0
 SETTLED_KEPT: Final = 200
 
-Outcome = Literal["taken", "counted", "refused", "later"]
+CommentOutcome = Literal["taken", "counted", "refused", "later"]
 """`counted`: a gate waits for more people."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CommentResult:
     """What became of one comment; or, with `later` and no comment, why an issue could not be looked at now."""
 
     issue_number: int
-    outcome: Outcome
+    outcome: CommentOutcome
     by: str = ""
     comment: str = ""
     said: str = ""
@@ -64,7 +64,7 @@ class Looked:
     """Whether nothing more was asked of the forge: it is away, or keeps us out."""
 
 
-def look(app: App) -> tuple[Looked, ...]:
+def look(app: App) -> tuple[CommentResult, ...]:
     """Take the answers that stand in comments under open questions; nothing is asked of the forge where none is open.
 
     Whoever calls lets the runs go on that waited for what was `taken`. Raises nothing that time can cure: that is
@@ -73,13 +73,13 @@ def look(app: App) -> tuple[Looked, ...]:
     return tuple(_looks(app))
 
 
-def _looks(app: App) -> Iterator[Looked]:
+def _looks(app: App) -> Iterator[CommentResult]:
     """One by one: what was taken stays so when the next one fails."""
     for asked in asked_in_comments(app):
         try:
             yield from _look_at(app, asked)
         except Busy as error:
-            yield Looked(asked.issue_number, "later", said=error.message)
+            yield CommentResult(asked.issue_number, "later", said=error.message)
         except FORGE_FAILED as error:
             failed = _failed(asked, error)
             yield failed
@@ -87,10 +87,10 @@ def _looks(app: App) -> Iterator[Looked]:
                 return
 
 
-def _failed(asked: Asked, error: IrontreeError) -> Looked:
+def _failed(asked: Asked, error: IrontreeError) -> CommentResult:
     """It ends the pass unless the forge may well answer about the next issue."""
     is_of_this_issue = isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
-    return Looked(
+    return CommentResult(
         asked.issue_number,
         "later",
         said=in_words(error),
@@ -100,7 +100,7 @@ def _failed(asked: Asked, error: IrontreeError) -> Looked:
     )
 
 
-def _look_at(app: App, asked: Asked) -> Iterator[Looked]:
+def _look_at(app: App, asked: Asked) -> Iterator[CommentResult]:
     since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
     comments = app.forge().comments_since(asked.issue_number, since)
     if not any(_commands(app, asked.issue_number, comments)):
@@ -120,7 +120,7 @@ def _commands(
             yield comment, command
 
 
-def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[Looked]:
+def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[CommentResult]:
     """Settle each command in its order: what the first one answers is asked no more of the second."""
     for comment, command in [*_commands(app, asked.issue_number, comments)]:
         if _is_recorded(app, asked.issue_number, comment):
@@ -140,7 +140,7 @@ def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iter
 
 def _answer(
     app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
-) -> Looked:
+) -> CommentResult:
     try:
         _require_own_words(asked, comment, comments)
         outcome = _follow(app, asked, comment, command, comments)
@@ -152,7 +152,7 @@ def _answer(
 
 def _follow(
     app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
-) -> Outcome:
+) -> CommentOutcome:
     """Hand the answer in to the one place that validates it, once as many people say it as its gate asks for."""
     if isinstance(command, Malformed):
         raise AnswerRefused(command.reason)
@@ -177,7 +177,7 @@ def _follow(
 def _require_shown_rules(app: App, asked: Asked, comments: tuple[Comment, ...]) -> None:
     """Raise AnswerRefused where our comment that asks does not show, unedited, what the answer would approve (R6)."""
     shown = "\n".join(one.body for one in comments if asked.is_asked_by(one) and not one.edited)
-    rules = words_for_rules(rules_for_denied(app.log.read(asked.issue_number)))
+    rules = rules_in_words(rules_for_denied(app.log.read(asked.issue_number)))
     if not all(f"`{words}`" in shown for words in rules):
         raise AnswerRefused(
             "the comment that asks does not show which rules this would approve",
@@ -297,6 +297,6 @@ def usages(asked: Asked) -> tuple[str, ...]:
     return tuple(choice.usage(asked.question.task_key or "KEY") for choice in legal)
 
 
-def _looked(asked: Asked, outcome: Outcome, comment: Comment, said: str = "") -> Looked:
+def _looked(asked: Asked, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:
     of_loop = asked.question.loop_id if asked.question.issue_number is None else None
-    return Looked(asked.issue_number, outcome, comment.author, comment.url, said, of_loop)
+    return CommentResult(asked.issue_number, outcome, comment.author, comment.url, said, of_loop)

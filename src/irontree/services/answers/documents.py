@@ -12,14 +12,14 @@ from irontree.domain.plan import Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import ApprovalRefused, NothingToDo
 from irontree.services.answers.issues import approve_adopted, resolve_to_approve
-from irontree.services.execution.publish import Published, publish
+from irontree.services.execution.publish import PublishedNodes, publish
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops.choice import loop_for, replace_open, require_at_rest
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.approval import Wanted
 from irontree.services.proposals.documents import (
     UNREADABLE,
-    Choices,
+    ApprovalChoices,
     Proposal,
     approve,
     go_on,
@@ -54,7 +54,7 @@ def authorise(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     return loop
 
 
-def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Published:
+def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> PublishedNodes:
     """Write the plan and publish its nodes; no loop goes on over other tasks.
 
     The caller holds the driver lock. Raises ApprovalRefused as `authorise` does, and Busy while any loop of the
@@ -68,7 +68,9 @@ def authorise_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> 
     return published
 
 
-def approve_again(app: App, issue_number: int, revision: str, by: str, choices: Choices | None = None) -> TaskState:
+def approve_again(
+    app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
+) -> TaskState:
     """Answer `reapproval_required`: approve what the document and the configuration say now (ruling R7).
 
     An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
@@ -79,7 +81,7 @@ def approve_again(app: App, issue_number: int, revision: str, by: str, choices: 
     plan = _plan_now(app, issue_number)
     if plan.adoption:
         return approve_adopted(app, plan, revision, by)
-    proposal = with_choices(propose_again(app, plan), choices or Choices())
+    proposal = with_choices(propose_again(app, plan), choices or ApprovalChoices())
     proposal.require_named(revision)
     _require_at_rest(app, proposal)
     plan = approve(app, proposal, revision, by, loop_mode=plan.loop_mode)
@@ -101,7 +103,7 @@ def _require_at_rest(app: App, proposal: Proposal) -> None:
     require_at_rest(app, proposal.spec_path, [node.task_key for node in planned(proposal)])
 
 
-def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> Published:
+def _put_in_force(app: App, plan: Plan, by: str, intent: str = "", loop_id: str = "") -> PublishedNodes:
     """Make its issues, once nothing is at work on them, and let what waited for it go on.
 
     The loop first: a plan that is not published whole is taken up again (`catch_up`), in the loop that has all of it.
@@ -124,7 +126,7 @@ def _plan_now(app: App, issue_number: int) -> Plan:
 # --- What an approval that is asked for in a form is about, read anew each time: it may be open for days (ruling R6
 
 
-Standing = Literal["open", "changed", "settled"]
+ApprovalStanding = Literal["open", "changed", "settled"]
 
 
 def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Wanted:
@@ -150,7 +152,7 @@ def question_key(wanted: Wanted) -> str:
     return key_of_approval(wanted.name, wanted.stamp)
 
 
-def standing_of(app: App, document: str, key: str) -> Standing:
+def standing_of(app: App, document: str, key: str) -> ApprovalStanding:
     """What became of the question *key* about *document* while its form was open.
 
     `settled`: it is approved, or nothing is left to do. `changed`: approving it is another question now. What cannot

@@ -15,7 +15,7 @@ from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, RemoteFailed
 from irontree.ports import Issue, Label
 from irontree.services.delivery.deliver import deliver
-from irontree.services.execution.publish import Published, publish
+from irontree.services.execution.publish import PublishedNodes, publish
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.loops.choice import refuse_at_work, refuse_beside_loop
 from irontree.services.loops.loop import Loop, cancel, read_loops, require_trusted, start
@@ -106,7 +106,7 @@ def approve_adopted(app: App, plan: Plan, revision: str, by: str) -> TaskState:
     return go_on(app, state, by) if state.phase in (Phase.STALE, Phase.ADOPTED) else state
 
 
-def put_in_force(app: App, *plans: Plan) -> Published:
+def put_in_force(app: App, *plans: Plan) -> PublishedNodes:
     """Write the plan of each issue, then their streams; safe to call again after a crash at any point (ruling R6).
 
     The caller has settled what was left.

@@ -25,7 +25,7 @@ _SHAS = ("code_ref", "verify_anchor_sha")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class AuditFinding:
     """Something that is not as it should be, where, and what to do about it."""
 
     where: str
@@ -41,7 +41,7 @@ class Finding:
         return {"where": self.where, "what": self.what, "remedy": self.remedy or None}
 
 
-def audit(app: App) -> tuple[Finding, ...]:
+def audit(app: App) -> tuple[AuditFinding, ...]:
     """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""
     plans, world = tuple(_read_plans(app)), read_world(app)
     known = {node.task_key for _, plan in plans if isinstance(plan, Plan) for node in plan.nodes}
@@ -62,62 +62,64 @@ def audit(app: App) -> tuple[Finding, ...]:
     )
 
 
-def lost_findings(app: App) -> Iterator[Finding]:
+def lost_findings(app: App) -> Iterator[AuditFinding]:
     """Files of the log that were there when it was backed up: the end of a stream shows its loss nowhere else."""
     for path in app.repository.lost_files():
-        yield Finding(path, "it was in the log's backup and is gone", "irontree init --from-backup")
+        yield AuditFinding(path, "it was in the log's backup and is gone", "irontree init --from-backup")
 
 
-def stream_findings(where: str, stream: Stream) -> Iterator[Finding]:
+def stream_findings(where: str, stream: Stream) -> Iterator[AuditFinding]:
     """Missing sequences, events that may not stand where they do, events that were changed."""
     found = stream.replayed()
     if found.problem and not any(problem.newer for problem in stream.problems):  # else that file is named already
-        yield Finding(where, found.problem, RESTORE)
+        yield AuditFinding(where, found.problem, RESTORE)
     elif found.missing:
         named = ", ".join(map(str, found.missing))
-        yield Finding(where, f"sequence {named} is missing or unreadable", "`irontree checkup reconcile` records it")
+        yield AuditFinding(
+            where, f"sequence {named} is missing or unreadable", "`irontree checkup reconcile` records it"
+        )
     yield from _changed(where, digest_chain(stream.records))
 
 
-def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[Finding]:
+def _changed(where: str, breaks: Iterable[ChainBreak]) -> Iterator[AuditFinding]:
     for broken in breaks:
         if broken.kind == "mismatch":
             what = f"the event before sequence {broken.sequence} was changed after it was written"
-            yield Finding(where, what, RESTORE)
+            yield AuditFinding(where, what, RESTORE)
 
 
-def landed_findings(app: App, world: World) -> Iterator[Finding]:
+def landed_findings(app: App, world: World) -> Iterator[AuditFinding]:
     """Work that waits for acceptance though it is published, as last fetched."""
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    yield from (Finding(f"issue-{n}", what, way_on) for n, what, way_on in landed(app, world, states))
+    yield from (AuditFinding(f"issue-{n}", what, way_on) for n, what, way_on in landed(app, world, states))
 
 
-def loop_findings(app: App, loop_id: str) -> Iterator[Finding]:
+def loop_findings(app: App, loop_id: str) -> Iterator[AuditFinding]:
     """The same of a loop's events, also where none is left, and a file of it that cannot be read."""
     stream, where = app.loops.read(loop_id), f"loop {loop_id}"
     illegal = illegal_loop_events(record.event for record in stream.records)
-    found = (*map(unreadable, stream.problems), *(Finding(where, what, RESTORE) for what in illegal))
+    found = (*map(unreadable, stream.problems), *(AuditFinding(where, what, RESTORE) for what in illegal))
     yield from found or _untrusted(app, loop_id)
     yield from _changed(where, digest_chain(stream.records))
     try:
         app.loops.read_entity(loop_id)
     except LogDamaged as error:
-        yield Finding(where, error.message, error.remedy or "")
+        yield AuditFinding(where, error.message, error.remedy or "")
 
 
-def _untrusted(app: App, loop_id: str) -> Iterator[Finding]:
+def _untrusted(app: App, loop_id: str) -> Iterator[AuditFinding]:
     """What keeps the loop from going on though nothing is wrong with the events that are left."""
     try:
         damage = read_loop(app, loop_id).damage
     except NotEligible:  # neither event nor file: the file is named as what cannot be read
         return
     if damage:
-        yield Finding(f"loop {loop_id}", damage.message, damage.remedy or "")
+        yield AuditFinding(f"loop {loop_id}", damage.message, damage.remedy or "")
 
 
-def unreadable(problem: Problem) -> Finding:
+def unreadable(problem: Problem) -> AuditFinding:
     """A file that cannot be used; what a newer version wrote says itself what to do, and is no damage."""
-    return Finding(problem.path, problem.what, "" if problem.newer else RESTORE)
+    return AuditFinding(problem.path, problem.what, "" if problem.newer else RESTORE)
 
 
 def _read_plans(app: App) -> Iterator[tuple[str, Plan | LogDamaged]]:
@@ -131,33 +133,35 @@ def _read_plans(app: App) -> Iterator[tuple[str, Plan | LogDamaged]]:
                 yield revision, plan
 
 
-def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[Finding]:
+def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[AuditFinding]:
     where = f".mino/plans/{revision}.yml"
     if isinstance(plan, LogDamaged):
-        yield Finding(where, plan.message, RESTORE)
+        yield AuditFinding(where, plan.message, RESTORE)
     elif (found := revision_of(plan)) != plan.spec_revision:
-        yield Finding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
+        yield AuditFinding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
 
 
-def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) -> Iterator[Finding]:
+def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) -> Iterator[AuditFinding]:
     """An issue without a plan, and `done` without the results that it rests on."""
     state = stream.replayed().state
     if state is None:
         return
     if state.task_key not in known:
-        yield Finding(where, f"{state.task_key} is in no approved plan", state.way_to_plan)
+        yield AuditFinding(where, f"{state.task_key} is in no approved plan", state.way_to_plan)
     if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
-        yield Finding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
+        yield AuditFinding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")
 
 
-def _aggregate_findings(world: World) -> Iterator[Finding]:
+def _aggregate_findings(world: World) -> Iterator[AuditFinding]:
     """Parents that are done by their children, though one of those is not."""
     for state in world.states.values():
         if state.done and state.completion_basis == "aggregated":
             open_ones = [key for key in world.children.get(state.task_key, ()) if not world.is_done(key)]
             if open_ones:
                 what = f"it is done by its children, but {', '.join(open_ones)} is not"
-                yield Finding(f"issue-{state.issue_number}", what, "finish what is open, or look why it was reopened")
+                yield AuditFinding(
+                    f"issue-{state.issue_number}", what, "finish what is open, or look why it was reopened"
+                )
 
 
 def _lacks_results(app: App, state: TaskState) -> str | None:
@@ -170,7 +174,7 @@ def _lacks_results(app: App, state: TaskState) -> str | None:
     return f"it is done, but {report.failed.name} failed at {state.anchor}" if report.failed else None
 
 
-def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[Finding]:
+def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[AuditFinding]:
     """Commits that events name and git does not have, or would throw away with the next collection of garbage."""
     named = [(where, r.event, sha) for where, s in streams.items() for r in s.records for sha in _shas(r.event)]
     shas = tuple(dict.fromkeys(sha for _, _, sha in named))
@@ -179,9 +183,9 @@ def _commit_findings(app: App, streams: Mapping[str, Stream]) -> Iterator[Findin
     for where, event, sha in named:
         place = f"{where}, sequence {event.sequence} ({event.event})"
         if sha in lacking:
-            yield Finding(place, f"commit {sha} is not in this repository", "fetch it from whoever has it")
+            yield AuditFinding(place, f"commit {sha} is not in this repository", "fetch it from whoever has it")
         elif sha in loose:
-            yield Finding(place, f"commit {sha} is reachable from no ref", f"git branch keep-{sha[:8]} {sha}")
+            yield AuditFinding(place, f"commit {sha} is reachable from no ref", f"git branch keep-{sha[:8]} {sha}")
 
 
 def _shas(event: IssueEvent) -> Iterable[str]:

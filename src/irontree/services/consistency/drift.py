@@ -15,7 +15,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import ExternalCloseDetected, TaskReapprovalRequired
-from irontree.domain.external import CLOSED, DELETED, MERGE_CHECKS, ExternalEvent, Seen, detect
+from irontree.domain.external import CLOSED, DELETED, MERGE_CHECKS, ExternalEvent, IssuePresence, detect
 from irontree.domain.ids import adopted_revision
 from irontree.domain.machine import LEGAL
 from irontree.domain.state import ADOPTED, MANAGED, Phase, TaskState, labels_for
@@ -108,7 +108,7 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
 
 def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[Change]:
     """What stops the work."""
-    seen: Seen = issue.state if issue else "gone"
+    seen: IssuePresence = issue.state if issue else "gone"
     if seen == "closed" and _is_merged(app, state):
         return
     cursor = app.deliveries.load(state.issue_number)
@@ -141,7 +141,7 @@ def _waits_for_forge(state: TaskState, cursor: DeliveryCursor) -> bool:
     return state.done and (bool(cursor.failures) or cursor.sequence < state.sequence)
 
 
-def _found(app: App, state: TaskState, seen: Seen) -> ExternalEvent | None:
+def _found(app: App, state: TaskState, seen: IssuePresence) -> ExternalEvent | None:
     """What contradicts the log and is not recorded yet."""
     was_closed = app.deliveries.load(state.issue_number).closed
     return detect(state, seen, was_closed=was_closed, records=app.log.read(state.issue_number).records)
@@ -218,7 +218,7 @@ def is_question_deleted(app: App, state: TaskState) -> bool:
 _FOLLOWS = MANAGED | {ADOPTED}
 
 
-def disagreeing(app: App) -> frozenset[int]:
+def drifted_issues(app: App) -> frozenset[int]:
     """Numbers of issues that were closed, opened again, deleted, edited or labelled by others than us.
 
     What is ours to tell the forge yet is no disagreement. Reads only, and takes no lock. Raises RemoteFailed.

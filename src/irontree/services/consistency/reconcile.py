@@ -18,7 +18,7 @@ from irontree.app import App
 from irontree.domain.events import IssueEvent, Record, SequenceGapDetected
 from irontree.domain.ids import adopted_revision
 from irontree.domain.machine import Replay
-from irontree.domain.restoration import Restored, gap_event, restored
+from irontree.domain.restoration import RestoredStream, gap_event, restored
 from irontree.domain.state import ADOPTED, MANAGED, TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
@@ -180,7 +180,7 @@ def _marked(comment: Comment, records: Iterable[Record[IssueEvent]]) -> Iterator
     return (Record(record.event, meta) for record in records)
 
 
-def _write(app: App, issue_number: int, found: Restored) -> None:
+def _write(app: App, issue_number: int, found: RestoredStream) -> None:
     """The cursor first: what an older tool has said in comments is not said again, but the gap is."""
     said = max(record.event.sequence for record in found.records if not isinstance(record.event, SequenceGapDetected))
     app.deliveries.save(issue_number, DeliveryCursor(said))

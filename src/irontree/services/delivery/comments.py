@@ -16,10 +16,10 @@ from irontree.domain.halt import choices, halt_of
 from irontree.domain.state import TaskState
 from irontree.ports import Comment
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops, still_open
-from irontree.services.proposals.permissions import offers_leave
+from irontree.services.proposals.permissions import offers_permission
 from irontree.services.questions.questions import Question, gate_at, given_up, question_about, question_of
 from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import rules_for_denied, words_for_rules
+from irontree.services.views.failures import rules_for_denied, rules_in_words
 from irontree.services.views.history import results_at
 from irontree.services.views.values import CommentView, comment_template
 
@@ -91,9 +91,9 @@ def _gate(app: App, state: TaskState) -> str:
 
 def _allows(app: App, state: TaskState) -> tuple[str, ...]:
     """What the answer `allow` would approve, for whoever gives it in a comment; empty where it makes no difference."""
-    if halt_of(state) is None or not offers_leave(app, read_world(app), state):
+    if halt_of(state) is None or not offers_permission(app, read_world(app), state):
         return ()
-    return words_for_rules(rules_for_denied(app.log.read(state.issue_number)))
+    return rules_in_words(rules_for_denied(app.log.read(state.issue_number)))
 
 
 def comment_text(app: App, event: str, view: CommentView) -> str:

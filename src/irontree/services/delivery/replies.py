@@ -12,8 +12,8 @@ from irontree.app import App
 from irontree.domain.comments import (
     CLOSE_COMMANDS,
     REPLYING,
-    Decision,
     Opportunity,
+    ReplyDecision,
     dispatch_reply,
     is_actionable,
     replied_in_window,
@@ -55,7 +55,7 @@ def _reply(app: App, state: TaskState, record: Record[IssueEvent]) -> str | None
     return None
 
 
-def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> Decision:
+def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> ReplyDecision:
     """Whether this event is replied to, and why; Raises ConfigRefused where the configuration cannot be read."""
     events = [record.event for record in app.log.read(state.issue_number).records]
     opportunity = Opportunity(

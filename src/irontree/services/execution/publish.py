@@ -22,12 +22,12 @@ from irontree.services.record.record import record
 from irontree.services.record.world import World, read_world
 from irontree.services.work.staleness import is_changed
 
-Status = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
-Published = tuple[tuple[PlanNode, int, Status], ...]
+PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
+PublishedNodes = tuple[tuple[PlanNode, int, PublicationStatus], ...]
 """The nodes of the plans in publication order, each with its issue and what became of it."""
 
 
-def publish(app: App, *plans: Plan) -> Published:
+def publish(app: App, *plans: Plan) -> PublishedNodes:
     """Make an issue and a stream for each node that has none, in dependency order; what became of each.
 
     Of several plans none may be of the same task or document as another: the log is read once for all of them.
@@ -47,7 +47,7 @@ def publish(app: App, *plans: Plan) -> Published:
     return published
 
 
-def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, Status]]:
+def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, PublicationStatus]]:
     previous = _previous(app, plan)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan.nodes):
@@ -78,7 +78,7 @@ def _is_due(app: App, plan: Plan, node: PlanNode, state: TaskState | None) -> bo
     return state is None or (state.approved_revision != plan.spec_revision and _is_renewed(app, plan, node, state))
 
 
-def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, Status]:
+def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> tuple[int, PublicationStatus]:
     if plan.adoption:
         return _take_in(app, plan, node, plan.adoption.issue_number)
     found, body = _own_issue(app, plan, node), issue_body(app, plan, node, numbers)
@@ -113,7 +113,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
     return _own_issue(app, plan, node) or created
 
 
-def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, Status]:
+def _take_in(app: App, plan: Plan, node: PlanNode, number: int) -> tuple[int, PublicationStatus]:
     if damage := _damage(app, number):
         return _left_alone(app, number, damage)
     _first_event(app, plan, node, number)
@@ -218,7 +218,9 @@ def _is_renewed(app: App, plan: Plan, node: PlanNode, state: TaskState) -> bool:
     return not state.done and is_changed(app, node, state)
 
 
-def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]) -> tuple[int, Status]:
+def _renew(
+    app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapping[str, int]
+) -> tuple[int, PublicationStatus]:
     """End the old stream, move it away by one rename, begin a new one."""
     if state.problem:
         return _left_alone(app, state.issue_number, state.problem)
@@ -233,7 +235,7 @@ def _renew(app: App, plan: Plan, node: PlanNode, state: TaskState, numbers: Mapp
     return state.issue_number, "renewed"
 
 
-def _left_alone(app: App, number: int, problem: str) -> tuple[int, Status]:
+def _left_alone(app: App, number: int, problem: str) -> tuple[int, PublicationStatus]:
     folder = f".mino/events/issue-{number}"
     app.progress.note(
         f"warning: issue-{number} is not published anew: {problem}. Restore {folder}, then approve again: "
@@ -252,7 +254,7 @@ def _previous(app: App, plan: Plan) -> Plan | None:
     return next((other for other in others if other and other.spec_path == plan.spec_path), None)
 
 
-def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, Status]:
+def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, PublicationStatus]:
     """Leave the stream as it is; the issue of a task that was cancelled and is wanted again is opened."""
     came_back = previous is not None and node.task_key not in {known.task_key for known in previous.nodes}
     if came_back and not state.done:

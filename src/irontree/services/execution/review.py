@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.attempt import Outcome, Usage
+from irontree.domain.attempt import AttemptOutcome, Usage
 from irontree.domain.checks import CheckReport, CheckResult, truncate
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
-from irontree.domain.review import Assessment, Unusable, cited, in_words, line_of_quote, read_assessment
+from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
 from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
 from irontree.services.record.record import review_folder
 from irontree.services.record.world import read_world
-from irontree.services.work.agent_requests import Answer, Errand, review_prompt, send
+from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent, review_prompt
 
 ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"
@@ -94,7 +94,7 @@ class _Reviewing:
         for number in range(1, ROUNDS + 1):
             allowance = require_funds(self.app, read_world(self.app), self.state).allowance(self.state)
             self.app.progress.note(f"review by {self.reviewer.name}")
-            answer = send(self.app, replace(self._errand(number, problems), allowance=allowance))
+            answer = ask_agent(self.app, replace(self._agent_request(number, problems), allowance=allowance))
             seconds, usage = seconds + answer.result.seconds, usage.plus(answer.result.usage)
             if answer.stopped:
                 return replace(self._stopped(answer.stopped, answer.result), took=self._took(seconds, usage))
@@ -114,8 +114,8 @@ class _Reviewing:
         asked = f"{self.anchor} after {self.state.sequence}"
         return {"name": self.reviewer.name, "anchor": asked, "seconds": round(seconds, 3), **usage.known()}
 
-    def _errand(self, number: int, problems: tuple[str, ...]) -> Errand:
-        return Errand(
+    def _agent_request(self, number: int, problems: tuple[str, ...]) -> AgentRequest:
+        return AgentRequest(
             name=f"the review of issue-{self.state.issue_number}",
             agent=self.reviewer,
             workspace=self.plan.policy.workspace,
@@ -130,12 +130,12 @@ class _Reviewing:
             attempt=self.state.attempt_count,
         )
 
-    def _found(self, answer: Answer) -> Assessment | Unusable:
+    def _found(self, answer: AgentAnswer) -> Assessment | InvalidAnswer:
         if answer.content is None:
-            return Unusable((f"no verdict was written to {VERDICT_FILE}: the reviewer {answer.ended}",))
+            return InvalidAnswer((f"no verdict was written to {VERDICT_FILE}: the reviewer {answer.ended}",))
         return read_assessment(answer.content.decode("utf-8", "replace"), self.node, self._line_of)
 
-    def _stopped(self, outcome: Outcome, result: AgentResult) -> NoVerdict:
+    def _stopped(self, outcome: AttemptOutcome, result: AgentResult) -> NoVerdict:
         reason = f"the reviewer {self.reviewer.name} could not work: {outcome.reason}"
         return NoVerdict(outcome.check, reason, waits=outcome.then == "wait", retry_at=result.retry_at)
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.attempt import FailureClass, Outcome, Seen, outcome_of, stopped_by
+from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, FailureClass, outcome_of, stopped_by
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
@@ -46,7 +46,7 @@ _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unrea
 """Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed nobody knows that."""
 
 
-def put_aside(app: App, state: TaskState) -> str | None:
+def salvaged_work(app: App, state: TaskState) -> str | None:
     """The commit that keeps the work of the newest such attempt since the last one that counted; None without one."""
     refs = (str(record.meta["salvage_ref"]) for record in _turned_away(app.log.read(state.issue_number)))
     ref = next(refs, None)
@@ -63,7 +63,7 @@ def _turned_away(stream: Stream) -> Iterator[Record[IssueEvent]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _RunningAttempt:
     """What one attempt works with; *before* is the state that it began from, *tree_of* the commit with its files.
 
     That is None where it began with those of *base*.
@@ -122,7 +122,7 @@ def recover(app: App, issue_number: int) -> TaskState:
 
 
 def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> TaskState:
-    plan, node, aside = world.plan(ready), world.node(ready), put_aside(app, ready)
+    plan, node, aside = world.plan(ready), world.node(ready), salvaged_work(app, ready)
     try:
         workspace = app.repository.workspace("run", plan.policy.workspace)
         base = _base(app, plan, node, ready, aside)
@@ -133,7 +133,7 @@ def _attempt(app: App, world: World, ready: TaskState, allowance: Allowance) -> 
         app, ready, RunStarted, attempt_count=ready.attempt_count + 1, meta={"base_sha": base, "token": token}
     )
     tree_of = _earlier_tree(ready, base, aside)
-    attempt = _Attempt(ready, state, plan, node, base, workspace, allowance, tree_of)
+    attempt = _RunningAttempt(ready, state, plan, node, base, workspace, allowance, tree_of)
     try:
         workspace.prepare(base, tree_of=attempt.tree_of, cancel=app.cancel)
         result = _call_agent(app, attempt)
@@ -164,7 +164,7 @@ def _base(app: App, plan: Plan, node: PlanNode, state: TaskState, aside: str | N
     return patiently(app, lambda: app.repository.base(plan.policy.publish))
 
 
-def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
+def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
     state, present = attempt.state, top_level(attempt.workspace.path)
     spec, allowance = attempt.plan.policy.agent, attempt.allowance
     task = AgentTask(
@@ -182,9 +182,9 @@ def _call_agent(app: App, attempt: _Attempt) -> AgentResult:
     return app.agent(spec).attempt(task, cancel=app.cancel, progress=app.progress)
 
 
-def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
+def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskState:
     """Decide by what it says, how it ended and what is in the workspace; the checks judge what there is (R11)."""
-    seen = Seen(result.ended, result.exit_code, result.claim, result.failure)
+    seen = AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
     if stopped := stopped_by(seen):
         return _stopped(app, attempt, result, stopped)
     message = run_message(attempt.state, attempt.node.title)
@@ -202,7 +202,7 @@ def _settle(app: App, attempt: _Attempt, result: AgentResult) -> TaskState:
     return _completed(app, attempt, made.sha if made else NOT_APPLICABLE, seen=_observed(result), made=made)
 
 
-def _stopped(app: App, attempt: _Attempt, result: AgentResult, outcome: Outcome) -> TaskState:
+def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: AttemptOutcome) -> TaskState:
     """Give the attempt back, and have a person or a timer say when it is tried again (ruling R12)."""
     state = _interrupted(app, attempt, outcome.reason, _observed(result))
     if outcome.then == "give_back":
@@ -225,7 +225,7 @@ _REMEDIES: Final = {
 }
 
 
-def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
+def _adds(app: App, attempt: _RunningAttempt, made: Committed) -> bool:
     """Whether the attempt differs from the commit that it began with, or replaces."""
     began_with = attempt.tree_of or (attempt.before.commit if attempt.before.has_code else None)
     if began_with is None:
@@ -236,7 +236,7 @@ def _adds(app: App, attempt: _Attempt, made: Committed) -> bool:
 
 def _completed(
     app: App,
-    attempt: _Attempt,
+    attempt: _RunningAttempt,
     code_ref: str,
     *,
     seen: Mapping[str, object],
@@ -260,7 +260,9 @@ def _beside(made: Committed | None) -> dict[str, list[str]]:
     return ({"dropped": list(dropped)} if dropped else {}) | ({"joined": list(joined)} if joined else {})
 
 
-def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused, seen: Mapping[str, object]) -> TaskState:
+def _commit_refused(
+    app: App, attempt: _RunningAttempt, refused: CommitRefused, seen: Mapping[str, object]
+) -> TaskState:
     kept = attempt.workspace.salvage(attempt.base, salvage_ref(attempt.state))
     state = record(
         app,
@@ -277,7 +279,7 @@ def _commit_refused(app: App, attempt: _Attempt, refused: CommitRefused, seen: M
 _LOOK_AT_HOOKS = "look at what git said and at the repository's hooks, then go on"
 
 
-def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
+def _is_refused_again(app: App, attempt: _RunningAttempt, kept: str | None) -> bool:
     """Whether it is what was refused last time to the letter: repeating cannot cure that (ruling R12)."""
     if kept is None or attempt.before.last_event != "run_commit_failed":
         return False
@@ -285,7 +287,7 @@ def _is_refused_again(app: App, attempt: _Attempt, kept: str | None) -> bool:
     return earlier is not None and not app.repository.changed_files(earlier, kept)
 
 
-def _interrupted(app: App, attempt: _Attempt, reason: str, seen: Mapping[str, object]) -> TaskState:
+def _interrupted(app: App, attempt: _RunningAttempt, reason: str, seen: Mapping[str, object]) -> TaskState:
     ref = salvage_ref(attempt.state)
     kept = attempt.workspace.salvage(attempt.base, ref)
     return record(
@@ -297,7 +299,7 @@ def _interrupted(app: App, attempt: _Attempt, reason: str, seen: Mapping[str, ob
     )
 
 
-def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
+def _could_not_work(app: App, attempt: _RunningAttempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
     """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
 
     Nobody is asked about a git that something killed: that is tried again, a few times (ruling R12).
@@ -308,14 +310,14 @@ def _could_not_work(app: App, attempt: _Attempt, error: IrontreeError, seen: Map
     return block(app, state, "workspace-not-ready", error.message, remedy=error.remedy or "")
 
 
-def _cut_off_attempt(app: App, world: World, state: TaskState) -> _Attempt:
+def _cut_off_attempt(app: App, world: World, state: TaskState) -> _RunningAttempt:
     plan = world.plan(state)
     workspace = app.repository.workspace("run", plan.policy.workspace)
     base = state.base_sha or app.repository.base(plan.policy.publish)
-    return _Attempt(state, state, plan, world.node(state), base, workspace)
+    return _RunningAttempt(state, state, plan, world.node(state), base, workspace)
 
 
-def _own_commit(app: App, attempt: _Attempt) -> str | None:
+def _own_commit(app: App, attempt: _RunningAttempt) -> str | None:
     kept = app.repository.read_ref(commit_ref(attempt.state))
     if kept or not attempt.state.run_token:
         return kept
@@ -334,7 +336,7 @@ def _respect_foreign_lock(app: App) -> None:
 NOT_STARTED: Final[Mapping[str, object]] = {"agent": {"ended": "not_started"}}
 
 
-def _last_seen(app: App, attempt: _Attempt) -> dict[str, object]:
+def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     """What is known of an agent that was cut off: what its adapter kept of its end, else how long it had at most."""
     kept = result_in(transcript_folder(app, attempt.state))
     if usage := usage_in(kept):
@@ -344,7 +346,7 @@ def _last_seen(app: App, attempt: _Attempt) -> dict[str, object]:
     return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
 
 
-def _events(app: App, attempt: _Attempt) -> Iterator[Record[IssueEvent]]:
+def _events(app: App, attempt: _RunningAttempt) -> Iterator[Record[IssueEvent]]:
     """Its issue's, newest first."""
     return reversed(app.log.read(attempt.state.issue_number).records)
 

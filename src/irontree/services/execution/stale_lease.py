@@ -22,7 +22,7 @@ from irontree.services.work.preflight import block
 STALE_LEASE: Final = "stale-loop-lease"
 
 
-def clear_the_way(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | None:
+def recover_lease(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | None:
     """Take over what a process of ours left of another loop; where a person must confirm it, the halt to ask at.
 
     The question is recorded at the issue that this loop would work on next. Raises Busy without the driver lock.
@@ -43,7 +43,7 @@ def clear_the_way(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | 
     return Halt("blocked", decision.task_key)
 
 
-def take_over(app: App) -> None:
+def take_over_lease(app: App) -> None:
     """Do what was confirmed: the loop that had the lease has halted, and the lease is free. Nothing without one."""
     left = app.lease.stale()
     if left:

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from irontree.app import App
 from irontree.domain import adoption
-from irontree.domain.adoption import Adoptable, Ineligible, IssueText, Spoken
+from irontree.domain.adoption import Adoptable, Ineligible, IssueComment, IssueText
 from irontree.domain.ids import adopted_revision, adopted_source
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Adoption, Approval, Plan, PlanNode, canonical_digest
@@ -158,7 +158,7 @@ def read_adoptable(app: App, issue: Issue, known: Mapping[int, str], key: str | 
         author=issue.author,
         trusted=issue.trusted,
         labels=issue.labels,
-        comments=tuple(Spoken(comment.author, comment.body, comment.trusted) for comment in comments),
+        comments=tuple(IssueComment(comment.author, comment.body, comment.trusted) for comment in comments),
     )
     return adoption.read_issue(text, {n: task_key for n, task_key in known.items() if n != issue.number}, key=key)
 

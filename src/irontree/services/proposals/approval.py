@@ -9,13 +9,13 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.checks import commands_for, coverage, is_trivial
-from irontree.domain.decide import Foreseen, Scope, as_published, forecast
+from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.text import meant
+from irontree.domain.text import suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
@@ -316,7 +316,7 @@ def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
         known = [check.name for check in policy.checks]
         for name in (criterion.check for criterion in node.criteria):
             if name and name not in known:
-                close = meant(name, known, "“{}”")
+                close = suggestion(name, known, "“{}”")
                 found[name] = f"“{node.title}” cites a check “{name}” that is not configured{close}"
     return tuple(found.values())
 
@@ -343,7 +343,7 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
 # --- What the loop over a plan would do if all went well (`task … --what-if`); nothing is written or asked for
 
 
-def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> tuple[Foreseen, ...]:
+def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> tuple[ForecastStep, ...]:
     """The decisions of a new loop over *tasks*, each approved with these settings, its issue made or taken in."""
     world, nodes = read_world(app), [node for node, _ in tasks]
     judged = {node.task_key for node, policy in tasks if needs_person(node, policy)}
@@ -363,7 +363,7 @@ def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], bu
     return tuple(forecast(scope, judged.__contains__))
 
 
-def foresee_loop(app: App, loop: Loop) -> tuple[Foreseen, ...]:
+def foresee_loop(app: App, loop: Loop) -> tuple[ForecastStep, ...]:
     """The decisions of a loop that is there already, from where it is."""
     world = read_world(app)
     scope = scope_of(loop, world, read_funds(app, world))

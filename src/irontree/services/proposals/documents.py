@@ -19,14 +19,14 @@ from irontree.errors import ApprovalRefused, EnvironmentRefused, LogDamaged, Ref
 from irontree.services.loops.choice import loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
 from irontree.services.proposals.adoption import approval_name, issue_now
-from irontree.services.proposals.permissions import leave_choice
+from irontree.services.proposals.permissions import permission_choice
 from irontree.services.record.record import record, snapshot
 from irontree.services.record.world import World, read_world
 from irontree.services.work.staleness import diff_of, is_as_approved, is_changed
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
+class ApprovalChoices:
     """What a person may want otherwise of tasks that have an issue already (ruling R7)."""
 
     reopen_done: bool = False
@@ -55,7 +55,7 @@ class Proposal:
     """Keys of composites that are done, and have a part now that is not: they begin again, and wait for it."""
     removed: tuple[PlanNode, ...] = ()
     """Open tasks of the earlier plan that are no longer in the document."""
-    choices: Choices = Choices()
+    choices: ApprovalChoices = ApprovalChoices()
     intent: str = ""
     """The words as they were typed."""
     loop_id: str = ""
@@ -146,26 +146,26 @@ class Proposal:
 
 
 WAYS: Final = {
-    "approve-keep": Choices(keep_removed=True),
-    "approve-reopen": Choices(reopen_done=True),
-    "approve-keep-reopen": Choices(reopen_done=True, keep_removed=True),
+    "approve-keep": ApprovalChoices(keep_removed=True),
+    "approve-reopen": ApprovalChoices(reopen_done=True),
+    "approve-keep-reopen": ApprovalChoices(reopen_done=True, keep_removed=True),
 }
 """What a form offers besides the plain approval (ruling R7), by the name of the answer (`domain/halt.py`)."""
 
 
-def ways_to_approve(proposal: Proposal) -> dict[str, Choices]:
+def ways_to_approve(proposal: Proposal) -> dict[str, ApprovalChoices]:
     """Those of `WAYS` that make a difference here."""
     keep, reopen = bool(proposal.removed), bool(proposal.changed_done)
     return {name: way for name, way in WAYS.items() if way.keep_removed <= keep and way.reopen_done <= reopen}
 
 
-def with_choices(proposal: Proposal, choices: Choices) -> Proposal:
+def with_choices(proposal: Proposal, choices: ApprovalChoices) -> Proposal:
     """The same, approved in this way: what was approved before in another way is not this."""
-    return replace(proposal, choices=choices, approved=proposal.approved if choices == Choices() else None)
+    return replace(proposal, choices=choices, approved=proposal.approved if choices == ApprovalChoices() else None)
 
 
 def propose(
-    app: App, document: Path, *, loop_mode: bool = True, choices: Choices = Choices(), intent: str = ""
+    app: App, document: Path, *, loop_mode: bool = True, choices: ApprovalChoices = ApprovalChoices(), intent: str = ""
 ) -> Proposal:
     """Read *document* and say what approving it would mean; writes nothing. *intent* are the words that were typed.
 
@@ -186,7 +186,7 @@ def propose_again(app: App, plan: Plan) -> Proposal:
     """
     document = app.repository.root / plan.spec_path
     text = _read(document, plan.spec_path) if document.is_file() else plan.source.encode()
-    return _proposal(app, plan.spec_path, text, Choices(), loop_mode=plan.loop_mode)
+    return _proposal(app, plan.spec_path, text, ApprovalChoices(), loop_mode=plan.loop_mode)
 
 
 def _read(document: Path, spec_path: str) -> bytes:
@@ -196,7 +196,7 @@ def _read(document: Path, spec_path: str) -> bytes:
         raise RequirementsRefused((f"{spec_path}: {error.strerror}",)) from error
 
 
-def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_mode: bool) -> Proposal:
+def _proposal(app: App, spec_path: str, text: bytes, choices: ApprovalChoices, *, loop_mode: bool) -> Proposal:
     world = read_world(app)
     requirements = read_requirements(text, spec_path, known_issues=world.known_issues)
     _refuse_foreign_keys(world, requirements, spec_path)
@@ -210,7 +210,7 @@ def _proposal(app: App, spec_path: str, text: bytes, choices: Choices, *, loop_m
         policy,
         spec_path,
         budget=app.preferences().loop_budget or default_budget(len(requirements.nodes)),
-        approved=known if same and named and choices == Choices() else None,
+        approved=known if same and named and choices == ApprovalChoices() else None,
         earlier=known,
         changed_done=_changed_done(app, world, requirements),
         grown=_grown(world, requirements),
@@ -394,7 +394,7 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
         return ()
     if reason != "reapproval_required":
         state = world.states.get(task_key or "")
-        return leave_choice(app, world, state) if state else ()
+        return permission_choice(app, world, state) if state else ()
     if plan.adoption:
         return ()
     try:

@@ -32,7 +32,7 @@ from irontree.services.record.world import World, read_world
 from irontree.services.views.overview import waits_for
 from irontree.services.work.staleness import changed_since_approval
 
-Status = Literal["published", "adopted", "re_adopted"]
+AdoptionStatus = Literal["published", "adopted", "re_adopted"]
 DONE: Final = "it is done"
 
 
@@ -43,7 +43,7 @@ class Member:
     number: int
     node: PlanNode
     plan: Plan
-    status: Status
+    status: AdoptionStatus
     due: bool = False
     archive: str = ""
     """Where the stream of a re-adopted issue goes."""
@@ -284,7 +284,7 @@ def _adopted(
     if state and earlier and same_text and _is_in_force(earlier, plan, state):
         return Member(issue.number, earlier.nodes[0], earlier, "adopted", warnings=_waiting(world, state))
     archive = _archive(app, issue.number, state) if not same_text else ""
-    status: Status = "re_adopted" if archive else "adopted"
+    status: AdoptionStatus = "re_adopted" if archive else "adopted"
     return Member(issue.number, plan.nodes[0], plan, status, due=True, archive=archive)
 
 

@@ -17,7 +17,7 @@ ASKS_FOR_LEAVE = "acp"
 """The adapter of agents that ask before they do something."""
 
 
-def offers_leave(app: App, world: World, state: TaskState) -> bool:
+def offers_permission(app: App, world: World, state: TaskState) -> bool:
     """Whether the answer `allow` makes a difference: something was denied that no approved rule is about.
 
     And another attempt is what follows.
@@ -29,12 +29,12 @@ def offers_leave(app: App, world: World, state: TaskState) -> bool:
     return bool(_new(plan.policy, rules))
 
 
-def leave_choice(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+def permission_choice(app: App, world: World, state: TaskState) -> tuple[str, ...]:
     """The answer `allow`, where it makes a difference."""
-    return (ALLOW,) if offers_leave(app, world, state) else ()
+    return (ALLOW,) if offers_permission(app, world, state) else ()
 
 
-def give_leave(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
+def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
     """Add the rules for what the last attempt was denied, to the configuration and to the plans it was approved with.
 
     These are all plans in force whose settings are what the configuration says: it is one for the repository, and the

@@ -19,14 +19,14 @@ from irontree.services.loops.funds import require_funds_to_plan
 from irontree.services.record.record import planning_folder
 from irontree.services.record.world import read_world
 from irontree.services.views.values import PlanPromptView
-from irontree.services.work.agent_requests import Answer, Errand, send
+from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 
 ROUNDS: Final = 3
 DRAFT_FILE: Final = ".irontree-draft.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PlannedDocument:
     """A document that can be approved, as the planner wrote it, and after how many rounds."""
 
     text: str
@@ -34,7 +34,7 @@ class Draft:
     rounds: int
 
 
-def plan_document(app: App, text: str, name: str, example: str) -> Draft:
+def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocument:
     """Have *text*, which people know as *name*, turned into a requirement document; *example* shows the format.
 
     An answer that cannot be read is sent back with its problems, three rounds in all. The caller holds the driver
@@ -49,25 +49,25 @@ def plan_document(app: App, text: str, name: str, example: str) -> Draft:
     for number in range(1, ROUNDS + 1):
         allowance = require_funds_to_plan(app, world, policy.budgets)
         app.progress.note("the agent plans")
-        errand = _errand(app, policy, base, folder / str(number), (text, example, problems))
-        answer = send(app, replace(errand, allowance=allowance))
+        request = _agent_request(app, policy, base, folder / str(number), (text, example, problems))
+        answer = ask_agent(app, replace(request, allowance=allowance))
         if answer.stopped:
             raise EnvironmentRefused(f"the agent could not plan: {answer.stopped.reason}", remedy="plan again later")
         found = _read(answer, name, known)
         if isinstance(found, Requirements):
-            return Draft(found.source, found, number)
+            return PlannedDocument(found.source, found, number)
         problems = found
     raise RequirementsRefused(
         problems, remedy=f"look at {folder}, say more in {name}, or write the document yourself: irontree example"
     )
 
 
-def _errand(
+def _agent_request(
     app: App, policy: ExecutionPolicy, base: str, transcript: Path, told: tuple[str, str, tuple[str, ...]]
-) -> Errand:
+) -> AgentRequest:
     text, example, problems = told
     checks = tuple(check.name for check in policy.checks)
-    return Errand(
+    return AgentRequest(
         name="planning",
         agent=policy.agent,
         workspace=policy.workspace,
@@ -83,7 +83,7 @@ def _errand(
     )
 
 
-def _read(answer: Answer, name: str, known: Mapping[int, str]) -> Requirements | tuple[str, ...]:
+def _read(answer: AgentAnswer, name: str, known: Mapping[int, str]) -> Requirements | tuple[str, ...]:
     """The document in the draft file, or why there is none."""
     if answer.content is None:
         return (f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",)

@@ -50,7 +50,7 @@ def this_program() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenQuestion:
+class ListedQuestion:
     """An open question, as a listing shows it: of an issue, of a loop, or of a `document` that is not approved yet."""
 
     reason: str

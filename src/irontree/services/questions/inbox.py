@@ -15,7 +15,7 @@ from irontree.app import App
 from irontree.domain.gates import AskedApproval
 from irontree.ports import Renderer
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.questions.commands import OpenQuestion, program_for
+from irontree.services.questions.commands import ListedQuestion, program_for
 from irontree.services.questions.questions import list_questions
 from irontree.services.record.world import World, read_world
 from irontree.services.views.pages import InboxRowView, InboxView
@@ -33,7 +33,7 @@ class Waiting:
 
     root: Path
     repository_id: str
-    question: OpenQuestion
+    question: ListedQuestion
     since: str | None = None
     issue_url: str | None = None
     form_url: str | None = None
@@ -92,7 +92,7 @@ def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Waiting, ...]:
 def approval_waiting(app: App, asked: AskedApproval, form_url: FormUrl) -> Waiting:
     """The same of an approval that a form asks for, before anything is in the log (ruling R6)."""
     words = shlex.quote(asked.document)
-    question = OpenQuestion(
+    question = ListedQuestion(
         reason="reapproval_required",
         document=asked.document,
         revision=asked.name,
@@ -108,7 +108,7 @@ def oldest_first(found: Iterable[Waiting]) -> tuple[Waiting, ...]:
 
 
 def _waiting(
-    app: App, world: World, loop_runs: frozenset[str], asked: OpenQuestion, form_url: FormUrl | None
+    app: App, world: World, loop_runs: frozenset[str], asked: ListedQuestion, form_url: FormUrl | None
 ) -> Waiting:
     noted = _noted(app, world, asked)
     run = _asking_run(noted, frozenset() if asked.number is None else loop_runs)
@@ -123,7 +123,7 @@ def _waiting(
     )
 
 
-def _noted(app: App, world: World, asked: OpenQuestion) -> list[Mapping[str, Any]]:
+def _noted(app: App, world: World, asked: ListedQuestion) -> list[Mapping[str, Any]]:
     """What was noted with each event up to the one that asks."""
     if asked.number is None:
         return [record.meta for record in app.loops.read(asked.loop_id or "").records]

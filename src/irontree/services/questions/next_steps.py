@@ -72,7 +72,7 @@ def _step(world: World, step: Step) -> str:
 # --- Why a task is done, next, ready, waiting, blocked or skipped: in plain words, with the events and the rule
 
 
-Standing = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]
+TaskStanding = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]
 _EVENTS_TOLD: Final = 5
 _A_PERSON: Final = "a person decides"
 _DOING: Final[dict[type[Step], str]] = {
@@ -117,7 +117,7 @@ class Explanation:
 
     task_key: str
     issue_number: int | None
-    standing: Standing
+    standing: TaskStanding
     because: str
     rule: str
     events: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ def _unpublished(world: World, task_key: str) -> Explanation:
     return Explanation(task_key, None, "waiting", "it is approved, but its issue is not published yet", rule)
 
 
-def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[Standing, str, str]:
+def _standing(app: App, world: World, state: TaskState, over: Over) -> tuple[TaskStanding, str, str]:
     if state.done:
         return "done", _evidence(state), "done needs a recorded basis, and a published commit where code changed"
     if (skipped := _skipped(world, state, over.newest)) is not None:
@@ -195,7 +195,7 @@ def _skipped(world: World, state: TaskState, loop: Loop | None) -> tuple[str, st
     return None
 
 
-def _among_others(world: World, state: TaskState, over: Over, funds: Funds) -> tuple[Standing, str, str]:
+def _among_others(world: World, state: TaskState, over: Over, funds: Funds) -> tuple[TaskStanding, str, str]:
     waiting = [key for key in world.states if key not in over.others_given_up]
     scope = scope_of(over.open, world, funds) if over.open else world.scope(waiting)
     step = step_for(scope, state)

@@ -10,7 +10,7 @@ from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
 from irontree.domain.halt import Choice, choices
-from irontree.domain.pictures import Look, svg
+from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
@@ -21,8 +21,8 @@ from irontree.services.proposals.approval import adopted_view, before_words
 from irontree.services.proposals.documents import UNREADABLE, propose_again, special_choices, what_changed
 from irontree.services.questions.questions import Question, gate_at, gate_words
 from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import attempts_alike, denied_of, failure_of
-from irontree.services.views.history import Links, links_for, request_url_of, say_issue_event, time_of
+from irontree.services.views.failures import denied_of, failure_of, repeated_failures
+from irontree.services.views.history import IssueLinks, links_for, request_url_of, say_issue_event, time_of
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
 from irontree.services.views.pages import HappenedView, StoryView, TreeRowView, TreeView, WaitingView
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
@@ -85,7 +85,7 @@ def issue_form(app: App, question: Question) -> FormView:
         ),
         failure=failure,
         denied=denied_of(stream),
-        attempts_alike=attempts_alike(app, stream, state),
+        attempts_alike=repeated_failures(app, stream, state),
         report_path=state.report_path,
         request=str(record.meta.get("request_url", "")),
         gate=gate_words(app, world, question),
@@ -220,9 +220,9 @@ MOST_DRAWN: Final = 60
 """Tasks; of more a picture cannot be read, and the rows say it all."""
 
 
-def looks_of(world: World) -> dict[str, Look]:
+def looks_of(world: World) -> dict[str, NodeLook]:
     """How each task is shown in a picture, by its key: `#12 Title: state`; one without an issue by its title alone."""
-    return {key: Look(_label(world, key), _tone(world, key)) for key in world.nodes}
+    return {key: NodeLook(_label(world, key), _tone(world, key)) for key in world.nodes}
 
 
 def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
@@ -253,7 +253,7 @@ def _picture(world: World, keys: Collection[str]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
-def _row(row: IssueRow, links: Links, run: str, *, skipped: bool) -> TreeRowView:
+def _row(row: IssueRow, links: IssueLinks, run: str, *, skipped: bool) -> TreeRowView:
     return TreeRowView(
         number=row.number,
         depth=row.depth,

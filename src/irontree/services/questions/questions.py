@@ -20,8 +20,8 @@ from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
 from irontree.services.proposals.documents import UNREADABLE, name_to_approve
-from irontree.services.proposals.permissions import leave_choice
-from irontree.services.questions.commands import OpenQuestion
+from irontree.services.proposals.permissions import permission_choice
+from irontree.services.questions.commands import ListedQuestion
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import title_of
@@ -200,7 +200,7 @@ def gate_words(app: App, world: World, question: Question) -> str:
 # --- What an issue or a loop asks a person, with the commands that answer it
 
 
-def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> OpenQuestion | None:
+def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> ListedQuestion | None:
     """What this issue asks; None if nothing."""
     rule = world.halt_of(state)
     if rule is None:
@@ -209,7 +209,7 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
     revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
     loop_id = loop_of(loops, state.task_key)
     gate = gate_words(app, world, question_about(state, rule, loop_id))
-    return OpenQuestion(
+    return ListedQuestion(
         reason=rule.reason,
         number=state.issue_number,
         task_key=state.task_key,
@@ -228,7 +228,7 @@ def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState)
 
 
 def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
-    return leave_choice(app, world, state)
+    return permission_choice(app, world, state)
 
 
 def _blocking(state: TaskState) -> str | None:
@@ -237,15 +237,15 @@ def _blocking(state: TaskState) -> str | None:
     return f"{state.blocking_check}{later}" if state.blocking_check else None
 
 
-def asked_by(app: App, loop: Loop) -> OpenQuestion | None:
+def asked_by(app: App, loop: Loop) -> ListedQuestion | None:
     """What the loop itself asks; of a budget, how much is spent, and in which unit it is answered. None if nothing."""
     asked = question_of(app, loop)
     if asked is None:
         return None
     if asked.budget is None:
-        return OpenQuestion(reason=asked.rule.reason, loop_id=asked.loop_id)
+        return ListedQuestion(reason=asked.rule.reason, loop_id=asked.loop_id)
     later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
-    return OpenQuestion(
+    return ListedQuestion(
         reason=asked.rule.reason,
         loop_id=asked.loop_id,
         detail=f"{asked.detail}{later}",
@@ -305,7 +305,7 @@ def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
     return skipped(loops, world) | frozenset(stopped)
 
 
-def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[OpenQuestion, ...]:
+def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[ListedQuestion, ...]:
     """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
     alive, nobodys = still_open(loops), given_up(loops, world)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)

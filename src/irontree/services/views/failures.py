@@ -112,7 +112,7 @@ def rules_for_denied(stream: Stream) -> tuple[PermissionRule, ...]:
     return tuple(dict.fromkeys(rule for words in _denied_words(stream) if (rule := missing_rule(words))))
 
 
-def words_for_rules(rules: Sequence[PermissionRule]) -> tuple[str, ...]:
+def rules_in_words(rules: Sequence[PermissionRule]) -> tuple[str, ...]:
     """Each rule in short: the kind of tool, and what it is about."""
     return tuple(f"{rule.tool} {rule.match}" for rule in rules)
 
@@ -144,7 +144,7 @@ class _Attempt:
     said: str
 
 
-def attempts_alike(app: App, stream: Stream, state: TaskState) -> tuple[AttemptView, ...]:
+def repeated_failures(app: App, stream: Stream, state: TaskState) -> tuple[AttemptView, ...]:
     """The last attempts, oldest first, if at least two in a row failed in the same way."""
     if not state.fails_alike:
         return ()

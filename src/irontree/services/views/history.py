@@ -166,7 +166,7 @@ def _short(code_ref: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class IssueLinks:
     """Of one repository; without a forge that can be had every address is empty: what is shown does without."""
 
     forge: Forge | None
@@ -180,19 +180,19 @@ class Links:
         return (self.forge.commit_url(sha) if self.forge else None) or ""
 
 
-def links_for(app: App) -> Links:
+def links_for(app: App) -> IssueLinks:
     """The links of this repository; nobody is asked."""
     try:
-        return Links(app.forge())
+        return IssueLinks(app.forge())
     except IrontreeError:
-        return Links(None)
+        return IssueLinks(None)
 
 
 # --- What the log says that others may want to hear of: every event of every issue and loop, as a plain value
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class FeedEntry:
     """One event of the *stream* `issue.12` or `loop.ID`; *payload* holds its keys, `said` (in words) and `time`.
 
     *place* tells the streams apart that an issue had one after the other: each begins at sequence 1 (ruling R7).
@@ -205,7 +205,7 @@ class Happening:
     payload: Mapping[str, Any]
 
 
-def happenings(app: App, after: Mapping[str, int]) -> Iterator[Happening]:
+def event_feed(app: App, after: Mapping[str, int]) -> Iterator[FeedEntry]:
     """All events behind the sequences that *after* names by place, the oldest first in each."""
     for number, replay in sorted(read_world(app).replays.items()):
         if replay.state is None:
@@ -220,13 +220,13 @@ def happenings(app: App, after: Mapping[str, int]) -> Iterator[Happening]:
             yield from _behind(after.get(stream, 0), stream, stream, app.loops.read(loop.id).records)
 
 
-def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any]]) -> Iterator[Happening]:
+def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any]]) -> Iterator[FeedEntry]:
     for record in records:
         event: IssueEvent | LoopEvent = record.event
         if event.sequence > sequence:
             words = say_loop_event(record) if isinstance(event, LoopEvent) else say_issue_event(record)
             told = {"said": without_secrets(words), "time": str(record.meta.get("time", ""))}
-            yield Happening(event.event, stream, place, event.sequence, event.model_dump(mode="json") | told)
+            yield FeedEntry(event.event, stream, place, event.sequence, event.model_dump(mode="json") | told)
 
 
 # --- What to type next: the exact command for every answer and every step, from the same table as the forms

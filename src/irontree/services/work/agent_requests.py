@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from irontree.app import App
-from irontree.domain.attempt import Outcome, Seen, how_it_ended, stopped_by
+from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, how_it_ended, stopped_by
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import commands_for
 from irontree.domain.plan import AgentSpec, Plan, PlanNode, WorkspacePolicy
@@ -26,7 +26,7 @@ from irontree.services.views.values import PromptView, QuoteView, ReviewPromptVi
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class AgentRequest:
     """What is asked of which agent, at which commit. `prompt` is told where the answer goes; `limit` is in bytes."""
 
     name: str
@@ -47,14 +47,14 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """What came back: the file's content, or None and how the agent ended."""
 
     content: bytes | None
     result: AgentResult
 
     @property
-    def stopped(self) -> Outcome | None:
+    def stopped(self) -> AttemptOutcome | None:
         """What kept the agent from answering at all; None if it could have."""
         return stopped_by(self._seen)
 
@@ -64,36 +64,36 @@ class Answer:
         return how_it_ended(self._seen)
 
     @property
-    def _seen(self) -> Seen:
+    def _seen(self) -> AttemptEvidence:
         result = self.result
-        return Seen(result.ended, result.exit_code, result.claim, result.failure)
+        return AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
 
 
-def send(app: App, errand: Errand) -> Answer:
+def ask_agent(app: App, request: AgentRequest) -> AgentAnswer:
     """Have the agent answer once. Raises Cancelled when asked to stop, EnvironmentRefused without a workspace."""
-    workspace = app.repository.workspace("review", errand.workspace)
-    workspace.prepare(errand.sha, cancel=app.cancel)
-    path = workspace.path / errand.answer_file
+    workspace = app.repository.workspace("review", request.workspace)
+    workspace.prepare(request.sha, cancel=app.cancel)
+    path = workspace.path / request.answer_file
     _remove(path)  # git may ignore it, and then it is still that of somebody before
-    spec, allowance = errand.agent, errand.allowance
+    spec, allowance = request.agent, request.allowance
     spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
     result = app.agent(spec).attempt(
         AgentTask(
-            issue_number=errand.issue_number,
-            task_key=errand.task_key,
-            attempt=errand.attempt,
-            prompt=errand.prompt(path),
+            issue_number=request.issue_number,
+            task_key=request.task_key,
+            attempt=request.attempt,
+            prompt=request.prompt(path),
             workspace=workspace.path,
-            transcript=errand.transcript,
-            variables={errand.variable: str(path)},
+            transcript=request.transcript,
+            variables={request.variable: str(path)},
             allowance=allowance,
         ),
         cancel=app.cancel,
         progress=app.progress,
     )
     if result.ended == "cancelled":
-        raise Cancelled(f"{errand.name} was stopped")
-    return Answer(_read(path, errand.limit), result)
+        raise Cancelled(f"{request.name} was stopped")
+    return AgentAnswer(_read(path, request.limit), result)
 
 
 def _read(path: Path, limit: int) -> bytes | None:

@@ -189,7 +189,7 @@ def check_of(error: EnvironmentRefused | RemoteFailed | ConfigRefused) -> str:
             return "workspace-not-ready"
 
 
-def fails_alike(world: World, state: TaskState) -> str | None:
+def repeated_failure(world: World, state: TaskState) -> str | None:
     """That it has failed in the same way as often as was approved, in words (docs/decisions/0012-same-failure.md)."""
     limit = world.plan(state).policy.same_failure
     if limit is None or state.same_failures < limit:
@@ -199,7 +199,7 @@ def fails_alike(world: World, state: TaskState) -> str | None:
 
 def _stop_at_same_failure(app: App, world: World, state: TaskState) -> TaskState | None:
     """Ask before another attempt is used up on it."""
-    reason = fails_alike(world, state)
+    reason = repeated_failure(world, state)
     if reason is None:
         return None
     remedy = "compare them; go on with a note for the next attempt, or put right what no attempt can"
