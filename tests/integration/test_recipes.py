@@ -23,6 +23,7 @@ from irontree.cli.main import main
 from irontree.config import write_config
 from irontree.processes.running import capture
 from tests.support.repositories import git
+from tests.support.soak import in_soak
 
 SPEC = "# Work\n\n## First text\n\n- [ ] It is there (check: tests)\n"
 AGENT = '#!/bin/sh\ncat > /dev/null\necho "$IRONTREE_ATTEMPT" >> DONE.txt\n'
@@ -203,7 +204,8 @@ def irontree(folder: Path, *words: str) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("name", RECIPES)
+# Go builds its standard library first, which takes as long as all the others.
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[in_soak] * (name == "go")) for name in RECIPES])
 def test_the_proposed_set_up_makes_a_private_workspace_in_which_the_checks_pass(name, tmp_path, tools):
     recipe, folder = RECIPES[name], tmp_path / "project"
     if shutil.which(recipe.tool) is None or (recipe.tool == "yarn" and is_yarn_1() is not (name == "yarn 1")):

@@ -31,13 +31,13 @@ from tests.support.world import accepts, drive, sends_back
 
 @dataclass(frozen=True)
 class Job:
-    """One life of the driver in *root*; *kill* is the number of the effect (from 1) and the side of it.
+    """One life of the driver in *root*; *kill* is the number of an effect (from 1) or its kind, and the side of it.
 
     With *others*, somebody else publishes just before we do, once.
     """
 
     root: str
-    kill: tuple[int, Side] | None = None
+    kill: tuple[int | str, Side] | None = None
     others: bool = False
     life: Life = "begin"
 
@@ -45,7 +45,7 @@ class Job:
 class Reaper:
     """Counts effects, and kills its own process at the one it was told."""
 
-    def __init__(self, kill: tuple[int, Side] | None, before_publication: Callable[[], None]) -> None:
+    def __init__(self, kill: tuple[int | str, Side] | None, before_publication: Callable[[], None]) -> None:
         self.effects: list[str] = []
         self._kill = kill
         self._before_publication = before_publication
@@ -56,7 +56,8 @@ class Reaper:
                 self.effects.append(f"{what}.{method}")
             if (method, side) == ("publish", "before"):
                 self._before_publication()
-            if self._kill == (len(self.effects), side):
+            effect = f"{what}.{method}"
+            if self._kill in {(len(self.effects), side), (effect, side)}:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         return Watched(port, methods, tell)

@@ -146,8 +146,8 @@ class Laboratory:
         shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(self.template, self.place, symlinks=True)
 
-    def live(self, kill: tuple[int, Side] | None = None, *, others: bool = False) -> Ended:
-        """One life of the driver, from what is there now; killed at that effect."""
+    def live(self, kill: tuple[int | str, Side] | None = None, *, others: bool = False) -> Ended:
+        """One life of the driver, from what is there now; killed at that effect, or at the first of that kind."""
         assert self.server.stdin
         assert self.server.stdout
         job = {"root": str(self.root), "kill": kill, "others": others, "life": self.life}

@@ -2,8 +2,8 @@
 
 The effects are those of docs/explanation/crash-safety.md.
 
-`SOAK=all` tries every point on both sides; else the first of each kind is tried, of the second story every
-third, of the merge every other.
+`SOAK=all` tries every point by itself, on both sides. Else each kind of effect is a point once, and a driver is killed
+several times on its way, at one kind after the other; of the merge every third point is tried.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.integration.crash.laboratory import Laboratory, budget_used, faults, laboratory, outcome
-from tests.support.soak import SOAK
+from tests.support.soak import SOAK, in_soak
 from tests.support.watching import Side
 
-BATCHES = 8
+BATCHES = 6
 OUTSIDE = ("forge.create_issue", "forge.post_comment", "repository.publish", "workspace.commit", "agent", "checks")
 
 
@@ -57,20 +57,25 @@ def observe(lab: Laboratory, *, others: bool) -> Undisturbed:
 
 
 def points(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
-    seen: set[str] = set()
-    for number, effect in enumerate(effects, start=1):
-        first = effect not in seen
-        seen.add(effect)
-        if SOAK or first:
-            yield number, "after"
-        if SOAK or (first and effect.startswith(OUTSIDE)):
-            yield number, "before"
+    for number in range(1, len(effects) + 1):
+        yield number, "after"
+        yield number, "before"
+
+
+def kinds(effects: tuple[str, ...]) -> list[tuple[str, Side]]:
+    """Each effect by its name in the order of its first time; the side before it where it reaches outside."""
+    found = dict.fromkeys(effects)
+    both: list[tuple[str, Side]] = []
+    for kind in found:
+        both += [(kind, "before")] if kind.startswith(OUTSIDE) else []
+        both.append((kind, "after"))
+    return both
 
 
 def points_of_the_merge(effects: tuple[str, ...]) -> Iterator[tuple[int, Side]]:
-    """All between the first publication and its event; in short every other one, the first and the last among them."""
+    """All between the first publication and its event; in short every third, the first and the last among them."""
     began, ended = effects.index("repository.publish") + 1, effects.index("log.append:verify_passed") + 1
-    for number in range(began, ended + 1) if SOAK else sorted({*range(began, ended, 2), ended}):
+    for number in range(began, ended + 1) if SOAK else sorted({*range(began, ended, 3), ended}):
         yield number, "after"
         if SOAK:
             yield number, "before"
@@ -99,10 +104,35 @@ def tried(lab: Laboratory, undisturbed: Undisturbed, chosen: Iterable[tuple[int,
     return wrong
 
 
-@pytest.mark.timeout(3600 if SOAK else 300)
+def tried_in_turn(lab: Laboratory, undisturbed: Undisturbed, chosen: Iterable[tuple[str, Side]]) -> list[str]:
+    """Kill one driver after the other, each at the next of these kinds; what is different in the end.
+
+    A kind that the rest of the way does not have any more is tried from the beginning.
+    """
+    lab.restore()
+    wrong: list[str] = []
+    for kill in chosen:
+        lived = lab.live(kill, others=undisturbed.others)
+        if lived.code == 0:
+            wrong += differences(lab, undisturbed)
+            lab.restore()
+            lived = lab.live(kill, others=undisturbed.others)
+        if lived.code != -SIGKILL:
+            return [*wrong, f"{kill}: {lived.said}"]
+    ended = lab.live(others=undisturbed.others)
+    return [*wrong, *(differences(lab, undisturbed) if ended.code == 0 else [ended.said])]
+
+
+@in_soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_killed_at_any_effect_and_started_again_it_ends_the_same(lab, alone, batch):
     assert not tried(lab, alone, list(points(alone.effects))[batch::BATCHES])
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_killed_at_one_kind_of_effect_after_the_other_it_ends_the_same(lab, alone, batch):
+    assert not tried_in_turn(lab, alone, kinds(alone.effects)[batch::BATCHES])
 
 
 @pytest.mark.timeout(600)
@@ -128,14 +158,15 @@ def minds_changed(changing) -> Undisturbed:
     return observe(changing, others=False)
 
 
-@pytest.mark.timeout(3600 if SOAK else 300)
+@in_soak
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_killed_while_minds_are_changed_it_ends_the_same(changing, minds_changed, batch):
+def test_killed_at_any_effect_while_minds_are_changed_it_ends_the_same(changing, minds_changed, batch):
+    assert not tried(changing, minds_changed, list(points(minds_changed.effects))[batch::BATCHES])
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_killed_at_one_kind_after_the_other_while_minds_are_changed_it_ends_the_same(changing, minds_changed, batch):
     assert minds_changed.outcome["archives"], "streams ended and began again"
-    chosen = [
-        (number, side)
-        for number, side in points(minds_changed.effects)
-        if SOAK or (side == "after" and minds_changed.effects[number - 1].startswith(LOGGED))
-    ]
-    few = chosen if SOAK else chosen[::3]
-    assert not tried(changing, minds_changed, few[batch::BATCHES])
+    logged = [kill for kill in kinds(minds_changed.effects) if kill[1] == "after" and kill[0].startswith(LOGGED)]
+    assert not tried_in_turn(changing, minds_changed, logged[batch::BATCHES])
