@@ -29,6 +29,7 @@ LAYERS = (
     {"ports"},
     {"processes", "app", "http_client"},
     {"services", "store", "forges", "agents", "checks", "repository", "rendering", "config"},
+    {"adapters"},
     {"bootstrap", "demo"},
     {"blocks"},
     {"tasks"},
@@ -49,7 +50,7 @@ LATE_IMPORTERS = {
     "flows/runs/waking.py",  # the settings of a process come before Prefect is imported
     "flows/server/process.py",  # as above
     "src/irontree/agents/__init__.py",  # adapters, by name
-    "src/irontree/bootstrap.py",  # the template engine
+    "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "tasks/stages.py",  # blocks
 }
 ONE_IMPORTER = ("acp", "anyascii", "git", "github", "httpx", "jinja2", "jwt", "markdown_it", "ruamel", "yaml")

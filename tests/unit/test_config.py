@@ -110,7 +110,7 @@ def test_the_defaults_are_the_protocol_s():
 )
 def test_every_setting_is_read_somewhere(section, key):
     """A setting without effect is a lie."""
-    readers = "".join((SOURCE / name).read_text() for name in ("config.py", "bootstrap.py"))
+    readers = "".join((SOURCE / name).read_text() for name in ("config.py", "adapters.py", "bootstrap.py"))
     assert re.search(rf"\.{section}(\.{key}\b|\.model_dump\(\)|,\n)", readers), "neither it nor its whole section is"
 
 

@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, Literal
 
-from irontree.domain.state import Phase
-from irontree.services.views.overview import SKIPPED, IssueRow, state_words
-
 # --- Text by people and programs, made harmless for a terminal: nothing in it moves a cursor or hides a line
 
 
@@ -135,17 +132,3 @@ def _indented(text: str) -> str:
 def indentation(text: str) -> str:
     """The spaces at its beginning, which show how deep something is in a tree; none where nothing follows."""
     return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""
-
-
-# --- The tree of issues with their state, drawn for a terminal or as plain lines
-
-
-_MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}
-
-
-def tree_line(row: IssueRow, *, skipped: bool = False) -> str:
-    """`✓ #3 Parse amounts  done  4f2a9c1`."""
-    words = state_words(row, skipped=skipped)
-    attempts = f"attempts {row.attempts}" if row.attempts and row.phase != Phase.DONE else ""
-    facts = "  ".join(part for part in (words, attempts, short_sha(row.code_ref)) if part)
-    return f"{'  ' * row.depth}{_MARKS.get(words, '·')} #{row.number} {row.title}  {facts}"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from irontree.app import App, Origin
-from irontree.bootstrap import open_app
 from irontree.cli.console import Console
 from irontree.domain.ids import typed_issue
 from irontree.domain.state import TaskState
@@ -47,10 +46,14 @@ class Context:
 
     def look(self) -> App:
         """The ports of the repository, for who only looks: git is not asked for a name."""
+        from irontree.bootstrap import open_app
+
         return open_app(self.folder, origin=Origin(actor=""), progress=self.console)
 
     def open(self, *, cancel: Cancellation | None = None) -> App:
         """The ports of the repository, on behalf of who types; raises what `bootstrap.open_app` raises."""
+        from irontree.bootstrap import open_app
+
         app = open_app(self.folder, origin=Origin(actor=""), cancel=cancel, progress=self.console)
         return replace(app, origin=Origin(actor=app.repository.user_name() or login_name()))
 

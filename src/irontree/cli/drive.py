@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.blocks import tree_line
+from irontree.cli.blocks import short_sha
 from irontree.cli.console import Console
 from irontree.cli.context import INTERRUPTED, OK, REFUSED
+from irontree.domain.state import Phase
 from irontree.errors import ConfigRefused, IrontreeError, in_words
 from irontree.flows.runs.waking import close_overtaken
 from irontree.flows.server.private import LocalServer
@@ -33,7 +34,7 @@ from irontree.services.proposals.documents import uncommitted_documents
 from irontree.services.questions.commands import program_for
 from irontree.services.record.record import left_to_people
 from irontree.services.record.world import World, read_world
-from irontree.services.views.overview import SERVING, overview
+from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
 if TYPE_CHECKING:
     from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
@@ -213,3 +214,17 @@ class Drive:
     def _say(self, text: str) -> None:
         self.console.write(f"{text}\n")
         self.console.flush()
+
+
+# --- the tree of issues with their state ------------------------------------------------------------------
+
+
+_MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}
+
+
+def tree_line(row: IssueRow, *, skipped: bool = False) -> str:
+    """`✓ #3 Parse amounts  done  4f2a9c1`."""
+    words = state_words(row, skipped=skipped)
+    attempts = f"attempts {row.attempts}" if row.attempts and row.phase != Phase.DONE else ""
+    facts = "  ".join(part for part in (words, attempts, short_sha(row.code_ref)) if part)
+    return f"{'  ' * row.depth}{_MARKS.get(words, '·')} #{row.number} {row.title}  {facts}"

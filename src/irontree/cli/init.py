@@ -17,8 +17,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from irontree.adapters import ask_program
 from irontree.app import SystemClock
-from irontree.bootstrap import ask_program, open_set_aside, require_log, require_settled
+from irontree.bootstrap import open_set_aside, require_log, require_settled
 from irontree.cli.blocks import Cell, OutputBlock, Table, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.init_proposals import (

@@ -1,0 +1,146 @@
+"""What an App makes by its configuration, when that is first asked for: the forge, agents, checks, their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from irontree.agents import as_called, open_agent
+from irontree.app import Preferences, SystemClock
+from irontree.checks.shell import ShellCheckRunner
+from irontree.config import Config, add_permissions
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
+from irontree.errors import EnvironmentRefused
+from irontree.forges import ForgeSettings, Location, Merge, connect, location_of
+from irontree.ports import CheckRunner, CodingAgent, Forge
+from irontree.processes import ChildProcesses
+from irontree.processes.running import capture
+from irontree.repository import GitRepository
+from irontree.store.codec import read_mapping, write_mapping
+from irontree.store.event_log import stream_folders
+from irontree.store.layout import Layout
+
+# --- What a look at the log does without: the configuration, and with it the forge, agents, checks and their settin
+
+
+_QUESTION_SECONDS = 20.0
+"""A program that knows a token answers at once, or has to be asked by a person."""
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """Everything that an App makes by one configuration, when it is first asked for."""
+
+    config: Config
+    repository: GitRepository
+    layout: Layout
+    children: ChildProcesses
+    environment: Mapping[str, str] = field(repr=False)
+    """The caller's; no text shows its secrets."""
+
+    @cached_property
+    def forge(self) -> Forge:
+        """The forge that it names. Raises ConfigRefused."""
+        settings = ForgeSettings(
+            folder=self.layout.state / "forge",
+            account=self.repository.user_name() or "irontree",
+            taken=lambda: stream_folders(self.layout.events),
+            clock=SystemClock(),
+            read_mapping=read_mapping,
+            write_mapping=write_mapping,
+            branches=_Branches(self.repository),
+            location=self._location,
+            environment=self.environment,
+            ask_program=lambda argv: ask_program(argv, self.repository.root, self.environment),
+        )
+        return connect(self.config.forge.adapter, settings)
+
+    @cached_property
+    def checks(self) -> CheckRunner:
+        """What runs checks here."""
+        return ShellCheckRunner(self.children.lending(self.repository.stores), self.environment)
+
+    @cached_property
+    def preferences(self) -> Preferences:
+        """What needs no approval."""
+        config, location = self.config, self._location
+        return Preferences(
+            tracker=f"{location.url}/{location.repository}" if location else "",
+            close_on_done=config.issue.close_on_done,
+            composite_threshold=config.issue.composite_threshold,
+            reply=config.comment.reply,
+            loop_budget=config.loop.max_transitions,
+            api_url=config.prefect.api_url,
+            automations=config.automations,
+        )
+
+    def agent(self, spec: AgentSpec) -> CodingAgent:
+        """The agent that *spec* describes. Raises ConfigRefused for an unknown adapter."""
+        return open_agent(spec, self.children.lending(self.repository.stores), self.environment)
+
+    def allow(self, rules: Sequence[PermissionRule]) -> None:
+        """Add rules to the configuration. Raises ConfigRefused, EnvironmentRefused."""
+        add_permissions(self.layout.config, rules)
+
+    def policy(self, approved: PublishPolicy | None) -> ExecutionPolicy:
+        """What the configuration says now about everything that a person approves (ruling R6).
+
+        A remote and a target branch that it does not name are the *approved* ones: to look at another branch in
+        mid-work is no change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD where no branch was
+        approved: none could be meant.
+        """
+        config, repository = self.config, self.repository
+        remote = approved.remote if approved else default_remote(repository.remotes())
+        branch = config.publish.target_branch or (approved.target_branch if approved else repository.current_branch())
+        if branch is None:
+            raise EnvironmentRefused(
+                f"{repository.root} is on no branch, so there is none to publish to",
+                remedy="`git switch` to a branch, or set publish.target_branch in .mino/config.yml",
+            )
+        policy = config.policy(remote, branch)
+        reviewers = tuple(as_called(reviewer) for reviewer in policy.reviewers)
+        return policy.model_copy(update={"agent": as_called(policy.agent), "reviewers": reviewers})
+
+    @property
+    def _location(self) -> Location | None:
+        """Where the configuration and the remote say that the repository is on the web; files are nowhere."""
+        config, repository = self.config, self.repository
+        if config.forge.adapter == "local":
+            return None
+        remote = config.publish.remote or default_remote(repository.remotes())
+        address = repository.remote_url(remote) if remote else None
+        ca_file = config.forge.ca_file
+        return location_of(
+            address, config.forge.url, config.forge.repository, repository.root / ca_file if ca_file else None
+        )
+
+
+def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
+    """What a program that only reads prints; None if it is not there, fails or takes too long."""
+    try:
+        done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
+    except EnvironmentRefused:
+        return None
+    return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Branches:
+    """The branches of the repository, as the local forge asks for them."""
+
+    repository: GitRepository
+
+    def default(self) -> str:
+        """The branch to publish to by default."""
+        return self.repository.default_target(default_remote(self.repository.remotes())) or ""
+
+    def tip(self, branch: str) -> str | None:
+        """The commit it points at."""
+        return self.repository.tip(branch)
+
+    def merge_of(self, sha: str, base: str) -> Merge | None:
+        """How it came in."""
+        found = self.repository.merge_of(sha, base)
+        return Merge(*found) if found else None
