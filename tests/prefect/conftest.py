@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 from pathlib import Path
@@ -32,8 +33,13 @@ def no_leak_reaches_other_tests():
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory) -> Path:
-    """The state folder of the session's server."""
-    return prepare_home(tmp_path_factory.mktemp("prefect") / "state")
+    """The state folder of the session's server, one for all workers of a test run."""
+    folder = tmp_path_factory.getbasetemp()
+    together = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+    with (together / "prefect.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        state = together / "prefect" / "state"
+        return state if state.exists() else prepare_home(state)
 
 
 @pytest.fixture(scope="session")
