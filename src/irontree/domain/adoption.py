@@ -26,14 +26,14 @@ from irontree.domain.requirements.markdown import (
 from irontree.domain.requirements.outline import Kind, Labelled, OutlineEntry, Part, kind_of, split_label
 from irontree.domain.requirements.tasks import TaskText, parse_criterion, read_task
 from irontree.domain.spec import deceptive_characters, plan_node
-from irontree.domain.values import COMPOSITE_THRESHOLD, TaskType
+from irontree.domain.task_types import BUG, FEATURE, TASK_TYPES, TaskType
+from irontree.domain.values import COMPOSITE_THRESHOLD
 
 INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
 """The one criterion of an issue that states none: sparse, and explicitly so."""
 
 _OPEN_BOX: Final = re.compile(r"^[ \t]*[-*+][ \t]*\[[ \t]\]", re.MULTILINE)
 _CHECKED_BOX: Final = re.compile(r"^(\s*[-*+]\s+)\[[xX]\]\s+")
-_BUG_LABEL: Final = re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE)
 _REPRODUCTION: Final = re.compile(
     r"(?:steps to reproduce|how to reproduce|to reproduce|reproduction(?: steps)?|repro(?: steps)?"
     r"|(?:复现|重现)(?:步骤|方法|方式))",
@@ -269,10 +269,11 @@ def _outsiders(node: PlanNode, author: str) -> PlanNode:
 
 
 def _type(issue: IssueText, node: PlanNode, text: TaskText) -> TaskType:
-    """As the text says; else a bug by its label or because it can be reproduced (contract, brief extraction)."""
+    """As the text says; else by its label, or a bug because it can be reproduced (contract, brief extraction)."""
     if "type" in text.fields:
         return node.type
-    return "bug" if any(map(_BUG_LABEL.fullmatch, issue.labels)) or _reproduces(issue.body) else "feature"
+    by_label = (profile for profile in TASK_TYPES.values() if profile.is_label_of(issue.labels))
+    return next(by_label, BUG if _reproduces(issue.body) else FEATURE).name
 
 
 def _reproduces(body: str) -> bool:

@@ -18,6 +18,7 @@ from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.ids import slugify
 from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
+from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
 from irontree.domain.values import CloseOnDone, ReplyMode
 
@@ -273,7 +274,7 @@ def decide_promotion(mode: ReplyMode, known: Knowledge) -> ReplyDecision:
     if mode != "auto":
         return ReplyDecision(mode == "always", f"report.promotion is {mode}")
     node = known.node
-    if node.type == "bug" or _INTERNAL.search(node.title):
+    if not TASK_TYPES[node.type].promotes or _INTERNAL.search(node.title):
         return ReplyDecision(False, "it reads like a fix, internal work or an experiment, of no use beyond its issue")
     if not _TOPIC.search(f"{node.title}\n{node.description}"):
         return ReplyDecision(False, "it is not about setting up, configuring or integrating something")
@@ -291,8 +292,8 @@ def document_name(title: str, issue_number: int) -> str:
 
 
 def close_on_done(configured: CloseOnDone | None, node: PlanNode | None) -> CloseOnDone:
-    """Who closes an issue that is done: as configured; unset, a person closes a bug, all else is closed (contract)."""
-    return configured or ("manual" if node and node.type == "bug" else "auto")
+    """Who closes an issue that is done: as configured; unset, as its type says (contract)."""
+    return configured or (TASK_TYPES[node.type].closes if node else "auto")
 
 
 def short_title(title: str) -> str:

@@ -19,16 +19,8 @@ from pydantic import Field, ValidationError
 
 from irontree.domain.budgets import BudgetPolicy
 from irontree.domain.gates import Gates
-from irontree.domain.values import (
-    Executability,
-    ProtocolVersion,
-    ReplyMode,
-    Shape,
-    SpecRevision,
-    TaskKey,
-    TaskType,
-    Value,
-)
+from irontree.domain.task_types import TaskType
+from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
 
 # --- In what programs run instead of on the machine itself: as a person approved it (ruling R6)
 

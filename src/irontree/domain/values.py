@@ -18,7 +18,6 @@ Outcome = Literal["pass", "fail_retryable", "fail_terminal"]
 Basis = Literal["verified", "accepted", "aggregated"]
 Shape = Literal["atomic", "composite"]
 Executability = Literal["executable", "container"]
-TaskType = Literal["feature", "bug"]
 CloseOnDone = Literal["auto", "manual"]
 ReplyMode = Literal["auto", "always", "never"]
 """Of replies and of notes in the documents: by a rule, or as a person says."""

@@ -14,14 +14,14 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.requirements.markdown import Findings, plain, quoted
 from irontree.domain.requirements.outline import Labelled, Text, kind_of
 from irontree.domain.requirements.tasks import TaskText
+from irontree.domain.task_types import FEATURE, TASK_TYPES, TaskType
 from irontree.domain.text import nearest
-from irontree.domain.values import TaskType
 
 # --- Tasks with typed fields and a key each, before their dependencies are looked up
 
 
 MAX_TITLE: Final = 255  # the longest title that every forge takes
-_TYPES: Final[dict[str, TaskType]] = {"feature": "feature", "bug": "bug", "功能": "feature", "缺陷": "bug"}
+_TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}
 _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number for number in range(1, 10)}
 
 
@@ -106,8 +106,8 @@ def _key(labelled: Labelled | None, findings: Findings) -> str | None:
 def _type(labelled: Labelled | None, findings: Findings) -> TaskType:
     value = _scalar(labelled)
     if labelled and value and value.casefold() not in _TYPES:
-        findings.refuse(labelled.start, f"{quoted(value)} is no type", "Use 'feature' or 'bug'")
-    return _TYPES.get(value.casefold(), "feature")
+        findings.refuse(labelled.start, f"{quoted(value)} is no type", f"Use {' or '.join(map(repr, TASK_TYPES))}")
+    return _TYPES.get(value.casefold(), FEATURE.name)
 
 
 def _priority(labelled: Labelled | None, findings: Findings) -> int | None:

@@ -12,6 +12,7 @@ from irontree.app import App
 from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskReAdopted, TaskReapprovalRequired
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import ConfigRefused, RequirementsRefused
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
@@ -271,4 +272,4 @@ def _close_cancelled(app: App, world: World) -> None:
 
 
 def _type_labels(node: PlanNode) -> tuple[str, ...]:
-    return ("bug",) if node.type == "bug" else ("enhancement",)
+    return (TASK_TYPES[node.type].label,)

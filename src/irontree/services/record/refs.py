@@ -6,6 +6,7 @@ import re
 
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import TaskState
+from irontree.domain.task_types import TASK_TYPES
 
 # What forges take for "this commit closes that issue": the word right before the reference.
 _CLOSING_KEYWORD = re.compile(
@@ -60,7 +61,8 @@ def request_branch(state: TaskState, node: PlanNode) -> str:
     A stream that begins again, after its first one's branch may have been merged, has another.
     """
     again = f"-{state.approved_revision}" if state.renewed_from else ""
-    return f"{node.type}/{state.issue_number}-{node.task_key[:BRIEF_CHARACTERS].strip('-')}{again}"
+    brief = node.task_key[:BRIEF_CHARACTERS].strip("-")
+    return f"{TASK_TYPES[node.type].branch_prefix}/{state.issue_number}-{brief}{again}"
 
 
 def run_message(state: TaskState, title: str) -> str:

@@ -1,0 +1,66 @@
+"""The types of tasks, and all that depends on a task's type: a new type is a line in this table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from irontree.domain.values import CloseOnDone
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTypeProfile:
+    """What a type means: how documents name it, its label on the forge, and what follows from it."""
+
+    name: str
+    words: tuple[str, ...]
+    """What a document may say behind `Type:`, in lower case."""
+    label: str
+    """The label of an issue that is published."""
+    labelled: re.Pattern[str] | None
+    """The labels that make an existing issue one of this type; None where no label does."""
+    branch_prefix: str
+    """Of the branch on which a pull request proposes it (R5)."""
+    closes: CloseOnDone
+    """Who closes its issue when it is done and nothing is configured (protocol, Close On Done)."""
+    promotes: bool
+    """Whether it may leave notes in the documents of the project (protocol, Promotion Heuristic)."""
+
+    def is_label_of(self, labels: Iterable[str]) -> bool:
+        """Whether one of an issue's labels says that it is of this type."""
+        return self.labelled is not None and any(map(self.labelled.fullmatch, labels))
+
+
+FEATURE: Final = TaskTypeProfile(
+    name="feature",
+    words=("feature", "功能"),
+    label="enhancement",
+    labelled=None,
+    branch_prefix="feature",
+    closes="auto",
+    promotes=True,
+)
+BUG: Final = TaskTypeProfile(
+    name="bug",
+    words=("bug", "缺陷"),
+    label="bug",
+    labelled=re.compile(r"bug|defect|fix|regression|缺陷|故障", re.IGNORECASE),
+    branch_prefix="bug",
+    closes="manual",
+    promotes=False,
+)
+TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, BUG)}
+
+
+def _known(name: str) -> str:
+    if name not in TASK_TYPES:
+        raise ValueError(f"Input should be {' or '.join(map(repr, TASK_TYPES))}")
+    return name
+
+
+TaskType = Annotated[str, AfterValidator(_known), WithJsonSchema({"enum": [*TASK_TYPES], "type": "string"})]
+"""The name of a type, as plans and documents have it."""
