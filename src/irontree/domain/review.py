@@ -62,7 +62,7 @@ class Assessment(Value):
 
 @dataclass(frozen=True, slots=True)
 class InvalidAnswer:
-    """An answer that counts for nothing, and why, one line each: the reviewer is told and asked again."""
+    """An answer that counts for nothing, and why, one line each: the agent is told and asked again."""
 
     problems: tuple[str, ...]
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from irontree.app import App
 from irontree.domain.attempt import AttemptOutcome, Usage
+from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult, truncate
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
 from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
@@ -26,7 +27,6 @@ from irontree.services.record.record import review_folder
 from irontree.services.record.world import read_world
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent, review_prompt
 
-ROUNDS: Final = 3
 VERDICT_FILE: Final = ".irontree-verdict.json"
 VERDICT_BYTES: Final = 256 * 1024
 
@@ -88,25 +88,24 @@ class _Reviewing:
     folder: Path
 
     def ask(self) -> tuple[CheckResult, dict[str, str]] | NoVerdict:
-        """Ask up to three times for an answer that can be used. Raises NotEligible once no budget is left for it."""
-        problems: tuple[str, ...] = ()
-        seconds, usage = 0.0, Usage(0, 0, 0.0)
-        for number in range(1, ROUNDS + 1):
-            allowance = require_funds(self.app, read_world(self.app), self.state).allowance(self.state)
-            self.app.progress.note(f"review by {self.reviewer.name}")
-            answer = ask_agent(self.app, replace(self._agent_request(number, problems), allowance=allowance))
-            seconds, usage = seconds + answer.result.seconds, usage.plus(answer.result.usage)
-            if answer.stopped:
-                return replace(self._stopped(answer.stopped, answer.result), took=self._took(seconds, usage))
-            found = self._found(answer)
-            if isinstance(found, Assessment):
-                return self._result(found, seconds, usage), self._evidence(found)
-            problems = found.problems
+        """Ask for an answer that can be used. Raises NotEligible once no budget is left for it."""
+        asked = ask_agent(self.app, self._agent_request(), self._found, self._allowance)
+        if isinstance(asked.found, Assessment):
+            return self._result(asked.found, asked.seconds, asked.usage), self._evidence(asked.found)
+        if isinstance(asked.found, AttemptOutcome):
+            none = self._stopped(asked.found, asked.last)
+        else:
+            none = self._unusable(asked.found, asked.rounds)
+        return replace(none, took=self._took(asked.seconds, asked.usage))
+
+    def _allowance(self) -> Allowance:
+        return require_funds(self.app, read_world(self.app), self.state).allowance(self.state)
+
+    def _unusable(self, answer: InvalidAnswer, rounds: int) -> NoVerdict:
         return NoVerdict(
             "no-review",
-            f"the reviewer {self.reviewer.name} gave no usable verdict: {'; '.join(problems)}",
-            f"look at {self._folder(ROUNDS)}, then go on: it is asked again",
-            took=self._took(seconds, usage),
+            f"the reviewer {self.reviewer.name} gave no usable verdict: {'; '.join(answer.problems)}",
+            f"look at {self.folder / str(rounds)}, then go on: it is asked again",
         )
 
     def _took(self, seconds: float, usage: Usage) -> dict[str, object]:
@@ -114,16 +113,17 @@ class _Reviewing:
         asked = f"{self.anchor} after {self.state.sequence}"
         return {"name": self.reviewer.name, "anchor": asked, "seconds": round(seconds, 3), **usage.known()}
 
-    def _agent_request(self, number: int, problems: tuple[str, ...]) -> AgentRequest:
+    def _agent_request(self) -> AgentRequest:
         return AgentRequest(
             name=f"the review of issue-{self.state.issue_number}",
+            note=f"review by {self.reviewer.name}",
             agent=self.reviewer,
             workspace=self.plan.policy.workspace,
             sha=self.anchor,
-            prompt=lambda path: review_prompt(self.app, self.node, self.state, path, problems),
+            prompt=lambda path, problems: review_prompt(self.app, self.node, self.state, path, problems),
             answer_file=VERDICT_FILE,
             variable="IRONTREE_VERDICT_FILE",
-            transcript=self._folder(number),
+            transcripts=self.folder,
             limit=VERDICT_BYTES,
             task_key=self.state.task_key,
             issue_number=self.state.issue_number,
@@ -146,9 +146,6 @@ class _Reviewing:
         except EnvironmentRefused:  # no file of text, or none that git can name
             return None
         return line_of_quote(document.text, quote) if document else None
-
-    def _folder(self, number: int) -> Path:
-        return self.folder / str(number)
 
     def _evidence(self, verdict: Assessment) -> dict[str, str]:
         found = cited(verdict, self.node, self._line_of).items()

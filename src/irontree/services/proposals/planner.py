@@ -7,12 +7,14 @@ executed before that. It works in a private copy of the repository, and what it 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from irontree.app import App
+from irontree.domain.attempt import AttemptOutcome
 from irontree.domain.plan import ExecutionPolicy
+from irontree.domain.review import InvalidAnswer
 from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.loops.funds import require_funds_to_plan
@@ -21,7 +23,6 @@ from irontree.services.record.world import read_world
 from irontree.services.views.values import PlanPromptView
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 
-ROUNDS: Final = 3
 DRAFT_FILE: Final = ".irontree-draft.md"
 
 
@@ -45,49 +46,49 @@ def plan_document(app: App, text: str, name: str, example: str) -> PlannedDocume
     world = read_world(app)
     base, known = app.repository.base(policy.publish), world.known_issues
     folder = planning_folder(app)
-    problems: tuple[str, ...] = ()
-    for number in range(1, ROUNDS + 1):
-        allowance = require_funds_to_plan(app, world, policy.budgets)
-        app.progress.note("the agent plans")
-        request = _agent_request(app, policy, base, folder / str(number), (text, example, problems))
-        answer = ask_agent(app, replace(request, allowance=allowance))
-        if answer.stopped:
-            raise EnvironmentRefused(f"the agent could not plan: {answer.stopped.reason}", remedy="plan again later")
-        found = _read(answer, name, known)
-        if isinstance(found, Requirements):
-            return PlannedDocument(found.source, found, number)
-        problems = found
+    asked = ask_agent(
+        app,
+        _agent_request(app, policy, base, folder, (text, example)),
+        lambda answer: _read(answer, name, known),
+        lambda: require_funds_to_plan(app, world, policy.budgets),
+    )
+    if isinstance(asked.found, Requirements):
+        return PlannedDocument(asked.found.source, asked.found, asked.rounds)
+    if isinstance(asked.found, AttemptOutcome):
+        raise EnvironmentRefused(f"the agent could not plan: {asked.found.reason}", remedy="plan again later")
     raise RequirementsRefused(
-        problems, remedy=f"look at {folder}, say more in {name}, or write the document yourself: irontree example"
+        asked.found.problems,
+        remedy=f"look at {folder}, say more in {name}, or write the document yourself: irontree example",
     )
 
 
 def _agent_request(
-    app: App, policy: ExecutionPolicy, base: str, transcript: Path, told: tuple[str, str, tuple[str, ...]]
+    app: App, policy: ExecutionPolicy, base: str, transcripts: Path, told: tuple[str, str]
 ) -> AgentRequest:
-    text, example, problems = told
+    text, example = told
     checks = tuple(check.name for check in policy.checks)
     return AgentRequest(
         name="planning",
+        note="the agent plans",
         agent=policy.agent,
         workspace=policy.workspace,
         sha=base,
-        prompt=lambda path: app.renderer.render(
+        prompt=lambda path, problems: app.renderer.render(
             "prompts/plan.md", plan=PlanPromptView(text, example, checks, str(path), problems)
         ),
         answer_file=DRAFT_FILE,
         variable="IRONTREE_DRAFT_FILE",
-        transcript=transcript,
+        transcripts=transcripts,
         limit=MAX_BYTES,
         task_key="plan",
     )
 
 
-def _read(answer: AgentAnswer, name: str, known: Mapping[int, str]) -> Requirements | tuple[str, ...]:
+def _read(answer: AgentAnswer, name: str, known: Mapping[int, str]) -> Requirements | InvalidAnswer:
     """The document in the draft file, or why there is none."""
     if answer.content is None:
-        return (f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",)
+        return InvalidAnswer((f"no document was written to {DRAFT_FILE}: the agent {answer.ended}",))
     try:
         return read_requirements(answer.content, name, known_issues=known)
     except RequirementsRefused as refused:
-        return refused.problems
+        return InvalidAnswer(tuple(refused.problems))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 from irontree.app import App
-from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, how_it_ended, stopped_by
+from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, Usage, how_it_ended, stopped_by
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import commands_for
 from irontree.domain.plan import AgentSpec, Plan, PlanNode, WorkspacePolicy
+from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.errors import Cancelled
 from irontree.ports import AgentResult, AgentTask
@@ -25,25 +27,31 @@ from irontree.services.views.values import PromptView, QuoteView, ReviewPromptVi
 # --- An agent is asked a question about a commit, and answers in a file: reviewers and planners
 
 
+ROUNDS: Final = 3
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """What is asked of which agent, at which commit. `prompt` is told where the answer goes; `limit` is in bytes."""
+    """What is asked of which agent, at which commit; `limit` is the size of an answer in bytes."""
 
     name: str
+    note: str
+    """What a person who watches is told."""
     agent: AgentSpec
     workspace: WorkspacePolicy
     sha: str
-    prompt: Callable[[Path], str]
+    prompt: Callable[[Path, tuple[str, ...]], str]
+    """Is told where the answer goes, and what was wrong with the one before."""
     answer_file: str
     variable: str
     """Names the answer file in the agent's environment."""
-    transcript: Path
+    transcripts: Path
+    """A folder; each round has its own in it."""
     limit: int
     task_key: str = ""
     issue_number: int = 0
     attempt: int = 1
-    allowance: Allowance = field(default_factory=Allowance)
-    """What is left for it of the budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,22 +77,57 @@ class AgentAnswer:
         return AttemptEvidence(result.ended, result.exit_code, result.claim, result.failure)
 
 
-def ask_agent(app: App, request: AgentRequest) -> AgentAnswer:
-    """Have the agent answer once. Raises Cancelled when asked to stop, EnvironmentRefused without a workspace."""
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What came of asking: what was read, or what kept the agent from answering, or what is wrong with its last answer.
+
+    *seconds* and *usage* are those of all rounds, *last* is the last one's result.
+    """
+
+    found: T | AttemptOutcome | InvalidAnswer
+    last: AgentResult
+    rounds: int
+    seconds: float
+    usage: Usage
+
+
+def ask_agent(
+    app: App, request: AgentRequest, read: Callable[[AgentAnswer], T | InvalidAnswer], allow: Callable[[], Allowance]
+) -> Asked[T]:
+    """Have the agent answer until the answer can be read: three times at most, told what was wrong with the last.
+
+    *allow* says before each round what is left of the budgets, and what it raises ends the asking. Raises Cancelled
+    when asked to stop, EnvironmentRefused without a workspace.
+    """
+    problems: tuple[str, ...] = ()
+    seconds, usage, number = 0.0, Usage(0, 0, 0.0), 0
+    while True:
+        number += 1
+        answer = _ask_once(app, request, allow(), number, problems)
+        seconds, usage = seconds + answer.result.seconds, usage.plus(answer.result.usage)
+        found = answer.stopped or read(answer)
+        if not isinstance(found, InvalidAnswer) or number == ROUNDS:
+            return Asked(found, answer.result, number, seconds, usage)
+        problems = found.problems
+
+
+def _ask_once(
+    app: App, request: AgentRequest, allowance: Allowance, number: int, problems: tuple[str, ...]
+) -> AgentAnswer:
+    app.progress.note(request.note)
     workspace = app.repository.workspace("review", request.workspace)
     workspace.prepare(request.sha, cancel=app.cancel)
     path = workspace.path / request.answer_file
     _remove(path)  # git may ignore it, and then it is still that of somebody before
-    spec, allowance = request.agent, request.allowance
-    spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
-    result = app.agent(spec).attempt(
+    limited = request.agent.model_copy(update={"wall_seconds": allowance.seconds(request.agent.wall_seconds)})
+    result = app.agent(limited).attempt(
         AgentTask(
             issue_number=request.issue_number,
             task_key=request.task_key,
             attempt=request.attempt,
-            prompt=request.prompt(path),
+            prompt=request.prompt(path, problems),
             workspace=workspace.path,
-            transcript=request.transcript,
+            transcript=request.transcripts / str(number),
             variables={request.variable: str(path)},
             allowance=allowance,
         ),
