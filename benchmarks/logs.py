@@ -13,9 +13,10 @@ from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.plan import Plan
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import loop_for
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM
+from tests.support.approving import write_plan
 
 EVENTS_PER_ISSUE: Final = 8
 _CODE: Final = {"code_ref": "c" * 40}
@@ -41,7 +42,7 @@ def lay_out_log(folder: Path, issues: int) -> App:
     document = app.repository.root / "requirements.md"
     document.write_text("# Work\n" + "".join(_section(number) for number in range(1, issues + 1)), encoding="utf-8")
     proposal = propose(app, document)
-    plan = approve(app, proposal, proposal.revision, "benchmark")
+    plan = write_plan(app, proposal, proposal.revision, "benchmark")
     for number, node in enumerate(plan.nodes, start=1):
         _write_stream(Layout(app.repository.root).stream(number), _history(plan, node.task_key, number))
     app.repository.mark_history()

@@ -9,7 +9,7 @@ from benchmarks.sandbox import git, new_repository
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app, set_up
 from irontree.domain.decide import Halt
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import next_decision
 from irontree.services.proposals.documents import propose
@@ -58,7 +58,7 @@ def publish(app: App, name: str, titles: Sequence[str], *, judged: bool = False)
     git(root, "push", "--quiet", "origin", "main")
     proposal = propose(app, document)
     with app.driver.hold("publish"):
-        return authorise(app, proposal, proposal.revision, "benchmark").id
+        return approve(app, proposal, proposal.revision, "benchmark").id
 
 
 def drive(app: App, loop_id: str) -> None:

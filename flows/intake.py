@@ -20,10 +20,10 @@ from irontree.flows.runs import runs
 from irontree.flows.runs.liveness import fails_if_refused, hold_liveness
 from irontree.flows.runs.recovery import wake_overtaken
 from irontree.flows.runs.starting import start_loop
-from irontree.services.answers.documents import authorise, question_key, wanted_for
-from irontree.services.answers.issues import authorise_issues
-from irontree.services.proposals.approval import Wanted, approval_text
-from irontree.services.proposals.documents import UNREADABLE, Proposal, ways_to_approve, with_choices
+from irontree.services.answers.approve import approve, question_key, wanted_for
+from irontree.services.proposals.again import UNREADABLE
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.proposal import Proposal, ways_to_approve, with_choices
 from irontree.services.questions.questions import FORM
 from irontree.tasks.artifacts import show_approval
 from irontree.tasks.mirror import tell_asked
@@ -68,7 +68,7 @@ def _nothing_to_ask(app: App, document: str) -> State[None] | None:
     return None
 
 
-async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
+async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
     """Have it approved or declined; what cannot be done as approved is asked again as it is now, with the reason.
 
     The approval is stored with the form until it is in the log: a run that is cut off before finds it again.
@@ -90,7 +90,7 @@ async def _approved(app: App, document: str, wanted: Wanted) -> State[None]:
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
 
 
-async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
+async def _ask(app: App, wanted: Proposal, ways: list[str], refusal: str) -> tuple[dict[str, Any], str]:
     text = await asyncio.to_thread(approval_text, app, wanted, loop_mode=True, answer="")
     form = make_form("Intake", [*ways, DECLINE], ["revision"])
     tell_asked(app, "Your approval is needed", key=f"{wanted.name}-{wanted.stamp}")
@@ -101,22 +101,17 @@ async def _ask(app: App, wanted: Wanted, ways: list[str], refusal: str) -> tuple
     return given.model_dump(), asked
 
 
-def _ways(wanted: Wanted) -> Mapping[str, Wanted]:
-    """What the form may approve, by its words there; of issues there is one way."""
-    if not isinstance(wanted, Proposal):
-        return {APPROVE: wanted}
+def _ways(wanted: Proposal) -> Mapping[str, Proposal]:
+    """What the form may approve, by its words there."""
     special = ways_to_approve(wanted).items()
     return {APPROVE: wanted} | {
         f"{APPROVE}; {_WORDS[name]}": with_choices(wanted, choices) for name, choices in special
     }
 
 
-def _start(app: App, wanted: Wanted, approver: str) -> State[None]:
+def _start(app: App, wanted: Proposal, approver: str) -> State[None]:
     with app.driver.hold(f"{wanted.what}, publish", wait_seconds=WAIT_FOR_DRIVER):
-        if isinstance(wanted, Proposal):
-            loop = authorise(app, wanted, wanted.revision, approver)
-        else:
-            loop = authorise_issues(app, wanted, approver)
+        loop = approve(app, wanted, wanted.name, approver)
     start_loop(app, loop.id)
     wake_overtaken(app)
     return Completed(name="Approved", message=f"loop {loop.id} drives {len(loop.keys)} tasks")

@@ -30,7 +30,7 @@ from irontree.flows.runs.runs import (
     taken_up,
 )
 from irontree.flows.runs.starting import start_issue, start_loop
-from irontree.services.answers.documents import names_issues, standing_of
+from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import next_step
 from irontree.services.loops.loop import read_loop, read_loops

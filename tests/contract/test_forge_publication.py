@@ -14,7 +14,8 @@ import pytest
 from irontree.errors import RemoteUnavailable, RequirementsRefused
 from irontree.ports import Forge
 from irontree.services.execution.publish import PublishedNodes, publish
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
+from tests.support.approving import write_plan
 from tests.support.forges import FallibleStage, Stage
 from tests.support.stages import FALLIBLE, STAGES
 from tests.support.world import SPEC, Scene, make_scene
@@ -47,7 +48,7 @@ def publish_document(scene: Scene, text: str = SPEC, name: str = "SPEC.md") -> P
     path = scene.root / name
     path.write_text(text)
     proposal = propose(scene.app, path)
-    return publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    return publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
 
 
 def titles(forge: Forge) -> list[str]:

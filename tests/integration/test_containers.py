@@ -11,7 +11,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.processes.family import SHELL
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.documents import propose
@@ -48,7 +48,7 @@ class Contained:
 
     def authorise(self) -> None:
         with self.app.driver.hold("publish"):
-            authorise(self.app, self.proposal, self.proposal.revision, "ada")
+            approve(self.app, self.proposal, self.proposal.revision, "ada")
 
     def state(self):
         return read_world(self.app).states["greeting"]

@@ -10,7 +10,7 @@ from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import perform
 from irontree.services.proposals.documents import propose
@@ -41,7 +41,7 @@ def app(place: Path) -> App:
     config.write_text(config.read_text().replace("publish:\n", "publish:\n  mode: pull_request\n"))
     app = open_app(root, origin=Origin("ada", "command"))
     proposal = propose(app, root / "SPEC.md")
-    authorise(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.revision, "ada")
     return app
 
 
@@ -112,7 +112,7 @@ def test_the_request_of_a_text_that_was_approved_anew_is_closed_with_the_reason(
     spec = app.repository.root / "SPEC.md"
     spec.write_text(SPEC.replace("it says hello", "it says hello to all"))
     proposal = propose(app, spec)
-    authorise(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.revision, "ada")
     look(app)
     asked = next((app.repository.root / ".mino" / "forge" / "pulls").glob("*.md"))
     assert "state: closed" in asked.read_text()

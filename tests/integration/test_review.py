@@ -10,7 +10,7 @@ import pytest
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Run, Verify
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.proposals.documents import propose
 from irontree.services.record.world import read_world
@@ -52,7 +52,7 @@ def attempt(place: Path, verdict: dict[str, object], also: str = ":") -> App:
     settings = f"verify:\n  reviewers:\n  - {{name: critic, command: [{program}]}}\n"
     app = open_app(lay_out(place, AGENT, SPEC, settings), origin=Origin("ada", "command"))
     proposal = propose(app, app.repository.root / "SPEC.md")
-    authorise(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.revision, "ada")
     perform(app, Run("greeting"))
     perform(app, Verify("greeting"))
     return app

@@ -10,12 +10,12 @@ from irontree.domain.commands import Issues
 from irontree.flows.intake import intake
 from irontree.flows.runs.recovery import wake_overtaken
 from irontree.flows.serve.chores import take_up_what_died
-from irontree.services.answers.issues import authorise_issues
 from irontree.services.loops.loop import cancel
-from irontree.services.proposals.documents import name_to_approve
+from irontree.services.proposals.again import name_to_approve
 from irontree.services.proposals.issues import resolve
 from irontree.services.record.world import read_world
 from tests.prefect.toys import FRIENDLY, make_toy, served
+from tests.support.approving import approve_as_shown
 
 APPROVE = "approve this revision and start the loop"
 BODY = "## Acceptance criteria\n\n- it is there `$ test -f greeting.txt`\n"
@@ -66,7 +66,7 @@ def test_an_adopted_issue_is_approved_in_a_form_runs_and_is_done(toy):
 def test_an_approval_that_an_open_loop_keeps_from_being_taken_is_asked_for_again_with_the_reason(toy):
     toy.app.forge().create_issue("Farewell", BODY)
     with toy.app.driver.hold("adopt"):
-        loop_id = authorise_issues(toy.app, resolve(toy.app, Issues((1, 2)), "#1 #2"), "ada").id
+        loop_id = approve_as_shown(toy.app, resolve(toy.app, Issues((1, 2)), "#1 #2"), "ada").id
     asking = start(toy, "#1")
     assert toy.drive(asking, intake).name == "Suspended"
     name = resolve(toy.app, Issues((1,)), "#1").name
@@ -81,7 +81,7 @@ def test_an_approval_that_an_open_loop_keeps_from_being_taken_is_asked_for_again
 def test_a_text_that_was_edited_after_the_approval_is_asked_about_by_the_issues_own_run_and_taken_in_anew(toy):
     """TC-9.4 and R7, through the flows."""
     with toy.app.driver.hold("adopt"):
-        loop_id = authorise_issues(toy.app, resolve(toy.app, Issues((1,)), "#1"), "ada").id
+        loop_id = approve_as_shown(toy.app, resolve(toy.app, Issues((1,)), "#1"), "ada").id
     toy.app.forge().edit_issue(1, body=f"{BODY}- it is friendly `$ test -f greeting.txt`\n")
     with served(toy):
         assert toy.go(loop_id).state_name == "Halted"

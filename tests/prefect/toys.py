@@ -41,13 +41,14 @@ from irontree.flows.runs.forms import FormQuestion
 from irontree.flows.runs.recovery import newest_run, take_up
 from irontree.flows.runs.runs import RunInfo
 from irontree.flows.runs.starting import start_issue
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.prefect.harness import deploy, drive
+from tests.support.approving import write_plan
 
 FLOWS: Final[Mapping[str, Flow[..., Any]]] = {
     "intake": intake,
@@ -142,7 +143,7 @@ class Toy:
         app = self.app
         proposal = propose(app, self.root / "SPEC.md")
         with app.driver.hold("publish"):
-            publish(app, approve(app, proposal, proposal.revision, "ada", loop_mode=False))
+            publish(app, write_plan(app, proposal, proposal.revision, "ada", loop_mode=False))
 
     def revision(self) -> str:
         """What somebody would approve."""
@@ -153,7 +154,7 @@ class Toy:
         app = self.app
         proposal = propose(app, self.root / "SPEC.md")
         with app.driver.hold("publish"):
-            return authorise(app, proposal, proposal.revision, "ada").id
+            return approve(app, proposal, proposal.revision, "ada").id
 
     def start(self, number: int = 1, loop_id: str | None = None) -> UUID:
         """Have the run of that issue, as a loop or a janitor would."""

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.commands import Issues, OpenIssues
-from irontree.services.answers.issues import adopt, authorise_issues
+from irontree.services.answers.adopt import adopt
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.issues import ResolvedPlan, resolve
+from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import Proposal
+from tests.support.approving import approve_as_shown
 from tests.support.world import Scene
 
 CLEAR = "- [ ] it says hello `$ has greet.txt hello`\n"
@@ -30,7 +32,7 @@ def say(scene: Scene, number: int, body: str, *, author: str = "us") -> None:
     scene.forge(author).post_comment(number, body)
 
 
-def resolved(scene: Scene, *numbers: int, words: str = "") -> ResolvedPlan:
+def resolved(scene: Scene, *numbers: int, words: str = "") -> Proposal:
     """The Resolved Plan for these issues; for all open ones without any."""
     intent = Issues(numbers) if numbers else OpenIssues()
     return resolve(scene.app, intent, words or " ".join(f"#{number}" for number in numbers))
@@ -38,7 +40,7 @@ def resolved(scene: Scene, *numbers: int, words: str = "") -> ResolvedPlan:
 
 def authorise(scene: Scene, *numbers: int) -> Loop:
     """Approve these issues, and start their loop."""
-    return authorise_issues(scene.app, resolved(scene, *numbers), "ada")
+    return approve_as_shown(scene.app, resolved(scene, *numbers), "ada")
 
 
 def take_in(app: App, *numbers: int) -> None:

@@ -21,7 +21,7 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.rendering import JinjaRenderer
 from irontree.repository.memory import MemoryRepository
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.stale_lease import recover_lease
@@ -29,7 +29,7 @@ from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.services.questions.questions import Question, question_about, question_of_loop
 from irontree.services.record.world import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
@@ -46,6 +46,7 @@ from irontree.store.memory import (
     MemoryUpkeep,
 )
 from irontree.store.replays import PlainReplays
+from tests.support.approving import write_plan
 from tests.support.store import NOON
 
 RENDERER = JinjaRenderer()
@@ -264,14 +265,14 @@ class Scene:
     def publish(self, text: str = SPEC) -> Plan:
         """Approve and publish *text*, without a loop."""
         proposal = propose(self.app, self.write(text))
-        plan = approve(self.app, proposal, proposal.revision, "ada")
+        plan = write_plan(self.app, proposal, proposal.revision, "ada")
         publish(self.app, plan)
         return plan
 
     def start(self, text: str = SPEC) -> Loop:
         """Approve and publish *text*, and start its loop."""
         proposal = propose(self.app, self.write(text))
-        return authorise(self.app, proposal, proposal.revision, "ada")
+        return approve(self.app, proposal, proposal.revision, "ada")
 
     def drive(self, loop: Loop, answers: Answers | None = None) -> Halt:
         return drive(self.app, loop.id, answers or nobody)

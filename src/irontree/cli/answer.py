@@ -19,11 +19,11 @@ from irontree.cli.context import OK, Context
 from irontree.domain.budgets import EXAMPLES, amount_of
 from irontree.domain.halt import RULES, VALUES, Choice, Need
 from irontree.domain.plan import PlanNode
-from irontree.domain.spec import Requirements
 from irontree.domain.state import TaskState
 from irontree.errors import AnswerRefused, ApprovalRefused
 from irontree.services.answers.answers import Answer
-from irontree.services.proposals.approval import Wanted, approval_text, publication_order
+from irontree.services.proposals.approval import approval_text, publication_order
+from irontree.services.proposals.proposal import Proposal
 from irontree.services.questions.questions import Question
 
 # --- The keyboard of somebody who is asked
@@ -47,7 +47,7 @@ WAIT_SECONDS: Final = 10
 def ask_for_approval(
     context: Context,
     app: App,
-    wanted: Wanted,
+    wanted: Proposal,
     *,
     loop_mode: bool,
     meanwhile: Callable[[], None] = lambda: None,
@@ -84,7 +84,7 @@ def _ask(console: Console, *, loop_mode: bool) -> None:
         raise ApprovalRefused("not approved; nothing was published")
 
 
-def show_plan(context: Context, app: App, wanted: Wanted, data: Mapping[str, object]) -> int:
+def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, object]) -> int:
     """Show what would be approved, and how; *data* is its machine form. The exit code."""
     if context.options.json:
         context.console.dump(data)
@@ -190,10 +190,10 @@ def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> N
             )
 
 
-def expected_numbers(requirements: Requirements, states: Mapping[str, TaskState]) -> dict[str, int]:
-    """The issue numbers of the document's tasks by key: those they have, and what new ones get, one after another."""
+def expected_numbers(nodes: Sequence[PlanNode], states: Mapping[str, TaskState]) -> dict[str, int]:
+    """The issue numbers of a document's tasks by key: those they have, and what new ones get, one after another."""
     after = itertools.count(1 + max((state.issue_number for state in states.values()), default=0))
-    order = (node.task_key for node in publication_order(requirements.nodes))
+    order = (node.task_key for node in publication_order(nodes))
     return {key: states[key].issue_number if key in states else next(after) for key in order}
 
 

@@ -21,7 +21,7 @@ from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.proposals.documents import propose
 from irontree.services.questions.commands import program_for, this_program
 from irontree.services.record.world import World
@@ -63,8 +63,8 @@ def run(context: Context) -> int:
         where = "" if options.place == FOLDER else f"{shlex.quote(options.place)} "
         command = f"run: {this_program()} demo {where}--approve {proposal.revision} {_ANSWERS}"
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start, command=command)
-        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
-            loop = authorise(app, proposal, proposal.revision, app.origin.actor)
+        with app.driver.hold(f"{proposal.what}, publish", wait_seconds=WAIT_SECONDS):
+            loop = approve(app, proposal, proposal.revision, app.origin.actor)
         shoot = _in_the_middle if options.kill else None
         code = Drive(app, server, context.console, list(prepared), shoot=shoot).drive(loop.id)
     context.console.write(_where_everything_is(place))
@@ -86,7 +86,7 @@ def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> N
             f"revision {revision} was approved, but the demo is revision {known.revision}",
             remedy=f"--approve {known.revision}",
         )
-    refuse_unknown(prepared, expected_numbers(known, {}))
+    refuse_unknown(prepared, expected_numbers(known.nodes, {}))
 
 
 def _refuse_running(context: Context, folder: Path) -> None:

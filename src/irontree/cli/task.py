@@ -32,15 +32,16 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
 from irontree.domain.text import nearest
 from irontree.errors import NotEligible
-from irontree.services.answers.documents import authorise, authorise_stepwise
-from irontree.services.answers.issues import adopt, approve_issues, authorise_issues, resolve_to_approve
+from irontree.services.answers.adopt import adopt, resolve_to_approve
+from irontree.services.answers.approve import approve, approve_stepwise
 from irontree.services.execution.recovery import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
-from irontree.services.proposals.documents import ApprovalChoices, Proposal, planned, propose
-from irontree.services.proposals.issues import Member, ResolvedPlan, resolve
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
 from irontree.services.record.world import read_world
 
 # --- Which document somebody means
@@ -138,7 +139,7 @@ def _step(decision: Decision) -> str:
     return _STEPS[type(decision)]
 
 
-# --- `irontree task` over existing issues: one that is taken in, or a set of them with one approval and one loop
+# --- `irontree task adopt issue-N`: one existing issue is taken in, and waits
 
 
 def adopt_one(context: Context, app: App, number: int) -> int:
@@ -165,70 +166,7 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
     console.write(f"Next: irontree task '#{number}'  (approves it and works on it), or {approve}\n")
 
 
-def take_in_issues(context: Context, app: App, intent: Issues | OpenIssues, prepared: Sequence[Prepared]) -> int:
-    """Resolve once, show it, have it approved, and follow its loop (protocol, Intent Resolution)."""
-    options = context.options
-    ask_for = resolve if options.plan or options.what_if else resolve_to_approve
-    resolved = ask_for(app, intent, " ".join(options.intent))
-    if options.plan:
-        return show_plan(context, app, resolved, _resolved_data(resolved))
-    if options.what_if:
-        todo = (member for member in resolved.members if member.node.task_key not in resolved.skipped)
-        pairs = [(member.node, member.plan.policy) for member in todo]
-        return show_plan_ahead(context, app, pairs, resolved.budget)
-    refuse_unknown(prepared, {member.node.task_key: member.number for member in resolved.members})
-    if options.stepwise:
-        return _stepwise(context, app, resolved)
-    if not options.detach:
-        require_agent(resolved.policy.agent)
-    with local_server(app, detach=options.detach) as server:
-        ask_for_approval(context, app, resolved, loop_mode=True, meanwhile=server.start)
-        with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):
-            loop = authorise_issues(app, resolved, app.origin.actor)
-        return Drive(app, server, context.console, list(prepared), detach=options.detach).drive(loop.id)
-
-
-def _stepwise(context: Context, app: App, resolved: ResolvedPlan) -> int:
-    """Take in and approve, and stop there."""
-    if resolved.due:
-        ask_for_approval(context, app, resolved, loop_mode=False)
-        with app.driver.hold(f"{resolved.query}, adopt", wait_seconds=WAIT_SECONDS):
-            approve_issues(app, resolved, app.origin.actor)
-    return show_published(context, ((member.number, member.status, member.node) for member in resolved.members))
-
-
-def _resolved_data(resolved: ResolvedPlan) -> dict[str, object]:
-    """`--plan --json`: what is approved by which name, the tasks in order, and what is left out."""
-    return {
-        "name": resolved.name,
-        "loop_id": resolved.loop_id,
-        "intent": resolved.intent,
-        "query": resolved.query,
-        "approved": resolved.approved,
-        "skipped": list(resolved.skipped),
-        "budget_max_transitions": resolved.budget,
-        "tasks": [_task_data(member) for member in resolved.members],
-        "excluded": [
-            {"issue": each.number, "title": each.title, "reason": each.reason, "remedy": each.remedy or None}
-            for each in resolved.excluded
-        ],
-        "policy": resolved.policy.model_dump(mode="json"),
-    }
-
-
-def _task_data(member: Member) -> dict[str, object]:
-    return {
-        "issue": member.number,
-        "status": member.status,
-        "archive": member.archive or None,
-        "to_be_approved": member.due,
-        "spec_revision": member.plan.spec_revision,
-        "spec_path": member.plan.spec_path,
-        "node": member.node.model_dump(mode="json"),
-    }
-
-
-# --- `irontree task`: from a document to done; one approval, then the loop, followed on this terminal
+# --- `irontree task`: from a document or issues to done; one approval, then the loop, followed on this terminal
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -268,13 +206,13 @@ def run(context: Context) -> int:
         case ResumeLoop() as intent:
             return _resume(context, app, intent, prepared)
         case DocumentIntent() as intent:
-            return _take_in(context, app, context.folder / intent.path, prepared)
+            return _propose(context, app, _of_document(context, app, context.folder / intent.path), prepared)
         case Unclear() as intent:
             raise _refusal(intent, context.folder, app.repository.root)
         case AdoptIssue() as intent:
             return adopt_one(context, app, intent.number)
         case Issues() | OpenIssues() as intent:
-            return take_in_issues(context, app, intent, prepared)
+            return _propose(context, app, _of_issues(context, app, intent), prepared)
 
 
 def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
@@ -285,17 +223,29 @@ def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
     return NotEligible(f"{intent.reason}; did you mean {close}?", remedy=f"irontree task {shlex.quote(close)}")
 
 
-def _take_in(context: Context, app: App, document: Path, prepared: Sequence[Prepared]) -> int:
+def _of_document(context: Context, app: App, document: Path) -> Proposal:
     options = context.options
     choices = ApprovalChoices(reopen_done=options.reopen_changed, keep_removed=options.keep_removed)
     words = " ".join(options.intent)
-    proposal = propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
+    return propose(app, document, loop_mode=not options.stepwise, choices=choices, intent=words)
+
+
+def _of_issues(context: Context, app: App, intent: Issues | OpenIssues) -> Proposal:
+    """Resolved once; who only looks sets no label."""
+    looks = context.options.plan or context.options.what_if
+    return (resolve if looks else resolve_to_approve)(app, intent, " ".join(context.options.intent))
+
+
+def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
+    """Show it, or have it approved and follow its loop (protocol, Intent Resolution)."""
+    options = context.options
     if options.plan:
         return show_plan(context, app, proposal, _plan_data(proposal))
     if options.what_if:
-        ahead = [(n, proposal.policy) for n in planned(proposal) if n.task_key not in proposal.skipped]
-        return show_plan_ahead(context, app, ahead, proposal.budget)
-    refuse_unknown(prepared, expected_numbers(proposal.requirements, read_world(app).states))
+        return show_plan_ahead(context, app, proposal.todo, proposal.draft.budget)
+    refuse_unknown(prepared, _expected(app, proposal.draft))
+    if options.stepwise:
+        return _stepwise(context, app, proposal)
     return approve_and_drive(context, app, proposal, prepared)
 
 
@@ -312,16 +262,30 @@ def _require_fit(options: argparse.Namespace) -> None:
 
 def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
     """Ask for the approval unless it is there, publish, and follow the loop to its end."""
-    if context.options.stepwise:
-        ask_for_approval(context, app, proposal, loop_mode=False)
-        return _publish_only(context, app, proposal)
     if not context.options.detach:
         require_agent(proposal.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
-        with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
-            loop = authorise(app, proposal, proposal.revision, app.origin.actor)
+        with app.driver.hold(_doing(proposal), wait_seconds=WAIT_SECONDS):
+            loop = approve(app, proposal, proposal.name, app.origin.actor)
         return Drive(app, server, context.console, list(prepared), detach=context.options.detach).drive(loop.id)
+
+
+def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
+    """Approve and publish, and stop there."""
+    tasks = [(task.number, task.status, task.node) for task in proposal.draft.tasks]
+    if proposal.draft.plans:
+        ask_for_approval(context, app, proposal, loop_mode=False)
+        with app.driver.hold(_doing(proposal), wait_seconds=WAIT_SECONDS):
+            published = approve_stepwise(app, proposal, proposal.name, app.origin.actor)
+        if proposal.draft.whole:
+            tasks = [(number, status, node) for node, number, status in published]
+    return show_published(context, tasks)
+
+
+def _doing(proposal: Proposal) -> str:
+    """What the holder of the driver lock is known to do."""
+    return f"{proposal.what}, {'publish' if proposal.draft.whole else 'adopt'}"
 
 
 def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
@@ -370,28 +334,55 @@ def _cancel(context: Context, app: App, loop_id: str) -> int:
     return OK
 
 
-def _publish_only(context: Context, app: App, proposal: Proposal) -> int:
-    with app.driver.hold(f"{proposal.spec_path}, publish", wait_seconds=WAIT_SECONDS):
-        published = authorise_stepwise(app, proposal, proposal.revision, app.origin.actor)
-    return show_published(context, ((number, status, node) for node, number, status in published))
+def _expected(app: App, draft: Draft) -> dict[str, int]:
+    if draft.whole:
+        return expected_numbers(draft.nodes, read_world(app).states)
+    return {task.node.task_key: task.number for task in draft.tasks}
 
 
 def _plan_data(proposal: Proposal) -> dict[str, object]:
-    """`--plan --json`: the revision, the nodes in document order, and the order in which they would run."""
-    nodes = proposal.requirements.nodes
+    """`--plan --json`: what is approved by which name, the tasks, and what is left out or pointed out."""
+    draft = proposal.draft
     return {
         "name": proposal.name,
         "loop_id": proposal.loop_id,
         "intent": proposal.intent,
-        "spec_revision": proposal.revision,
-        "spec_path": proposal.spec_path,
-        "approved": proposal.approved is not None,
+        **({"spec_revision": proposal.revision, "spec_path": draft.what} if draft.whole else {"query": draft.what}),
+        "approved": proposal.approved,
         "skipped": list(proposal.skipped),
-        "budget_max_transitions": proposal.budget,
-        "order": list(Graph.of(nodes).order),
-        "nodes": [node.model_dump(mode="json") for node in nodes],
+        "budget_max_transitions": draft.budget,
+        **(_nodes_data(draft) if draft.whole else _set_data(draft)),
         "policy": proposal.policy.model_dump(mode="json"),
-        "warnings": [str(warning) for warning in proposal.requirements.warnings],
+        **({"warnings": list(draft.warnings)} if draft.whole else {}),
+    }
+
+
+def _nodes_data(draft: Draft) -> dict[str, object]:
+    """The nodes in document order, and the order in which they would run."""
+    nodes = draft.nodes
+    return {"order": list(Graph.of(nodes).order), "nodes": [node.model_dump(mode="json") for node in nodes]}
+
+
+def _set_data(draft: Draft) -> dict[str, object]:
+    """The tasks in order, and what is left out."""
+    return {
+        "tasks": [_task_data(task) for task in draft.tasks],
+        "excluded": [
+            {"issue": each.number, "title": each.title, "reason": each.reason, "remedy": each.remedy or None}
+            for each in draft.excluded
+        ],
+    }
+
+
+def _task_data(task: DraftTask) -> dict[str, object]:
+    return {
+        "issue": task.number,
+        "status": task.status,
+        "archive": task.archive or None,
+        "to_be_approved": task.due,
+        "spec_revision": task.plan.spec_revision,
+        "spec_path": task.plan.spec_path,
+        "node": task.node.model_dump(mode="json"),
     }
 
 

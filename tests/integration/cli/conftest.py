@@ -17,7 +17,8 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
 from irontree.services.execution.publish import publish
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
+from tests.support.approving import write_plan
 from tests.support.repositories import git
 from tests.support.store import StillClock
 
@@ -100,7 +101,7 @@ def publish_at(root: Path, spec: str) -> None:
     app = replace(open_app(root, origin=Origin("Test Author")), clock=StillClock())
     proposal = propose(app, root / "SPEC.md")
     with app.driver.hold("publish"):
-        publish(app, approve(app, proposal, proposal.revision, "Test Author"))
+        publish(app, write_plan(app, proposal, proposal.revision, "Test Author"))
 
 
 # --- repositories, each made once and then copied ---------------------------------------------------------------

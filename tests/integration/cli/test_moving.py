@@ -18,7 +18,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app, open_set_aside
 from irontree.cli.archive import export
 from irontree.errors import EnvironmentRefused
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.proposals.documents import propose
 from irontree.services.views.overview import SERVING
 from irontree.store.archive import read_archive
@@ -89,7 +89,7 @@ def test_the_open_loop_is_named_as_what_to_resume(shell, tmp_path, elsewhere):
     revision = shell("task", "SPEC.md", "--plan", "--json").data["spec_revision"]
     app = open_app(shell.root, origin=Origin("Test Author"))
     with app.driver.hold("publish"):
-        loop = authorise(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id
+        loop = approve(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id
     shell("export", str(tmp_path / "x.tar"))
     done = elsewhere("import", str(tmp_path / "x.tar"))
     assert f"irontree task resume {loop}" in done.out

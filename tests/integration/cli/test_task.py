@@ -12,7 +12,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answer import expected_numbers
 from irontree.flows.server.settings import state_folder
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.documents import propose
 from irontree.services.record.world import read_world
@@ -134,10 +134,10 @@ def test_the_numbers_by_which_answers_are_checked_are_those_that_the_tasks_get(s
     (shell.root / "OTHER.md").write_text("# Other\n\n## Before\n\n- [ ] It is there\n")
     for document in ("OTHER.md", "SPEC.md"):
         proposal = propose(app, shell.root / document)
-        expected = expected_numbers(proposal.requirements, read_world(app).states)
+        expected = expected_numbers(proposal.draft.nodes, read_world(app).states)
         assert shell("task", document, "--stepwise", "--approve", proposal.revision).code == 0
         states = read_world(app).states
-        assert expected == {node.task_key: states[node.task_key].issue_number for node in proposal.requirements.nodes}
+        assert expected == {node.task_key: states[node.task_key].issue_number for node in proposal.draft.nodes}
 
 
 @pytest.mark.usefixtures("untouched")
@@ -218,7 +218,7 @@ def test_somebody_on_a_terminal_says_yes(shell, revision):
 def loop_id(shell, revision) -> str:
     app = open_app(shell.root, origin=Origin("Test Author"))
     with app.driver.hold("publish"):
-        return authorise(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id
+        return approve(app, propose(app, shell.root / "SPEC.md"), revision, "Test Author").id
 
 
 def test_a_loop_is_cancelled_for_good(shell, loop_id):

@@ -18,9 +18,10 @@ from typing import Any
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.services.answers.answers import Answer
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.proposals.documents import ApprovalChoices, propose
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.questions.questions import Question
 from irontree.services.record.world import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
@@ -82,7 +83,7 @@ def begin(app: App) -> Loop:
 def approve_as_it_is(app: App, choices: ApprovalChoices) -> Loop:
     proposal = propose(app, app.repository.root / "SPEC.md", choices=choices)
     with app.driver.hold("publish"):
-        return authorise(app, proposal, proposal.revision, "ada")
+        return approve(app, proposal, proposal.revision, "ada")
 
 
 def change(app: App) -> Loop:

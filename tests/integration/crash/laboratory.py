@@ -22,7 +22,7 @@ from irontree.domain.digests import digest_chain
 from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.processes.family import MARK
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import perform
 from irontree.services.loops.loop import read_loops
@@ -175,7 +175,7 @@ def laboratory(folder: Path, life: Life = "begin") -> Iterator[Laboratory]:
 def work_before(app: App) -> None:
     """Finish Part one and what it is part of, and have Two closed outside while its loop is open."""
     proposal = propose(app, app.repository.root / "SPEC.md")
-    authorise(app, proposal, proposal.revision, "ada")
+    approve(app, proposal, proposal.revision, "ada")
     for step in (Run("parts-part-one"), Verify("parts-part-one"), Finalize("parts-part-one")):
         perform(app, step)
     for step in (Aggregate("parts"), Finalize("parts")):

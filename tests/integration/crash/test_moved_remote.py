@@ -13,7 +13,7 @@ from irontree.bootstrap import open_app
 from irontree.domain.decide import Run, Verify
 from irontree.domain.state import Phase, TaskState
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.proposals.documents import propose
 from tests.integration.crash.laboratory import faults, lay_out
@@ -46,7 +46,7 @@ class Place:
         self.root = lay_out(self.folder, "echo hello > greet.txt", spec, settings)
         self.app = open_app(self.root, origin=Origin("ada", "command"), cancel=Patience())
         proposal = propose(self.app, self.root / "SPEC.md")
-        authorise(self.app, proposal, proposal.revision, "ada")
+        approve(self.app, proposal, proposal.revision, "ada")
 
     def push(self, path: str, text: str) -> str:
         """Somebody else publishes a change; the remote's new tip."""

@@ -9,9 +9,10 @@ from irontree.bootstrap import open_app, set_up
 from irontree.domain.plan import PermissionRule, PublishPolicy
 from irontree.errors import EnvironmentRefused
 from irontree.services.execution.publish import publish
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.services.record.world import read_world
 from irontree.services.work.staleness import changed_since_approval
+from tests.support.approving import write_plan
 from tests.support.repositories import git
 
 SPEC = "# Toy\n\n## Greeting\n\n- [ ] it says hello (manual)\n"
@@ -38,15 +39,15 @@ def test_what_is_approved_without_settings_is_the_branch_and_remote_of_that_mome
 @pytest.mark.parametrize("switch", [("switch", "--create", "elsewhere"), ("switch", "--detach")])
 def test_to_look_at_another_branch_in_mid_work_is_no_change_of_what_was_approved(app, switch):
     proposal = propose(app, app.repository.root / "SPEC.md")
-    publish(app, approve(app, proposal, proposal.revision, "ada"))
+    publish(app, write_plan(app, proposal, proposal.revision, "ada"))
     git(app.repository.root, *switch)
     assert changed(app) is None
-    assert propose(app, app.repository.root / "SPEC.md").approved is not None
+    assert propose(app, app.repository.root / "SPEC.md").approved_plan is not None
 
 
 def test_a_target_that_is_set_to_another_one_is_a_change(app):
     proposal = propose(app, app.repository.root / "SPEC.md")
-    publish(app, approve(app, proposal, proposal.revision, "ada"))
+    publish(app, write_plan(app, proposal, proposal.revision, "ada"))
     (app.repository.root / ".mino" / "config.yml").write_text("publish: {target_branch: other}\n")
     assert changed(app)
 

@@ -7,8 +7,8 @@ import pytest
 from irontree.domain.commands import Issues
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.answers.documents import authorise
-from irontree.services.answers.issues import resolve_to_approve
+from irontree.services.answers.adopt import resolve_to_approve
+from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.proposals.documents import propose
@@ -28,8 +28,8 @@ def test_tc_5_2_the_same_document_twice_makes_no_issue_twice_and_keeps_the_brief
     plan = scene.publish(SPEC)
     issues, briefs = dict(scene.tracker.issues), dict(scene.projections.texts)
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    assert proposal.approved == plan
-    authorise(scene.app, proposal, proposal.revision, "ada")
+    assert proposal.approved_plan == plan
+    approve(scene.app, proposal, proposal.revision, "ada")
     publish(scene.app, plan)
     assert dict(scene.tracker.issues) == issues
     assert dict(scene.projections.texts) == briefs

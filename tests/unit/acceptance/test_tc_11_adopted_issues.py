@@ -6,7 +6,8 @@ import pytest
 
 from irontree.domain.state import ADOPTED, STAGE_RUN
 from irontree.errors import ApprovalRefused
-from irontree.services.answers.issues import adopt, authorise_issues
+from irontree.services.answers.adopt import adopt
+from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, resolved, say, write
 from tests.support.world import Scene
 
@@ -92,5 +93,5 @@ def test_tc_11_6_adopting_posts_no_comment(scene: Scene):
 
 def test_tc_11_7_after_the_approval_the_labels_are_adopted_and_run(scene: Scene):
     write(scene)
-    authorise_issues(scene.app, resolved(scene, 1), "ada")
+    approve_as_shown(scene.app, resolved(scene, 1), "ada")
     assert scene.labels() == {ADOPTED, STAGE_RUN}

@@ -13,8 +13,8 @@ from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, li
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.settings import PASSWORD
 from irontree.flows.server.state import ListenAddress
+from irontree.services.answers.adopt import adopt
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.issues import adopt
 from irontree.services.loops.loop import read_loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.questions.inbox import waiting

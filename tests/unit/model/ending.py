@@ -6,12 +6,13 @@ from pathlib import Path
 
 from irontree.app import App
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.documents import authorise
+from irontree.services.answers.approve import approve
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, next_step, perform
 from irontree.services.loops import loop as loops
-from irontree.services.proposals.documents import name_to_approve, propose
+from irontree.services.proposals.again import name_to_approve
+from irontree.services.proposals.documents import propose
 from irontree.services.questions.questions import Question
 from irontree.services.record.world import read_world
 from tests.support.world import Answers, Scene, drive
@@ -66,7 +67,7 @@ def _one_round(app: App, documents: list[Path]) -> None:
     for document in documents:
         proposal = propose(app, document)
         with app.driver.hold("publish"):
-            authorise(app, proposal, proposal.revision, "ada")
+            approve(app, proposal, proposal.revision, "ada")
     for loop in loops.open_loops(app):
         drive(app, loop.id, _patient(app))
     for state in read_world(app).states.values():

@@ -18,16 +18,18 @@ from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Veri
 from irontree.domain.halt import choices
 from irontree.domain.plan import CheckCommand
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
+from irontree.services.answers.adopt import adopt
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
-from irontree.services.answers.documents import authorise, authorise_stepwise
-from irontree.services.answers.issues import adopt, approve_issues, authorise_issues
+from irontree.services.answers.approve import approve, approve_stepwise
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.documents import ApprovalChoices, name_to_approve, propose
+from irontree.services.proposals.again import name_to_approve
+from irontree.services.proposals.documents import propose
 from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.questions.questions import Question, question_of_loop
 from irontree.services.record.world import read_world
 from tests.support.watching import Killed
@@ -189,7 +191,7 @@ class Model(RuleBasedStateMachine):
         def command(app: App) -> None:
             resolved = resolve(app, Issues(numbers), "these")
             with app.driver.hold("adopt"):
-                (authorise_issues if loop_mode else approve_issues)(app, resolved, "ada")
+                (approve if loop_mode else approve_stepwise)(app, resolved, resolved.name, "ada")
 
         self.take(command, fate, decides=True)
 
@@ -301,7 +303,7 @@ class Model(RuleBasedStateMachine):
 
         def command(app: App) -> None:
             proposal = propose(app, path, loop_mode=loop_mode, choices=words)
-            put = authorise if loop_mode else authorise_stepwise
+            put = approve if loop_mode else approve_stepwise
             with app.driver.hold("publish"):
                 put(app, proposal, proposal.revision, "ada")
 

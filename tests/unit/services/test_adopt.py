@@ -6,9 +6,9 @@ import pytest
 
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_DONE, STAGE_RUN, STAGE_TASK, Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, NotEligible, RemoteUnavailable
+from irontree.services.answers.adopt import adopt
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.documents import approve_again
-from irontree.services.answers.issues import adopt
+from irontree.services.answers.approve import approve_again
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run

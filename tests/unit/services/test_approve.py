@@ -10,7 +10,7 @@ from irontree.domain.plan import CheckCommand
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.documents import approve_again, authorise, authorise_stepwise
+from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.publish import publish
 from irontree.services.execution.recovery import catch_up
@@ -19,11 +19,14 @@ from irontree.services.execution.steps import Idle, next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import Loop
+from irontree.services.proposals.again import approve_reverted, propose_again
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import ApprovalChoices, approve, approve_reverted, propose, propose_again
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
 from irontree.services.views.overview import overview
+from tests.support.approving import write_plan
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, does
 
@@ -59,35 +62,35 @@ def test_proposing_writes_nothing(scene):
 def test_only_the_shown_revision_can_be_approved(scene):
     proposal = propose(scene.app, scene.write(SPEC))
     with pytest.raises(ApprovalRefused, match="deadbeef") as refused:
-        approve(scene.app, proposal, "deadbeef", "ada")
+        write_plan(scene.app, proposal, "deadbeef", "ada")
     assert proposal.revision in refused.value.remedy
     assert scene.plans.revisions() == ()
 
 
 def test_the_revision_may_be_typed_in_any_case(scene):
     proposal = propose(scene.app, scene.write(SPEC))
-    assert approve(scene.app, proposal, proposal.revision.upper(), "ada").approval.by == "ada"
+    assert write_plan(scene.app, proposal, proposal.revision.upper(), "ada").approval.by == "ada"
 
 
 def test_exactly_what_was_approved_is_continued_without_asking(scene):
     plan = scene.publish(SPEC)
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    assert proposal.approved == plan
-    assert approve(scene.app, proposal, proposal.revision, "bob") == plan
+    assert proposal.approved_plan == plan
+    assert write_plan(scene.app, proposal, proposal.revision, "bob") == plan
 
 
 def test_a_changed_configuration_has_to_be_approved_again(scene):
     scene.publish(SPEC)
     with_check(scene)
-    assert propose(scene.app, scene.root / "SPEC.md").approved is None
+    assert propose(scene.app, scene.root / "SPEC.md").approved_plan is None
 
 
 def test_an_approval_without_loop_mode_starts_no_loop(scene):
     """R17"""
     proposal = propose(scene.app, scene.write(SPEC), loop_mode=False)
-    approve(scene.app, proposal, proposal.revision, "ada", loop_mode=False)
-    assert propose(scene.app, scene.root / "SPEC.md", loop_mode=False).approved is not None
-    assert propose(scene.app, scene.root / "SPEC.md").approved is None
+    write_plan(scene.app, proposal, proposal.revision, "ada", loop_mode=False)
+    assert propose(scene.app, scene.root / "SPEC.md", loop_mode=False).approved_plan is not None
+    assert propose(scene.app, scene.root / "SPEC.md").approved_plan is None
 
 
 def test_an_earlier_plan_is_no_approval_any_more(scene):
@@ -95,8 +98,8 @@ def test_an_earlier_plan_is_no_approval_any_more(scene):
     scene.publish(ONE_TASK)
     scene.publish(CHANGED)
     proposal = propose(scene.app, scene.write(ONE_TASK))
-    assert proposal.approved is None
-    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    assert proposal.approved_plan is None
+    publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
     assert run(scene.app, 1).last_event == "run_completed"
 
 
@@ -112,8 +115,8 @@ def test_two_documents_live_side_by_side(scene):
     scene.publish(ONE_TASK)
     (scene.root / "OTHER.md").write_text(ONE_TASK.replace("Greeting", "Farewell"))
     proposal = propose(scene.app, scene.root / "OTHER.md")
-    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
-    assert propose(scene.app, scene.root / "SPEC.md").approved is not None
+    publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
+    assert propose(scene.app, scene.root / "SPEC.md").approved_plan is not None
     assert scene.state("farewell").issue_number == 2
 
 
@@ -220,7 +223,7 @@ def test_a_removed_child_does_not_keep_its_parent_waiting(scene):
     loop = scene.start(SPEC)
     less = SPEC[: SPEC.index("### Part two")] + "## Close\n\nDepends on: Part one\n\n- [ ] closed `$ has close.txt`\n"
     proposal = propose(scene.app, scene.write(less))
-    new = authorise(scene.app, proposal, proposal.revision, "ada")
+    new = approve(scene.app, proposal, proposal.revision, "ada")
     assert scene.drive(new).reason == "goal_reached"
     assert scene.state(PARTS).done
     assert scene.loop_events(loop)[-1] == "loop_cancelled", "the earlier loop is replaced"
@@ -231,20 +234,20 @@ def test_a_removed_child_does_not_keep_its_parent_waiting(scene):
 def test_a_removed_task_can_be_kept_and_then_runs_as_it_was_approved(scene):
     without_close(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(keep_removed=True))
-    plan = approve(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
     publish(scene.app, plan)
     assert plan.kept == (CLOSE,)
     assert run(scene.app, 2).last_event == "run_completed"
-    assert propose(scene.app, scene.root / "SPEC.md").approved == plan, "it is not asked about again"
+    assert propose(scene.app, scene.root / "SPEC.md").approved_plan == plan, "it is not asked about again"
 
 
 def test_a_kept_task_stays_kept_at_the_next_approval(scene):
     without_close(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(keep_removed=True))
-    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
     with_check(scene)
     again = propose(scene.app, scene.root / "SPEC.md")
-    assert approve(scene.app, again, again.revision, "ada").kept == (CLOSE,)
+    assert write_plan(scene.app, again, again.revision, "ada").kept == (CLOSE,)
 
 
 def test_a_cancelled_task_that_comes_back_goes_on(scene):
@@ -252,7 +255,7 @@ def test_a_cancelled_task_that_comes_back_goes_on(scene):
     run(scene.app, 2)
     approve_again(scene.app, 2, approval, "ada")
     proposal = propose(scene.app, scene.write(WITH_CLOSE))
-    authorise(scene.app, proposal, proposal.revision, "ada")
+    approve(scene.app, proposal, proposal.revision, "ada")
     assert scene.world.cancelled == frozenset()
     assert scene.tracker.issues[2].state == "open"
     assert scene.state(CLOSE).phase is Phase.READY
@@ -267,9 +270,9 @@ def done_and_changed(scene: Scene) -> None:
 def test_a_finished_task_whose_text_changed_stays_done_unless_somebody_reopens_it(scene):
     done_and_changed(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    assert proposal.changed_done == (ONE,)
+    assert proposal.draft.changed_done == (ONE,)
     assert "stays done" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
-    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada"))
+    publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada"))
     assert scene.state(ONE).done
 
 
@@ -277,7 +280,7 @@ def test_a_reopened_task_begins_again_with_the_composite_it_is_part_of(scene):
     done_and_changed(scene)
     proposal = propose(scene.app, scene.root / "SPEC.md", choices=ApprovalChoices(reopen_done=True))
     assert "begins again" in approval_text(scene.app, proposal, loop_mode=True, answer="yes")
-    loop = authorise(scene.app, proposal, proposal.revision, "ada")
+    loop = approve(scene.app, proposal, proposal.revision, "ada")
     assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
     assert scene.tracker.issues[scene.number(ONE)].state == "open"
     scene.agent = ScriptedAgent(does(one_txt="once more"))
@@ -298,10 +301,10 @@ def test_a_crash_while_finished_work_is_reopened_leaves_none_of_it_done_or_close
     plain = getattr(scene, port)
     setattr(scene, port, Watched(plain, [method], dying_at(side, call)))
     with pytest.raises(Killed):
-        authorise(scene.app, proposal, proposal.revision, "ada")
+        approve(scene.app, proposal, proposal.revision, "ada")
     setattr(scene, port, plain)
     again = propose(scene.app, scene.root / "SPEC.md")
-    authorise(scene.app, again, again.revision, "ada")
+    approve(scene.app, again, again.revision, "ada")
     assert (scene.state(ONE).phase, scene.state(PARTS).phase) == (Phase.READY, Phase.CONTAINER)
     assert {issue.state for issue in scene.tracker.issues.values()} == {"open"}
     assert reconcile(scene.app).outside == ()
@@ -309,7 +312,7 @@ def test_a_crash_while_finished_work_is_reopened_leaves_none_of_it_done_or_close
 
 def test_approving_again_does_not_start_a_loop_that_nobody_named(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK), loop_mode=False)
-    publish(scene.app, approve(scene.app, proposal, proposal.revision, "ada", loop_mode=False))
+    publish(scene.app, write_plan(scene.app, proposal, proposal.revision, "ada", loop_mode=False))
     scene.write(CHANGED)
     run(scene.app, 1)
     revision = propose(scene.app, scene.root / "SPEC.md").revision
@@ -323,7 +326,7 @@ def test_an_approved_document_releases_every_task_that_waited_for_it(scene):
     for key in (GREETING,):
         assert run(scene.app, scene.number(key)).phase is Phase.STALE
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    authorise(scene.app, proposal, proposal.revision, "bob")
+    approve(scene.app, proposal, proposal.revision, "bob")
     assert scene.state().phase is Phase.READY
     assert (scene.last().event.by, scene.last().event.channel) == ("bob", "command")
 
@@ -333,7 +336,7 @@ def test_a_document_that_is_approved_without_a_loop_releases_what_waited_too(sce
     with_check(scene)
     assert run(scene.app, scene.number(GREETING)).phase is Phase.STALE
     proposal = propose(scene.app, scene.root / "SPEC.md", loop_mode=False)
-    assert {status for _, _, status in authorise_stepwise(scene.app, proposal, proposal.revision, "bob")} == {"kept"}
+    assert {status for _, _, status in approve_stepwise(scene.app, proposal, proposal.revision, "bob")} == {"kept"}
     assert (scene.state().phase, scene.last().event.by) == (Phase.READY, "bob")
 
 
@@ -341,14 +344,14 @@ def test_nothing_is_approved_without_a_loop_under_a_loop_at_work(scene):
     loop = scene.start(ONE_TASK)
     proposal = propose(scene.app, scene.write(CHANGED), loop_mode=False)
     with scene.lease.hold(loop.id), pytest.raises(Busy, match="at work on SPEC"):
-        authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+        approve_stepwise(scene.app, proposal, proposal.revision, "ada")
     assert scene.plans.load(proposal.revision) is None
 
 
 def test_a_halted_loop_over_other_tasks_does_not_go_on_after_an_approval_without_one(scene):
     loop = scene.start(ONE_TASK)
     proposal = propose(scene.app, scene.write(WITH_CLOSE), loop_mode=False)
-    authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+    approve_stepwise(scene.app, proposal, proposal.revision, "ada")
     assert scene.loop_events(loop)[-1] == "loop_cancelled"
     assert replacement(scene.app, loop.id) is None
 
@@ -480,7 +483,7 @@ def test_a_cut_off_attempt_is_settled_before_its_task_begins_again(scene):
     with pytest.raises(Killed):
         run(scene.app, 1)
     proposal = propose(scene.app, scene.write(CHANGED))
-    authorise(scene.app, proposal, proposal.revision, "ada")
+    approve(scene.app, proposal, proposal.revision, "ada")
     assert scene.state().phase is Phase.READY
     assert "0003-run-interrupted.yml" in next(iter(scene.log.archived.values())).files
 

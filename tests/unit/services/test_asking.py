@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.errors import EnvironmentRefused, RemoteUnavailable
-from irontree.services.answers.documents import question_key, standing_of, wanted_for
+from irontree.services.answers.approve import question_key, standing_of, wanted_for
 from tests.support.world import ONE_TASK
 
 

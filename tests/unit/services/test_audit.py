@@ -5,8 +5,10 @@ from __future__ import annotations
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.proposals.documents import ApprovalChoices, approve, propose
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.store.memory import MemoryResultStore
+from tests.support.approving import write_plan
 from tests.support.world import ONE, ONE_TASK, PARTS, SPEC, Scene, accepts, prepared
 
 
@@ -45,7 +47,7 @@ def test_a_tree_in_mid_work_proves_itself_too(scene):
 def test_a_plan_that_keeps_what_its_document_lost_proves_itself(scene):
     scene.publish(SPEC)
     proposal = propose(scene.app, scene.write(ONE_TASK), choices=ApprovalChoices(keep_removed=True))
-    assert approve(scene.app, proposal, proposal.revision, "ada").kept
+    assert write_plan(scene.app, proposal, proposal.revision, "ada").kept
     assert found(scene) == []
 
 

@@ -14,7 +14,8 @@ from irontree.services.execution.checkup import Decider, accept, aggregate, fina
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
+from tests.support.approving import write_plan
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
 
 ADA = Decider("ada", "looks fine")
@@ -112,7 +113,7 @@ def test_sending_back_runs_no_check_again_whatever_was_approved_since(scene):
     scene.checks.commands.clear()
     scene.policy = scene.policy.model_copy(update={"checks": (CheckCommand(name="all", run="has README.md"),)})
     proposal = propose(scene.app, scene.root / "SPEC.md")
-    approve(scene.app, proposal, proposal.revision, "ada")
+    write_plan(scene.app, proposal, proposal.revision, "ada")
     send_back(scene.app, 1, Decider("ada", "prettier please"))
     assert scene.checks.commands == []
 
@@ -145,7 +146,7 @@ def test_a_parent_is_done_by_its_children(scene):
 
 def test_a_container_without_children_is_never_complete(scene):
     proposal = propose(scene.app, scene.write(ONE_TASK))
-    plan = approve(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
     node = plan.nodes[0].model_copy(update={"shape": "composite", "executability": "container"})
     scene.plans.save(plan.model_copy(update={"nodes": (node,)}))
     publish(scene.app, scene.plans.load(plan.spec_revision))

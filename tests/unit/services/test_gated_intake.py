@@ -11,12 +11,12 @@ from irontree.domain.commands import Issues
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused
-from irontree.services.answers.documents import authorise
-from irontree.services.answers.issues import authorise_issues
+from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.documents import propose
 from irontree.services.proposals.issues import resolve
 from irontree.services.questions.questions import FORM
+from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, write
 from tests.support.world import GREETING, ONE_TASK, Scene
 
@@ -35,7 +35,7 @@ def form(scene: Scene) -> App:
 
 def approves(app: App, scene: Scene, text: str) -> Loop:
     proposal = propose(app, scene.write(text))
-    return authorise(app, proposal, proposal.revision, "mallory")
+    return approve(app, proposal, proposal.revision, "mallory")
 
 
 def test_a_changed_document_is_not_approved_around_the_gate_and_the_gate_stays(gated):
@@ -72,9 +72,9 @@ def test_what_is_done_has_nothing_to_pass_any_more(gated):
 def test_a_changed_issue_is_not_approved_around_the_gate_either(gated):
     number = write(gated, "Greeting", CLEAR)
     asked = Issues((number,))
-    authorise_issues(gated.app, resolve(gated.app, asked, f"#{number}"), "ada")
+    approve_as_shown(gated.app, resolve(gated.app, asked, f"#{number}"), "ada")
     gated.policy = gated.policy.model_copy(update={"gates": None})
     found = resolve(gated.app, asked, f"#{number}")
     assert found.due
     with pytest.raises(ApprovalRefused, match="does not know who you are"):
-        authorise_issues(form(gated), found, "mallory")
+        approve(form(gated), found, found.name, "mallory")

@@ -8,8 +8,8 @@ import pytest
 
 from irontree.errors import Busy
 from irontree.ports import LeftLease
-from irontree.services.answers.documents import approve_again, authorise_stepwise
-from irontree.services.answers.issues import adopt, approve_issues, authorise_issues
+from irontree.services.answers.adopt import adopt
+from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.loops.loop import read_loop
 from irontree.services.proposals.documents import propose
 from tests.support.issues import CLEAR, authorise, edit, resolved, write
@@ -24,7 +24,7 @@ def put(scene: Scene, text: str) -> object:
 
 def put_stepwise(scene: Scene, text: str) -> object:
     proposal = propose(scene.app, scene.write(text), loop_mode=False)
-    return authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+    return approve_stepwise(scene.app, proposal, proposal.revision, "ada")
 
 
 def answer(scene: Scene, text: str) -> object:
@@ -60,14 +60,15 @@ def test_a_stale_lease_of_another_loop_stops_no_approval_whose_own_loop_asks_abo
     assert scene.start(ONE_TASK).is_open
 
 
-@pytest.mark.parametrize("approve", [authorise_issues, approve_issues])
+@pytest.mark.parametrize("approve", [approve, approve_stepwise])
 @pytest.mark.parametrize("is_old", [False, True])
 def test_issues_are_not_approved_out_of_a_loop_that_another_tool_has(scene: Scene, approve, is_old: bool):
     first, second = write(scene), write(scene, "Closing", "- [ ] closed `$ has close.txt`\n")
     loop = authorise(scene, first)
     scene.lease.other, scene.lease.is_old = LeftLease(loop.id, f"loop {loop.id}, process 7"), is_old
+    found = resolved(scene, first, second)
     with pytest.raises(Busy, match="stale loop lease detected" if is_old else "another tool's loop"):
-        approve(scene.app, resolved(scene, first, second), "ada")
+        approve(scene.app, found, found.name, "ada")
     assert second not in scene.log.streams()
     assert read_loop(scene.app, loop.id).is_open
 

@@ -16,11 +16,13 @@ from irontree.services.answers.comments import look
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.proposals.documents import approve, propose, special_choices
+from irontree.services.proposals.again import special_choices
+from irontree.services.proposals.documents import propose
 from irontree.services.questions.next_steps import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import asked_about
 from irontree.services.views.history import say_issue_event
+from tests.support.approving import write_plan
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
 RULE = PermissionRule(tool="execute", match="npm test", allow=True)
@@ -167,7 +169,7 @@ def test_an_answer_given_again_reaches_the_plans_of_other_documents_too(failed):
     other = failed.root / "OTHER.md"
     other.write_text("# Other\n\n## Farewell\n\n- [ ] it says bye `$ has bye.txt`\n")
     proposal = propose(failed.app, other)
-    approve(failed.app, proposal, proposal.revision, "ada")
+    write_plan(failed.app, proposal, proposal.revision, "ada")
     failed.allow([RULE])
     answer_issue(failed.app, 1, Answer("allow", "ada"))
     assert {plan.policy for plan in failed.world.plans.values()} == {failed.policy}

@@ -10,8 +10,9 @@ from irontree.cli.consistency import findings
 from irontree.ports import LeftLease
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.services.views.overview import overview
+from tests.support.approving import write_plan
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, accepts, nobody, prepared
 
@@ -104,7 +105,7 @@ def test_an_empty_repository_has_an_empty_overview(scene):
 def test_an_approval_that_was_cut_off_is_said_with_what_goes_on_until_all_of_it_is_published(scene):
     """Ruling R6; also where not one of its tasks has an issue yet."""
     proposal = propose(scene.app, scene.write(SPEC))
-    plan = approve(scene.app, proposal, proposal.revision, "ada")
+    plan = write_plan(scene.app, proposal, proposal.revision, "ada")
     said = f"approved revision {plan.spec_revision} is published as far as {{}} of 5 -> irontree task SPEC.md"
     assert overview(scene.app).problems == (said.format(0),)
     with scene.driver.hold("SPEC.md, publish"):

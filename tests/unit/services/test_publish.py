@@ -12,8 +12,9 @@ from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run
 from irontree.services.proposals.adoption import key_marker
 from irontree.services.proposals.approval import publication_order
-from irontree.services.proposals.documents import approve, propose
+from irontree.services.proposals.documents import propose
 from irontree.services.record.refs import commit_ref, salvage_ref
+from tests.support.approving import write_plan
 from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene
 
@@ -22,7 +23,7 @@ KEYS = [GREETING, PARTS, ONE, TWO, CLOSE]
 
 def approved(scene: Scene, text: str = SPEC):
     proposal = propose(scene.app, scene.write(text))
-    return approve(scene.app, proposal, proposal.revision, "ada")
+    return write_plan(scene.app, proposal, proposal.revision, "ada")
 
 
 def status(published) -> list[str]:

@@ -8,10 +8,13 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.commands import Issues, OpenIssues
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN, Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
-from irontree.services.answers.issues import adopt, approve_issues, authorise_issues, resolve_to_approve
+from irontree.services.answers.adopt import adopt, resolve_to_approve
+from irontree.services.answers.approve import approve, approve_stepwise
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.issues import ResolvedPlan, resolve
+from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import Proposal
+from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import CLOSE, GREETING, ONE_TASK, PARTS, SPEC, TWO, Scene, does, ends, make_scene
@@ -49,11 +52,11 @@ def test_resolving_writes_nothing(two):
 
 def test_named_issues_become_one_set_in_the_order_in_which_they_were_named(two):
     found = resolved(two, 2, 1, words="#2 #1")
-    assert [(member.number, member.status, member.due) for member in found.members] == [
+    assert [(member.number, member.status, member.due) for member in found.draft.tasks] == [
         (2, "adopted", True),
         (1, "adopted", True),
     ]
-    assert (found.intent, found.query, found.budget) == ("#2 #1", "issues #2, #1", 50)
+    assert (found.intent, found.what, found.draft.budget) == ("#2 #1", "issues #2, #1", 50)
 
 
 def test_issues_of_one_set_may_depend_on_each_other(two):
@@ -70,10 +73,10 @@ def test_a_query_finds_open_adopted_issues_oldest_first_and_at_most_so_many(two)
     write(two, "Not adopted")
     for number in (2, 1):
         two.forge("us").set_labels(number, add=[ADOPTED])
-    assert [member.number for member in resolved(two).members] == [1, 2]
+    assert [member.number for member in resolved(two).draft.tasks] == [1, 2]
     first = resolve(two.app, OpenIssues(1), "前 1 条")
-    assert [member.number for member in first.members] == [1]
-    assert (first.intent, first.query) == ("前 1 条", "open issues labelled iron-tree:adopted, oldest first, at most 1")
+    assert [member.number for member in first.draft.tasks] == [1]
+    assert (first.intent, first.what) == ("前 1 条", "open issues labelled iron-tree:adopted, oldest first, at most 1")
 
 
 def test_a_query_that_finds_nothing_says_how_to_adopt(two):
@@ -86,7 +89,7 @@ def test_published_tasks_join_as_they_are(scene):
     scene.publish(ONE_TASK)
     number = write(scene, "Close", CLOSING)
     found = resolved(scene, 1, number)
-    assert [(member.status, member.due) for member in found.members] == [("published", False), ("adopted", True)]
+    assert [(member.status, member.due) for member in found.draft.tasks] == [("published", False), ("adopted", True)]
     text = shown(scene, 1, number)
     assert "[published]" in text
     assert "[adopted]" in text
@@ -125,7 +128,7 @@ def test_done_issues_are_left_out_with_the_reason(two):
     assert two.drive(loop).reason == "goal_reached"
     two.tracker.issues[1] = two.forge("us").edit_issue(1, state="open")
     found = resolved(two, 1, 2)
-    assert [(each.number, each.reason) for each in found.excluded] == [(1, "it is done")]
+    assert [(each.number, each.reason) for each in found.draft.excluded] == [(1, "it is done")]
     assert found.keys == (CLOSE,)
     with pytest.raises(NotEligible, match="nothing can be done here"):
         resolved(two, 1)
@@ -181,11 +184,11 @@ def test_what_a_query_finds_and_does_not_fit_is_left_out_with_the_reason(two):
     for number in (1, 2, 3, 4):
         two.forge("us").set_labels(number, add=[ADOPTED])
     found = resolved(two)
-    assert [each.number for each in found.excluded] == [3, 4]
+    assert [each.number for each in found.draft.excluded] == [3, 4]
     text = shown(two)
     assert "#3 Big: Issue #3 appears composite" in text
     assert "#4 Vague: What must hold" in text
-    authorise_issues(two.app, found, "ada")
+    approve(two.app, found, found.name, "ada")
     assert NEEDS_BREAKDOWN in two.tracker.issues[3].labels
 
 
@@ -193,7 +196,7 @@ def test_a_named_issue_that_leaves_something_open_blocks_the_approval_of_the_set
     write(two, "Vague", "It should be nicer.")
     found = resolved(two, 1, 3)
     assert "Open Questions" in shown(two, 1, 3)
-    for refuse in (ResolvedPlan.require_clear, lambda plan: authorise_issues(two.app, plan, "ada")):
+    for refuse in (Proposal.require_clear, lambda plan: approve(two.app, plan, plan.name, "ada")):
         with pytest.raises(ApprovalRefused, match="no acceptance criterion"):
             refuse(found)
     assert two.log.streams() == ()
@@ -264,7 +267,7 @@ def test_who_types_too_little_of_a_name_is_told_so_and_not_that_something_change
 def test_an_approved_set_is_one_loop_over_exactly_its_tasks(two):
     """TC-11.7"""
     found = resolved(two, 1, 2, words="#1 #2")
-    loop = authorise_issues(two.app, found, "ada")
+    loop = approve(two.app, found, found.name, "ada")
     entity = loop.entity
     assert (loop.id, entity.task_keys, entity.goal_kind) == (found.loop_id, (GREETING, CLOSE), "set_done")
     assert (entity.intent, entity.resolved_query) == ("#1 #2", "issues #1, #2")
@@ -280,7 +283,7 @@ def test_what_is_adopted_while_the_loop_runs_is_not_in_it(two):
     """The set is frozen when it is approved: a loop never asks the query again."""
     for number in (1, 2):
         two.forge("us").set_labels(number, add=[ADOPTED])
-    loop = authorise_issues(two.app, resolved(two), "ada")
+    loop = approve_as_shown(two.app, resolved(two), "ada")
     later = write(two, "Later")
     two.forge("us").set_labels(later, add=[ADOPTED])
     assert two.drive(loop).reason == "goal_reached"
@@ -297,7 +300,7 @@ def test_the_same_words_again_go_on_with_the_same_loop_without_asking(two):
     again = resolved(two, 1, 2)
     assert again.approved
     assert again.loop_id == loop.id
-    assert authorise_issues(two.app, again, "ada").id == loop.id
+    assert approve(two.app, again, again.name, "ada").id == loop.id
     assert two.loops.ids() == (loop.id,)
 
 
@@ -308,14 +311,15 @@ def test_the_same_words_again_when_some_of_it_is_done_go_on_with_the_same_loop(t
     assert two.state(GREETING).done
     assert not two.state(CLOSE).done
     again = resolved(two, 1, 2)
-    assert [each.number for each in again.excluded] == [1]
+    assert [each.number for each in again.draft.excluded] == [1]
     assert again.loop_id == loop.id
     assert again.approved
 
 
 def test_approved_without_a_loop_is_no_approval_of_loop_mode(two):
     """R17"""
-    approve_issues(two.app, resolved(two, 1), "ada")
+    found = resolved(two, 1)
+    approve_stepwise(two.app, found, found.name, "ada")
     assert two.loops.ids() == ()
     assert two.state().phase is Phase.READY
     now = resolved(two, 1)
@@ -370,8 +374,9 @@ def test_a_loop_that_is_at_work_is_never_replaced(two):
 
 def test_stepwise_while_the_loop_over_the_same_tasks_is_at_work_is_refused(two):
     loop = authorise(two, 1)
+    found = resolved(two, 1)
     with two.lease.hold(loop.id), pytest.raises(Busy):
-        approve_issues(two.app, resolved(two, 1), "ada")
+        approve_stepwise(two.app, found, found.name, "ada")
 
 
 # --- killed anywhere ----------------------------------------------------------------------------------------
@@ -406,7 +411,7 @@ def test_approving_many_issues_reads_each_log_no_oftener_than_approving_a_few(tm
             write(scene, f"Greeting {number}")
         shown = resolved(scene, *range(1, issues + 1))
         scene.log = Watched(scene.log, ["read"], lambda call, side: calls.append(call))
-        authorise_issues(scene.app, shown, "ada")
+        approve(scene.app, shown, shown.name, "ada")
         return len(calls)
 
     assert reads(8) <= 2 * reads(4)

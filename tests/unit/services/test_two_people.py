@@ -7,15 +7,17 @@ import pytest
 from irontree.domain.commands import Issues
 from irontree.domain.halt import RULE
 from irontree.errors import ApprovalRefused
-from irontree.services.answers.documents import approve_again, authorise, authorise_stepwise
-from irontree.services.answers.issues import approve_issues, authorise_issues
+from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.execution.run import run
 from irontree.services.loops.loop import cancel, read_loop
-from irontree.services.proposals.documents import ApprovalChoices, Proposal, name_to_approve, propose, propose_again
+from irontree.services.proposals.again import name_to_approve, propose_again
+from irontree.services.proposals.documents import propose
 from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import ApprovalChoices, Proposal
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
 from tests.support import issues
+from tests.support.approving import approve_as_shown
 from tests.support.issues import resolved, write
 from tests.support.world import CLOSE, GREETING, ONE_TASK, Scene
 
@@ -34,11 +36,11 @@ def says(scene: Scene) -> str:
 
 
 def in_loop_mode(scene: Scene, proposal: Proposal) -> object:
-    return authorise(scene.app, proposal, proposal.revision, "ada")
+    return approve(scene.app, proposal, proposal.revision, "ada")
 
 
 def stepwise(scene: Scene, proposal: Proposal) -> object:
-    return authorise_stepwise(scene.app, proposal, proposal.revision, "ada")
+    return approve_stepwise(scene.app, proposal, proposal.revision, "ada")
 
 
 @pytest.mark.parametrize("put", [in_loop_mode, stepwise])
@@ -67,7 +69,7 @@ def test_nor_is_it_when_the_same_text_is_there_again(scene):
 def test_a_task_that_was_finished_meanwhile_is_not_cancelled_or_kept_unseen(scene):
     loop = scene.start(WITH_CLOSE)
     mine = shown(scene, ONE_TASK)
-    assert [node.task_key for node in mine.removed] == ["close"]
+    assert [node.task_key for node in mine.draft.removed] == ["close"]
     scene.write(WITH_CLOSE)
     assert scene.drive(loop).reason == "goal_reached"
     scene.write(ONE_TASK)
@@ -90,9 +92,9 @@ def test_an_issue_that_somebody_edited_and_approved_meanwhile_keeps_that_approva
     mine = resolved(scene, 1)
     issues.edit(scene, 1, body="- [ ] it says bye `$ has greet.txt`\n")
     theirs = issues.authorise(scene, 1)
-    for put in (authorise_issues, approve_issues):
+    for put in (approve, approve_stepwise):
         with pytest.raises(ApprovalRefused, match="resolves to now is") as refused:
-            put(scene.app, mine, "ada")
+            put(scene.app, mine, mine.name, "ada")
         assert refused.value.remedy.startswith("look at it again")
     assert read_loop(scene.app, theirs.id).is_open
     assert says(scene) == "it says bye"
@@ -104,8 +106,8 @@ def test_a_loop_over_issues_that_was_cancelled_meanwhile_is_not_gone_on_with(sce
     mine = resolved(scene, 1)
     cancel(scene.app, loop.id, "bob")
     with pytest.raises(ApprovalRefused, match="changed while it was looked at"):
-        authorise_issues(scene.app, mine, "ada")
-    assert authorise_issues(scene.app, resolve(scene.app, Issues((1,)), "#1"), "ada").id != loop.id
+        approve(scene.app, mine, mine.name, "ada")
+    assert approve_as_shown(scene.app, resolve(scene.app, Issues((1,)), "#1"), "ada").id != loop.id
 
 
 def test_a_stamp_changes_with_what_would_be_replaced_and_not_with_time(scene):

@@ -9,8 +9,10 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
+from irontree.services.proposals.again import special_choices
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import ApprovalChoices, propose, special_choices, ways_to_approve
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.proposal import ApprovalChoices, ways_to_approve
 from irontree.services.questions.next_steps import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
@@ -92,7 +94,7 @@ def test_a_finished_composite_that_gets_a_new_part_begins_again_and_waits_for_it
     scene.drive(scene.start(GROWN))
     assert scene.state(PARTS).done
     proposal = propose(scene.app, scene.write(GROWN + NEW_PART))
-    assert proposal.grown == (PARTS,)
+    assert proposal.draft.grown == (PARTS,)
     assert "is done, but has an unfinished part: it begins again" in approval_text(
         scene.app, proposal, loop_mode=True, answer="yes"
     )
@@ -107,4 +109,4 @@ def test_a_finished_composite_that_gets_a_new_part_begins_again_and_waits_for_it
 def test_a_finished_composite_whose_parts_are_all_done_stays_done(scene):
     scene.drive(scene.start(GROWN))
     proposal = propose(scene.app, scene.write(GROWN + "\n## Other\n\n- [ ] it is `$ has two.txt`\n"))
-    assert proposal.grown == ()
+    assert proposal.draft.grown == ()

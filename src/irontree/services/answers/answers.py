@@ -24,7 +24,7 @@ from irontree.errors import (
     RemoteFailed,
     RemoteUnavailable,
 )
-from irontree.services.answers.documents import approve_again
+from irontree.services.answers.approve import approve_again
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
@@ -33,8 +33,8 @@ from irontree.services.execution.recovery import require_not_landed, settle_left
 from irontree.services.execution.stale_lease import STALE_LEASE, take_over_lease
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
-from irontree.services.proposals.documents import WAYS, ApprovalChoices
 from irontree.services.proposals.permissions import grant_permissions
+from irontree.services.proposals.proposal import WAYS, ApprovalChoices
 from irontree.services.questions.questions import Question, question_about, question_of_loop, require_gate
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import rules_in_words

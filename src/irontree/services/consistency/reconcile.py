@@ -28,7 +28,7 @@ from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.recovery import catch_up, fetch_targets
 from irontree.services.loops.loop import remake_entity
-from irontree.services.proposals.documents import approve_reverted
+from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.brief import write_brief, write_projections
 from irontree.services.questions.questions import Question, question_about
 from irontree.services.record.world import World, read_world

@@ -17,7 +17,7 @@ from irontree.services.execution.merging import is_proposed, settle_requests
 from irontree.services.execution.publish import cut_short, publish
 from irontree.services.execution.run import recover
 from irontree.services.loops.choice import replace_open
-from irontree.services.proposals.documents import approve_reverted
+from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.brief import write_projections
 from irontree.services.record.world import World, read_world
 

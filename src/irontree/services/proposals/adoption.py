@@ -11,7 +11,7 @@ from irontree.domain import adoption
 from irontree.domain.adoption import Adoptable, Ineligible, IssueComment, IssueText
 from irontree.domain.ids import adopted_revision, adopted_source
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import Adoption, Approval, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import Adoption, Plan, PlanNode, canonical_digest
 from irontree.domain.state import TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
@@ -110,7 +110,7 @@ def _ours(world: World, issue: Issue) -> Ineligible | None:
 
 def clash(app: App, world: World, plan: Plan) -> Ineligible | None:
     """Whether another task has this one's key or its very text already (ruling R8)."""
-    number, key = _number(plan), plan.nodes[0].task_key
+    number, key = number_of(plan), plan.nodes[0].task_key
     owner = world.plans.get(key)
     if owner and owner.spec_path != plan.spec_path:
         return Ineligible(
@@ -193,30 +193,23 @@ def require_answered(plan: Plan) -> None:
         )
 
 
-def approved(app: App, plan: Plan, by: str, *, loop_mode: bool) -> Plan:
-    """The plan with a person's word for it; raises ApprovalRefused while it leaves something open."""
-    require_answered(plan)
-    # To the microsecond: of two plans for one task the later approval counts.
-    approval = Approval(by=by, at=app.clock.now().isoformat(), channel=app.origin.channel)
-    return plan.model_copy(update={"approval": approval, "loop_mode": loop_mode})
-
-
 def issue_now(app: App, plan: Plan) -> Plan:
     """What approving the adopted issue of *plan* would put into force now; raises ApprovalRefused if nothing can."""
     world = read_world(app)
     try:
-        issue = app.forge().read_issue(_number(plan))
+        issue = app.forge().read_issue(number_of(plan))
     except RemoteFailed as error:
         raise ApprovalRefused(error.message, remedy=error.remedy) from error
     if issue is None:
-        raise ApprovalRefused(f"#{_number(plan)} is not there any more", remedy="restore it, or skip its task")
+        raise ApprovalRefused(f"#{number_of(plan)} is not there any more", remedy="restore it, or skip its task")
     problem = why_not(app, world, issue)
     if problem:
         raise ApprovalRefused(problem.reason, remedy=problem.remedy)
     return plan_for(app, world, issue)
 
 
-def _number(plan: Plan) -> int:
+def number_of(plan: Plan) -> int:
+    """The number of the adopted issue; raises NotEligible for the plan of a document."""
     if plan.adoption is None:
         raise NotEligible(f"{plan.spec_path} is no adopted issue", remedy="approve the document instead")
     return plan.adoption.issue_number

@@ -1,4 +1,4 @@
-"""What an approval shows: the Resolved Plan of a document or of issues, with all that it would allow (R6, R17)."""
+"""What an approval shows: the Resolved Plan, wherever it comes from, with all that it would allow (R6, R17)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from irontree.domain.checks import commands_for, coverage, is_trivial
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
-from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.spec import changes_of
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.text import suggestion
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.adoption import approval_name
-from irontree.services.proposals.documents import Proposal, kept, reopened, what_changed
-from irontree.services.proposals.issues import Excluded, Member, ResolvedPlan
+from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record.world import World, read_world
-from irontree.services.views.overview import named, phase_words
+from irontree.services.views.overview import named
 from irontree.services.views.values import ApprovalView, PlannedView, QuoteView
 from irontree.services.work.preflight import blockers_of, unreadable_budget
 from irontree.services.work.staleness import diff_of, is_changed
@@ -59,124 +57,66 @@ def _calls(policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:
     return 0 if now.phase in _WITH_WORK else min(left, 1), left
 
 
-Wanted = Proposal | ResolvedPlan
-"""What a person is asked to approve."""
-
-
-def approval_text(app: App, wanted: Wanted, *, loop_mode: bool, answer: str) -> str:
+def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:
     """The one approval: tree, commands, branch and remote, criteria with their cover, Loop Mode by name."""
-    if isinstance(wanted, ResolvedPlan):
-        view = resolved_view(app, wanted, loop_mode=loop_mode, answer=answer)
-    else:
-        view = approval_view(app, wanted, loop_mode=loop_mode, answer=answer)
+    view = approval_view(app, proposal, loop_mode=loop_mode, answer=answer)
     return app.renderer.render("forms/intake.md", approval=view)
 
 
-def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> ApprovalView:
-    """What the approval of a document shows."""
-    nodes, policy, world = proposal.requirements.nodes, proposal.policy, read_world(app)
-    earlier, todo = proposal.earlier, [node for node in nodes if node.task_key not in proposal.skipped]
-    found = (*(str(warning) for warning in proposal.requirements.warnings), *_environment(app, policy, proposal))
+def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> ApprovalView:
+    """What an approval shows."""
+    draft, policy, world = proposal.draft, proposal.policy, read_world(app)
+    pairs = [(task.node, task.plan.policy) for task in draft.tasks]
+    todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
     return ApprovalView(
         repository=app.repository.root.name,
         revision=proposal.revision,
-        spec_path=proposal.spec_path,
-        tasks=tuple(_planned(world, node, nodes, proposal) for node in nodes),
+        spec_path=proposal.what,
+        tasks=tuple(_planned(task, policy) for task in draft.tasks),
         policy=policy,
-        budget=proposal.budget,
+        budget=draft.budget,
         loop_mode=loop_mode,
         answer=answer,
         tracker=app.preferences().tracker,
-        estimate=estimate((node, policy, _goes_on_from(app, world, proposal, node)) for node in todo),
-        trivial=_trivial((node, policy) for node in nodes),
-        warnings=(*found, *_unknown_checks((node, policy) for node in nodes)),
+        estimate=estimate(_goes_on(world, proposal, task) for task in todo),
+        trivial=_trivial(pairs),
+        warnings=(*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
+        quotes=QuoteView.of(draft.nodes),
+        in_full=not draft.whole,
         before=before_words(world, proposal),
-        changes=changes_of(earlier.nodes, nodes) if earlier else (),
-        diff=what_changed(earlier, proposal) if earlier else "",
+        changes=tuple(line for each in draft.plans for line in _changes(each)),
+        diff="\n".join(filter(None, map(_diff, draft.plans))),
         loop_id=proposal.loop_id,
         goal=_goal(len(todo)),
         intent=proposal.intent,
-        query=proposal.spec_path,
-        excluded=_left_out(world, proposal),
-    )
-
-
-def resolved_view(app: App, resolved: ResolvedPlan, *, loop_mode: bool, answer: str) -> ApprovalView:
-    """What the approval of a set of issues shows."""
-    members, world = resolved.members, read_world(app)
-    pairs, left_out = [(member.node, member.plan.policy) for member in members], resolved.skipped
-    warnings = (warning for member in members for warning in (*member.warnings, *_differs(member, resolved.policy)))
-    return ApprovalView(
-        repository=app.repository.root.name,
-        revision=resolved.name,
-        spec_path=resolved.query,
-        tasks=tuple(_of_set(member, resolved.policy) for member in members),
-        policy=resolved.policy,
-        budget=resolved.budget,
-        loop_mode=loop_mode,
-        answer=answer,
-        tracker=app.preferences().tracker,
-        estimate=estimate(_of_member(world, member) for member in members if member.node.task_key not in left_out),
-        trivial=_trivial(pairs),
-        warnings=(*warnings, *_environment(app, resolved.policy), *_unknown_checks(pairs)),
-        quotes=QuoteView.of(resolved.nodes),
-        in_full=True,
-        changes=tuple(line for member in members for line in _changes(world, member)),
-        diff="\n".join(filter(None, (_diff(world, member) for member in members))),
-        loop_id=resolved.loop_id,
-        goal=_goal(len(members) - len(resolved.skipped)),
-        intent=resolved.intent,
-        query=resolved.query,
-        excluded=(*_left_out(world, resolved), *map(_excluded, resolved.excluded)),
-        questions=tuple(question for member in resolved.due for question in member.node.open_questions),
-    )
-
-
-def adopted_view(app: App, plan: Plan) -> ApprovalView:
-    """What the approval of one adopted issue shows, as it would be now."""
-    node, policy = plan.nodes[0], plan.policy
-    number = plan.adoption.issue_number if plan.adoption else None
-    return ApprovalView(
-        repository=app.repository.root.name,
-        revision=approval_name(plan),
-        spec_path=plan.spec_path,
-        tasks=(_planned_view(node, policy, policy, "adopted", number),),
-        policy=policy,
-        budget=plan.budget_max_transitions,
-        loop_mode=False,
-        answer="",
-        tracker=app.preferences().tracker,
-        estimate=estimate([(node, policy, None)]),
-        trivial=_trivial([(node, policy)]),
-        warnings=(*_environment(app, policy), *_unknown_checks([(node, policy)])),
-        quotes=QuoteView.of([node]),
-        in_full=True,
-        questions=node.open_questions,
+        query=proposal.what,
+        excluded=(*_left_out(world, proposal), *map(_excluded, draft.excluded)),
+        questions=tuple(question for task in proposal.due for question in task.node.open_questions),
     )
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
     """What becomes of tasks that were there before: removed ones, and finished ones that changed (ruling R7)."""
-    stays = {node.task_key for node in kept(proposal)}
-    again = proposal.choices.reopen_done
+    draft, again = proposal.draft, proposal.choices.reopen_done
+    stays = {node.task_key for node in proposal.kept}
     return (
         *(
             f"{named(world, key)} is done, but its text changed: it {'begins again' if again else 'stays done'}"
-            for key in proposal.changed_done
+            for key in draft.changed_done
         ),
-        *(f"{named(world, key)} is done, but has an unfinished part: it begins again" for key in proposal.grown),
+        *(f"{named(world, key)} is done, but has an unfinished part: it begins again" for key in draft.grown),
         *(
             f"{named(world, node.task_key)} is {'kept' if node.task_key in stays else 'cancelled'}: "
-            f"it is no longer in {proposal.spec_path}"
-            for node in proposal.removed
+            f"it is no longer in {proposal.what}"
+            for node in draft.removed
         ),
     )
 
 
-def _left_out(world: World, wanted: Wanted) -> tuple[str, ...]:
+def _left_out(world: World, proposal: Proposal) -> tuple[str, ...]:
     """What was skipped in the loop that goes on, and how it is worked on again (ruling R17)."""
-    again = f"to work on it again, end that loop first: irontree task resume {wanted.loop_id} cancel"
-    return tuple(f"{named(world, key)}: skipped in loop {wanted.loop_id} ({again})" for key in wanted.skipped)
+    again = f"to work on it again, end that loop first: irontree task resume {proposal.loop_id} cancel"
+    return tuple(f"{named(world, key)}: skipped in loop {proposal.loop_id} ({again})" for key in proposal.skipped)
 
 
 def _goal(tasks: int) -> str:
@@ -187,17 +127,11 @@ Pairs = Iterable[tuple[PlanNode, ExecutionPolicy]]
 """Tasks, each with the settings that it is approved with."""
 
 
-def _goes_on_from(app: App, world: World, proposal: Proposal, node: PlanNode) -> TaskState | None:
-    """Where the task is; None for one that begins, or begins again."""
-    state = world.states.get(node.task_key)
-    if state is None or node.task_key in reopened(proposal) or (not state.done and is_changed(app, node, state)):
-        return None
-    return state
-
-
-def _of_member(world: World, member: Member) -> Estimated:
-    state = None if member.due else world.states.get(member.node.task_key)
-    return member.node, member.plan.policy, state
+def _goes_on(world: World, proposal: Proposal, task: DraftTask) -> Estimated:
+    """With where the task is; None for one that begins, or begins again."""
+    key = task.node.task_key
+    begins = task.due or key in proposal.reopened
+    return task.node, task.plan.policy, None if begins else world.states.get(key)
 
 
 def _trivial(pairs: Pairs) -> tuple[str, ...]:
@@ -205,45 +139,17 @@ def _trivial(pairs: Pairs) -> tuple[str, ...]:
     return tuple(dict.fromkeys(command for command in commands if is_trivial(command)))
 
 
-def _planned(world: World, node: PlanNode, nodes: tuple[PlanNode, ...], proposal: Proposal) -> PlannedView:
-    state = world.states.get(node.task_key)
-    return _planned_view(
-        node,
-        proposal.policy,
-        proposal.policy,
-        str(phase_words(world, state)) if state else "new",
-        state.issue_number if state else None,
-        depth=_depth(node, {known.task_key: known for known in nodes}),
-    )
-
-
-def _planned_view(
-    node: PlanNode, own: ExecutionPolicy, shown: ExecutionPolicy, status: str, number: int | None, depth: int = 0
-) -> PlannedView:
-    commands = (check for check in commands_for(node, own, present=()) if check not in shown.checks)
+def _planned(task: DraftTask, shown: ExecutionPolicy) -> PlannedView:
+    own = task.plan.policy
+    commands = (check for check in commands_for(task.node, own, present=()) if check not in shown.checks)
     return PlannedView(
-        node=node,
-        depth=depth,
-        status=status,
-        coverage=coverage(node, own),
+        node=task.node,
+        depth=task.depth,
+        status=f"{task.status}, archived to {task.archive}" if task.archive else task.status,
+        coverage=coverage(task.node, own),
         commands=tuple(check.run for check in commands),
-        number=number,
+        number=task.number or None,
     )
-
-
-def _depth(node: PlanNode, by_key: dict[str, PlanNode]) -> int:
-    depth = 0
-    while node.parent in by_key:
-        depth, node = depth + 1, by_key[node.parent]
-    return depth
-
-
-# --- sets of issues -----------------------------------------------------------------------------------------
-
-
-def _of_set(member: Member, shown: ExecutionPolicy) -> PlannedView:
-    status = f"{member.status}, archived to {member.archive}" if member.archive else member.status
-    return _planned_view(member.node, member.plan.policy, shown, status, member.number)
 
 
 def _excluded(each: Excluded) -> str:
@@ -251,32 +157,20 @@ def _excluded(each: Excluded) -> str:
     return f"#{each.number} {each.title}: {each.reason}{advice}"
 
 
-def _differs(member: Member, shown: ExecutionPolicy) -> Iterable[str]:
-    """Where a task that was approved before has other settings than those below."""
-    own = member.plan.policy
-    if own == shown:
-        return
-    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
-    yield f"#{member.number} goes on as it was approved with {member.plan.spec_path}: its code goes to {where}"
-    if own.agent != shown.agent:
-        yield f"#{member.number} is worked on by another agent: {own.agent.line}"
+def _changes(each: DraftPlan) -> tuple[str, ...]:
+    return changes_of(each.earlier.nodes, each.plan.nodes) if each.earlier else ()
 
 
-def _changes(world: World, member: Member) -> tuple[str, ...]:
-    earlier = world.plans.get(member.node.task_key)
-    return changes_of(earlier.nodes, (member.node,)) if member.due and earlier else ()
-
-
-def _diff(world: World, member: Member) -> str:
-    earlier = world.plans.get(member.node.task_key)
-    return diff_of(earlier, member.plan.source, member.plan.policy) if member.due and earlier else ""
+def _diff(each: DraftPlan) -> str:
+    return diff_of(each.earlier, each.plan.source, each.plan.policy) if each.earlier else ""
 
 
 # --- what is pointed out ------------------------------------------------------------------------------------
 
 
-def _environment(app: App, policy: ExecutionPolicy, proposal: Proposal | None = None) -> tuple[str, ...]:
-    exempt = (proposal.spec_path,) if proposal else ()
+def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
+    policy = proposal.policy
+    exempt = (proposal.what,) if proposal.draft.whole else ()
     found = blockers_of(app, policy, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)
     missing = (words for agent in (policy.agent, *policy.reviewers) for words in _missing_agent(app, agent))

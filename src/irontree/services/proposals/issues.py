@@ -1,201 +1,123 @@
-"""What issue numbers and queries ask for, resolved once and frozen: the Resolved Plan (protocol, Intent Resolution)."""
+"""Existing issues as a source: what numbers and queries ask for, resolved once (protocol, Intent Resolution)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Final
 
 from irontree.app import App
 from irontree.domain.adoption import Ineligible
 from irontree.domain.commands import Issues, OpenIssues
-from irontree.domain.gates import require_typed
 from irontree.domain.graph import Graph
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import ExecutionPolicy, Plan, canonical_digest
 from irontree.domain.state import ADOPTED, Phase, TaskState
-from irontree.errors import ApprovalRefused, NeedsBreakdown, NotEligible, NothingToDo
+from irontree.errors import NeedsBreakdown, NotEligible, NothingToDo
 from irontree.ports import Issue
-from irontree.services.loops.choice import open_loop_over
-from irontree.services.loops.loop import Loop, derive_loop_id
 from irontree.services.proposals.adoption import (
     adopted_plan,
+    approval_name,
     archive_path,
     clash,
+    issue_now,
+    number_of,
     plan_for,
     read_adoptable,
-    require_answered,
     state_of,
     why_not,
 )
+from irontree.services.proposals.proposal import Draft, DraftPlan, DraftTask, Excluded, Proposal, propose_from
 from irontree.services.record.world import World, read_world
 from irontree.services.views.overview import waits_for
 from irontree.services.work.staleness import changed_since_approval
 
-AdoptionStatus = Literal["published", "adopted", "re_adopted"]
 DONE: Final = "it is done"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One task of the Resolved Plan. `due`: its plan has to be written, and its issue taken in or approved."""
+class IssueSource:
+    """Issues by their numbers, or those that a query finds: each is a task with a plan of its own."""
 
-    number: int
-    node: PlanNode
-    plan: Plan
-    status: AdoptionStatus
-    due: bool = False
-    archive: str = ""
-    """Where the stream of a re-adopted issue goes."""
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Excluded:
-    """An issue that was asked for and is left out; *finished* if there is nothing left to do on it."""
-
-    number: int
-    title: str
-    reason: str
-    remedy: str = ""
-    finished: bool = False
-    composite: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPlan:
-    """Everything an approval of a set of issues is about, frozen (protocol, Intent Resolution)."""
-
-    intent: str
-    """The words as they were typed."""
     asked: Issues | OpenIssues
-    """What they were read as."""
-    members: tuple[Member, ...]
-    excluded: tuple[Excluded, ...]
-    policy: ExecutionPolicy
-    """Today's settings: those that issues which are taken in are approved with."""
-    budget: int
-    loop_id: str = ""
-    """The loop that the approval starts, or that goes on."""
-    open_loop: Loop | None = None
-    """An open loop over exactly these tasks, less those that are done: it goes on."""
 
-    @property
-    def query(self) -> str:
-        """What was looked up."""
-        return self.asked.query
+    def read(self, app: App) -> Draft:
+        """The tasks of these issues, with what is left out and why.
 
-    @property
-    def nodes(self) -> tuple[PlanNode, ...]:
-        """What the tasks say, in order."""
-        return tuple(member.node for member in self.members)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The frozen set."""
-        return tuple(member.node.task_key for member in self.members)
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """Keys of tasks that were skipped in the loop that goes on: it goes on without them."""
-        return tuple(key for key in self.keys if self.open_loop and key in self.open_loop.cancelled)
-
-    @property
-    def due(self) -> tuple[Member, ...]:
-        """What has to be approved; the others were approved before, and join as they are."""
-        return tuple(member for member in self.members if member.due)
-
-    @property
-    def approved(self) -> bool:
-        """Whether a person has approved exactly this, in Loop Mode (rulings R6, R17)."""
-        return self.open_loop is not None and not self.due
-
-    @property
-    def name(self) -> str:
-        """What an approval names, `SET-SETTINGS`: the exact tasks with their texts, and all their settings."""
-        tasks = [[m.number, m.status, m.plan.spec_revision, m.node.digest] for m in self.members]
-        settings = [self.policy.digest, self.budget, *(member.plan.policy.digest for member in self.members)]
-        return f"{canonical_digest([self.query, *tasks])[:8]}-{canonical_digest(settings)[:8]}"
-
-    @property
-    def what(self) -> str:
-        """What is to be approved, in words."""
-        return self.query
-
-    @property
-    def approved_by(self) -> str:
-        """Empty: each of the tasks was approved on its own."""
-        return ""
-
-    @property
-    def approved_in_words(self) -> str:
-        """That exactly this was approved before; empty if it was not."""
-        without = f", in which these were skipped: {', '.join(self.skipped)}" if self.skipped else ""
-        return f"All of {self.query} is approved, and in loop {self.loop_id}{without}" if self.approved else ""
-
-    @property
-    def stamp(self) -> str:
-        """Which loop goes on, as it was shown, and without what. The name has all else."""
-        return " ".join((self.open_loop.id, *self.skipped)) if self.open_loop else "new"
-
-    def require_named(self, given: str) -> None:
-        """Raise ApprovalRefused unless *given* (any case) names exactly this set with these settings."""
-        require_typed(given, self.name)
-        if given.lower() != self.name:
-            raise self.refused(f"{given} was approved, but what {self.query} resolves to now is {self.name}")
-
-    def require_clear(self) -> None:
-        """Raise ApprovalRefused while an issue of the set leaves something open."""
-        for member in self.due:
-            require_answered(member.plan)
-
-    def refused(self, found: str) -> ApprovalRefused:
-        """Why an approval of this is not taken."""
-        return ApprovalRefused(found, remedy=f"look at it again and approve what it is now: {self.name}")
+        Issues that were named must all fit: raises NotEligible for the first that does not (batch abort). A query
+        leaves out what does not fit, and says why. Raises NotEligible too where nothing is left to do, and
+        NeedsBreakdown for a named issue that is composite.
+        """
+        asked, world = self.asked, read_world(app)
+        found = _assess(app, world, _named(app, asked) if isinstance(asked, Issues) else _found(app, asked))
+        if isinstance(asked, Issues):
+            bad = next((each for each in found if isinstance(each, Excluded) and not each.finished), None)
+            if bad:
+                raise _aborted(world, found, bad)
+        else:
+            found = [_without_open_questions(each) for each in found]
+        tasks = tuple(each for each in found if isinstance(each, DraftTask))
+        excluded = tuple(each for each in found if isinstance(each, Excluded))
+        if not tasks:
+            raise _nothing_to_do(asked, excluded)
+        _refuse_cycles(tasks)
+        policy = next((task.plan.policy for task in tasks if task.due), tasks[0].plan.policy)
+        budget = app.preferences().loop_budget or default_budget(len(tasks))
+        return Draft(
+            what=asked.query,
+            name=_name(asked.query, tasks, policy, budget),
+            says=f"what {asked.query} resolves to now is",
+            tasks=tasks,
+            plans=tuple(DraftPlan(task.plan, world.plans.get(task.node.task_key)) for task in tasks if task.due),
+            policy=policy,
+            budget=budget,
+            excluded=excluded,
+            warnings=tuple(line for task in tasks for line in (*task.warnings, *_differs(task, policy))),
+        )
 
 
-def resolve(app: App, intent: Issues | OpenIssues, words: str) -> ResolvedPlan:
-    """What *words*, read as *intent*, ask for now. Writes nothing.
+@dataclass(frozen=True, slots=True)
+class AdoptedSource:
+    """The one adopted issue of *plan*, as it says now: what its form asks to approve again."""
 
-    Issues that were named must all fit: raises NotEligible for the first that does not (batch abort). A query leaves
-    out what does not fit, and says why. Raises NotEligible too where nothing is left to do, and NeedsBreakdown for a
-    named issue that is composite.
-    """
-    world = read_world(app)
-    issues = _named(app, intent) if isinstance(intent, Issues) else _found(app, intent)
-    found = _assess(app, world, issues)
-    if isinstance(intent, Issues):
-        bad = next((each for each in found if isinstance(each, Excluded) and not each.finished), None)
-        if bad:
-            raise _aborted(world, found, bad)
-    else:
-        found = [_without_open_questions(each) for each in found]
-    members = tuple(each for each in found if isinstance(each, Member))
-    excluded = tuple(each for each in found if isinstance(each, Excluded))
-    if not members:
-        raise _nothing_to_do(intent, excluded)
-    _refuse_cycles(members)
-    loop = _open_loop(app, world, members)
-    resolved = ResolvedPlan(
-        intent=words,
-        asked=intent,
-        members=members,
-        excluded=excluded,
-        policy=next((member.plan.policy for member in members if member.due), members[0].plan.policy),
-        budget=app.preferences().loop_budget or default_budget(len(members)),
-        open_loop=loop,
-    )
-    return replace(resolved, loop_id=loop.id if loop else derive_loop_id(app, resolved.name))
+    plan: Plan
+
+    def read(self, app: App) -> Draft:
+        """Its text and today's settings. Raises ApprovalRefused where nothing can be approved of it."""
+        now, number = issue_now(app, self.plan), number_of(self.plan)
+        return Draft(
+            what=now.spec_path,
+            name=approval_name(now),
+            says=f"#{number} as it is now is",
+            tasks=(DraftTask(now.nodes[0], now, "adopted", number, due=True),),
+            plans=(DraftPlan(now, self.plan),),
+            policy=now.policy,
+            budget=now.budget_max_transitions,
+            look=f"look at it again: `irontree task '#{number}' --plan`, then approve",
+        )
 
 
-def left_in(loop: Loop, world: World) -> frozenset[str]:
-    """What the loop still has to do."""
-    return frozenset(key for key in loop.keys if not world.is_done(key))
+def resolve(app: App, asked: Issues | OpenIssues, words: str) -> Proposal:
+    """What *words*, read as *asked*, ask for now. Writes nothing; raises as reading the source does."""
+    return propose_from(app, IssueSource(asked), words)
 
 
-def _open_loop(app: App, world: World, members: Iterable[Member]) -> Loop | None:
-    keys = {member.node.task_key for member in members}
-    return open_loop_over(app, keys, besides=[key for key in world.states if world.is_done(key)])
+def _name(query: str, tasks: Iterable[DraftTask], policy: ExecutionPolicy, budget: int) -> str:
+    """The exact tasks with their texts, and all their settings."""
+    texts = [[task.number, task.status, task.plan.spec_revision, task.node.digest] for task in tasks]
+    settings = [policy.digest, budget, *(task.plan.policy.digest for task in tasks)]
+    return f"{canonical_digest([query, *texts])[:8]}-{canonical_digest(settings)[:8]}"
+
+
+def _differs(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
+    """Where a task that was approved before has other settings than those that are shown."""
+    own = task.plan.policy
+    if own == shown:
+        return
+    where = f"{own.publish.target_branch} of {own.publish.remote or 'this repository'}"
+    yield f"#{task.number} goes on as it was approved with {task.plan.spec_path}: its code goes to {where}"
+    if own.agent != shown.agent:
+        yield f"#{task.number} is worked on by another agent: {own.agent.line}"
 
 
 def _named(app: App, intent: Issues) -> list[tuple[int, Issue | None]]:
@@ -207,11 +129,11 @@ def _found(app: App, intent: OpenIssues) -> list[tuple[int, Issue | None]]:
     return [(issue.number, issue) for issue in found]
 
 
-def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> list[Member | Excluded]:
+def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> list[DraftTask | Excluded]:
     """What becomes of each; the parts of a published composite join it."""
     issues = list(issues)
     known = world.known_issues | _keys_to_be(app, world, issues)
-    found: dict[int, Member | Excluded] = {}
+    found: dict[int, DraftTask | Excluded] = {}
     for number, issue in issues:
         for each in _one(app, world, number, issue, known):
             found.setdefault(each.number, each)
@@ -227,7 +149,9 @@ def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None
     return keys | earlier
 
 
-def _one(app: App, world: World, number: int, issue: Issue | None, known: Mapping[int, str]) -> list[Member | Excluded]:
+def _one(
+    app: App, world: World, number: int, issue: Issue | None, known: Mapping[int, str]
+) -> list[DraftTask | Excluded]:
     state = state_of(world, number)
     plan = world.plans.get(state.task_key) if state else None
     if issue is None:
@@ -237,18 +161,18 @@ def _one(app: App, world: World, number: int, issue: Issue | None, known: Mappin
     return [_adopted(app, world, issue, state, known)]
 
 
-def _published(app: App, world: World, state: TaskState, issue: Issue) -> list[Member | Excluded]:
+def _published(app: App, world: World, state: TaskState, issue: Issue) -> list[DraftTask | Excluded]:
     """A task that was made from a document joins as it is, if it still is what was approved."""
     plan, node = world.plan(state), world.node(state)
     reason, remedy = _why_not_as_it_is(app, world, state, issue)
     if reason:
         return [Excluded(state.issue_number, node.title, reason, remedy, finished=state.done)]
     parts = [world.states[key] for key in world.children.get(node.task_key, ()) if key in world.states]
-    own: Member | Excluded = Member(state.issue_number, node, plan, "published", warnings=_waiting(world, state))
+    own = DraftTask(node, plan, "published", state.issue_number, warnings=_waiting(world, state))
     return [own, *(found for part in parts if not part.done for found in _published_part(app, world, part))]
 
 
-def _published_part(app: App, world: World, state: TaskState) -> list[Member | Excluded]:
+def _published_part(app: App, world: World, state: TaskState) -> list[DraftTask | Excluded]:
     issue = app.forge().read_issue(state.issue_number)
     return _published(app, world, state, issue) if issue else []
 
@@ -270,7 +194,7 @@ def _why_not_as_it_is(app: App, world: World, state: TaskState, issue: Issue) ->
 
 def _adopted(
     app: App, world: World, issue: Issue, state: TaskState | None, known: Mapping[int, str]
-) -> Member | Excluded:
+) -> DraftTask | Excluded:
     problem = why_not(app, world, issue)
     if problem:
         return _left_out(issue, problem, finished=bool(state and state.done))
@@ -282,10 +206,10 @@ def _adopted(
     if state and state.done and same_text:
         return Excluded(issue.number, issue.title, DONE, finished=True)
     if state and earlier and same_text and _is_in_force(earlier, plan, state):
-        return Member(issue.number, earlier.nodes[0], earlier, "adopted", warnings=_waiting(world, state))
+        return DraftTask(earlier.nodes[0], earlier, "adopted", issue.number, warnings=_waiting(world, state))
     archive = _archive(app, issue.number, state) if not same_text else ""
-    status: AdoptionStatus = "re_adopted" if archive else "adopted"
-    return Member(issue.number, plan.nodes[0], plan, status, due=True, archive=archive)
+    status = "re_adopted" if archive else "adopted"
+    return DraftTask(plan.nodes[0], plan, status, issue.number, due=True, archive=archive)
 
 
 def _is_in_force(earlier: Plan, now: Plan, state: TaskState) -> bool:
@@ -311,28 +235,28 @@ def _waiting(world: World, state: TaskState) -> tuple[str, ...]:
     return (f"#{state.issue_number} waits for {', '.join(waiting)}",) if waiting else ()
 
 
-def _without_clashes(found: list[Member | Excluded]) -> list[Member | Excluded]:
+def _without_clashes(found: list[DraftTask | Excluded]) -> list[DraftTask | Excluded]:
     """Of two issues that would have one key, the second is left out (ruling R8)."""
     owners: dict[str, int] = {}
-    return [_checked(each, owners) if isinstance(each, Member) else each for each in found]
+    return [_checked(each, owners) if isinstance(each, DraftTask) else each for each in found]
 
 
-def _checked(member: Member, owners: dict[str, int]) -> Member | Excluded:
-    key = member.node.task_key
-    owner = owners.setdefault(key, member.number)
-    if owner == member.number:
-        return member
-    reason = f"#{member.number} has the same task key as #{owner}: {key}"
-    return Excluded(member.number, member.node.title, reason, "give it another title, or a line `Key: another-key`")
+def _checked(task: DraftTask, owners: dict[str, int]) -> DraftTask | Excluded:
+    key = task.node.task_key
+    owner = owners.setdefault(key, task.number)
+    if owner == task.number:
+        return task
+    reason = f"#{task.number} has the same task key as #{owner}: {key}"
+    return Excluded(task.number, task.node.title, reason, "give it another title, or a line `Key: another-key`")
 
 
-def _without_open_questions(each: Member | Excluded) -> Member | Excluded:
+def _without_open_questions(each: DraftTask | Excluded) -> DraftTask | Excluded:
     if isinstance(each, Excluded) or not (each.due and each.node.open_questions):
         return each
     return Excluded(each.number, each.node.title, "; ".join(each.node.open_questions), "answer in the issue")
 
 
-def _aborted(world: World, found: list[Member | Excluded], bad: Excluded) -> NotEligible:
+def _aborted(world: World, found: list[DraftTask | Excluded], bad: Excluded) -> NotEligible:
     """An issue that was named cannot be worked on, so none is (contract, batch abort)."""
     reason = bad.reason if len(found) == 1 else _batch_words(world, found, bad)
     if bad.composite:
@@ -340,7 +264,7 @@ def _aborted(world: World, found: list[Member | Excluded], bad: Excluded) -> Not
     return NotEligible(reason, remedy=bad.remedy)
 
 
-def _batch_words(world: World, found: list[Member | Excluded], bad: Excluded) -> str:
+def _batch_words(world: World, found: list[DraftTask | Excluded], bad: Excluded) -> str:
     numbers = [each.number for each in found if adopted_plan(world, each.number)]
     names = f": {', '.join(f'#{number}' for number in numbers)}" if numbers else ""
     reason = f"Batch adopt aborted at #{bad.number}: {bad.reason.rstrip('.')}."
@@ -360,8 +284,8 @@ def _nothing_to_do(intent: Issues | OpenIssues, excluded: tuple[Excluded, ...]) 
     )
 
 
-def _refuse_cycles(members: Iterable[Member]) -> None:
-    nodes = [member.node.model_copy(update={"line": place}) for place, member in enumerate(members, start=1)]
+def _refuse_cycles(tasks: Iterable[DraftTask]) -> None:
+    nodes = [task.node.model_copy(update={"line": place}) for place, task in enumerate(tasks, start=1)]
     cycles = Graph.of(nodes).cycles
     if cycles:
         raise NotEligible(

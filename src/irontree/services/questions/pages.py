@@ -16,9 +16,8 @@ from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.services.loops.loop import cascade, left_out, read_loop
-from irontree.services.proposals.adoption import approval_name, issue_now
-from irontree.services.proposals.approval import adopted_view, before_words
-from irontree.services.proposals.documents import UNREADABLE, propose_again, special_choices, what_changed
+from irontree.services.proposals.again import UNREADABLE, propose_again, special_choices
+from irontree.services.proposals.approval import approval_view, before_words
 from irontree.services.questions.questions import Question, gate_at, gate_words
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import denied_of, failure_of, repeated_failures
@@ -132,30 +131,16 @@ def _diff(app: App, state: TaskState) -> str:
 def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
     """What approving would approve; where that cannot be read, why."""
     try:
-        return _adopted_now(app, plan) if plan.adoption else _document_now(app, world, plan)
+        now = propose_again(app, plan)
+        return {
+            "revision": now.shown_name,
+            "diff": diff_of(plan, now.draft.plans[0].plan.source, now.policy),
+            "before": before_words(world, now),
+            "changes": changes_of(plan.nodes, now.draft.nodes),
+            "approval": approval_view(app, now, loop_mode=False) if plan.adoption else None,
+        }
     except UNREADABLE as error:
         return {"warnings": (in_words(error),)}
-
-
-def _document_now(app: App, world: World, plan: Plan) -> dict[str, Any]:
-    now = propose_again(app, plan)
-    changes = changes_of(plan.nodes, now.requirements.nodes)
-    return {
-        "revision": now.shown_name,
-        "diff": what_changed(plan, now),
-        "before": before_words(world, now),
-        "changes": changes,
-    }
-
-
-def _adopted_now(app: App, plan: Plan) -> dict[str, Any]:
-    now = issue_now(app, plan)
-    return {
-        "revision": approval_name(now),
-        "diff": diff_of(plan, now.source, now.policy),
-        "changes": changes_of(plan.nodes, now.nodes),
-        "approval": adopted_view(app, now),
-    }
 
 
 def _loop_text(app: App, question: Question) -> str:

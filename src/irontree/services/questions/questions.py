@@ -19,7 +19,7 @@ from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
-from irontree.services.proposals.documents import UNREADABLE, name_to_approve
+from irontree.services.proposals.again import UNREADABLE, name_to_approve
 from irontree.services.proposals.permissions import permission_choice
 from irontree.services.questions.commands import ListedQuestion
 from irontree.services.record.world import World, read_world

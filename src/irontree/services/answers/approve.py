@@ -1,0 +1,261 @@
+"""A person's word puts a proposal into force, whole, and safe to repeat after a crash at any point (R6, R7, R17)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from irontree.app import App
+from irontree.domain.commands import Intent, Issues, OpenIssues, resolve_intent
+from irontree.domain.gates import key_of_approval
+from irontree.domain.ids import intent_hash
+from irontree.domain.loop import LoopEntity
+from irontree.domain.plan import Plan
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import ApprovalRefused, NotEligible, NothingToDo
+from irontree.services.answers.adopt import mark_composite, resolve_to_approve, save_adopted
+from irontree.services.delivery.deliver import deliver
+from irontree.services.execution.publish import PublishedNodes, publish
+from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.loops.choice import loop_for, refuse_at_work, replace_open, require_at_rest
+from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
+from irontree.services.proposals.again import UNREADABLE, go_on, propose_again, release_approved
+from irontree.services.proposals.documents import propose
+from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from, with_choices
+from irontree.services.questions.brief import write_projections
+from irontree.services.questions.questions import require_no_gate
+from irontree.services.record.world import read_world
+
+
+def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
+    """Write the plans, publish their nodes, start their loop: the one approval names all three (protocol, invariants).
+
+    The caller holds the driver lock. Raises ApprovalRefused for another revision than the proposal's, where it would
+    not do what was shown any more, while a task leaves something open, and in a form for what has a gate; Busy while
+    a loop is at work that it would replace, and NotEligible while another loop has some of the tasks. Raises as
+    reading the source does.
+    """
+    _require_as_shown(app, proposal)
+    require_no_gate(app, _approved_anew(app, proposal))
+    replaced = _replaceable(app, proposal, loop_mode=True)
+    plans = write_plans(app, proposal, revision, by)
+    _, released = _put_in_force(app, proposal, plans, by)
+    _tell(app, proposal, released)
+    loop = _loop(app, proposal, plans)
+    for old in replaced:
+        cancel(app, old.id, by, reason=f"its tasks go on in loop {loop.id}")
+    app.repository.back_up()
+    return loop
+
+
+def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> PublishedNodes:
+    """Write the plans and publish their nodes, without a loop; none goes on over other tasks of a document.
+
+    The caller holds the driver lock. Raises as `approve` does, and Busy while any loop over some of the tasks, or over
+    the document, is at work: none of it would be approved for a loop any more.
+    """
+    _require_as_shown(app, proposal)
+    _replaceable(app, proposal, loop_mode=False)
+    plans = write_plans(app, proposal, revision, by, loop_mode=False)
+    published, released = _put_in_force(app, proposal, plans, by)
+    _tell(app, proposal, released)
+    app.repository.back_up()
+    return published
+
+
+def approve_again(
+    app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
+) -> TaskState:
+    """Answer `reapproval_required`: approve what the document or issue and the configuration say now (ruling R7).
+
+    An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
+    document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.
+    *revision* is what the form showed: of a document it names, with its stamp, all that approving would do, which is
+    compared here, under the lock. Raises as `approve` does.
+    """
+    plan = _plan_now(app, issue_number)
+    proposal = with_choices(propose_again(app, plan), choices or ApprovalChoices())
+    proposal.require_named(revision)
+    if proposal.draft.whole:
+        require_at_rest(app, proposal.what, proposal.keys)
+    _put_in_force(app, proposal, write_plans(app, proposal, revision, by, loop_mode=plan.loop_mode), by)
+    world = read_world(app)
+    now = world.state(issue_number)
+    waits = now.phase in (Phase.STALE, Phase.ADOPTED) and now.task_key not in world.cancelled
+    return go_on(app, now, by) if waits else now
+
+
+def _plan_now(app: App, issue_number: int) -> Plan:
+    """The plan in force for that issue; raises NotEligible where it was cancelled or no plan lists it."""
+    world = read_world(app)
+    state = world.state(issue_number)
+    world.require_wanted(state)
+    return world.plan(state)
+
+
+def _require_as_shown(app: App, proposal: Proposal) -> None:
+    """Raise ApprovalRefused unless approving does now what *proposal* showed. The caller holds the driver lock.
+
+    While somebody looked at it others may have approved, finished a task, or ended a loop.
+    """
+    propose_from(app, proposal.source, proposal.intent).require_as_shown(proposal)
+
+
+def _approved_anew(app: App, proposal: Proposal) -> set[str]:
+    """The tasks that this would approve again: of a document also those that it had before."""
+    if proposal.approved:
+        return set()
+    if not proposal.draft.whole:
+        return {task.node.task_key for task in proposal.due}
+    plans = read_world(app).plans
+    return {*proposal.keys, *(key for key, plan in plans.items() if plan.spec_path == proposal.what)}
+
+
+def write_plans(app: App, proposal: Proposal, revision: str, by: str, *, loop_mode: bool = True) -> tuple[Plan, ...]:
+    """Write the approved plans durably, before anything else happens; raises ApprovalRefused for another revision.
+
+    *proposal* is what was shown; words of a person who saw it at another time go through `require_named` first.
+    A plan with exactly this content stays as it is: it was approved before. An issue's attempt that was cut off is
+    settled first, by the plan that it ran under.
+    """
+    proposal.require_tasks(revision)
+    plans = approved_plans(app, proposal, by, loop_mode=loop_mode)
+    if not proposal.draft.whole:
+        settle_leftovers(app)
+        save_adopted(app, *plans)
+    elif not proposal.approved_plan:
+        app.plans.save(plans[0])
+    return plans
+
+
+def _put_in_force(
+    app: App, proposal: Proposal, plans: tuple[Plan, ...], by: str
+) -> tuple[PublishedNodes, tuple[int, ...]]:
+    """Make their issues, once nothing is at work on them, and let what waited go on: what became of each, and which.
+
+    A document's loop first: a plan that is not published whole is taken up again (`catch_up`), in the loop that has
+    all of it.
+    """
+    if proposal.draft.whole:
+        settle_leftovers(app)
+        replace_open(app, plans[0], proposal.intent, proposal.loop_id)
+    return publish(app, *plans), release_approved(app, by)
+
+
+def _tell(app: App, proposal: Proposal, released: tuple[int, ...]) -> None:
+    """Tell of a set what went on with it, and label what was left out because it has to be split first."""
+    if proposal.draft.whole:
+        return
+    world = read_world(app)
+    for number in released:
+        deliver(app, number)
+        write_projections(app, world, world.state(number))
+    for each in proposal.draft.excluded:
+        if each.composite:
+            mark_composite(app, each.number)
+
+
+# --- Its loop: one that goes on, or a new one in the place of others
+
+
+def _loop(app: App, proposal: Proposal, plans: tuple[Plan, ...]) -> Loop:
+    if proposal.draft.whole:
+        return loop_for(app, plans[0], proposal.intent, proposal.loop_id)
+    if proposal.open_loop:
+        return proposal.open_loop
+    entity = LoopEntity(
+        loop_id=proposal.loop_id,
+        created_at=app.stamp(),
+        goal_kind="task_done" if len(proposal.keys) == 1 else "set_done",
+        intent=proposal.intent,
+        resolved_query=proposal.what,
+        task_keys=proposal.keys,
+        budget_max_transitions=proposal.draft.budget,
+    )
+    return start(app, entity, intent_hash(proposal.intent))
+
+
+def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop, ...]:
+    """Open loops that have none but these tasks left; raises for one at work, and for one that has others too.
+
+    Those over other tasks of a document give way as its plan is published.
+    """
+    if proposal.draft.whole:
+        require_at_rest(app, proposal.what, proposal.keys if loop_mode else ())
+        return ()
+    require_trusted(app)
+    own, keys, world = proposal.open_loop if loop_mode else None, set(proposal.keys), read_world(app)
+    others = (loop for loop in open_loops(app) if own is None or loop.id != own.id)
+    shared = tuple(loop for loop in others if keys & set(loop.keys))
+    refuse_at_work(app, shared, "some of these tasks")
+    for loop in shared:
+        if not {key for key in loop.keys if not world.is_done(key)} <= keys:
+            first = next(key for key in proposal.keys if key in loop.keys)
+            raise NotEligible(
+                f"loop {loop.id} is open, and has {first} among its tasks",
+                remedy=f"go on with it: `irontree task resume {loop.id}`, "
+                f"or end it: `irontree task resume {loop.id} cancel`",
+            )
+    return shared
+
+
+# --- What an approval that is asked for in a form is about, read anew each time: it may be open for days (ruling R6
+
+
+ApprovalStanding = Literal["open", "changed", "settled"]
+
+
+def wanted_for(app: App, document: str, *, reads_only: bool = False) -> Proposal:
+    """What approving *document* would approve now: a path relative to the repository, or words that name issues.
+
+    Unless it *reads_only*, a named issue that is composite gets its label. Raises ApprovalRefused for what is no file
+    of the repository, and as `propose` and `resolve_to_approve` do.
+    """
+    match _read_as(app, document):
+        case Issues() | OpenIssues() as intent:
+            return (resolve if reads_only else resolve_to_approve)(app, intent, document)
+        case _:
+            return propose(app, _document(app, document))
+
+
+def names_issues(app: App, document: str) -> bool:
+    """Whether *document* names issues: only the forge tells what approving it would approve."""
+    return isinstance(_read_as(app, document), Issues | OpenIssues)
+
+
+def question_key(wanted: Proposal) -> str:
+    """The key under which it is asked: what changes of it while the form is open makes it another question."""
+    return key_of_approval(wanted.name, wanted.stamp)
+
+
+def standing_of(app: App, document: str, key: str) -> ApprovalStanding:
+    """What became of the question *key* about *document* while its form was open.
+
+    `settled`: it is approved, or nothing is left to do. `changed`: approving it is another question now. What cannot
+    be read just now stays `open`.
+    """
+    try:
+        wanted = wanted_for(app, document, reads_only=True)
+    except NothingToDo:
+        return "settled"
+    except UNREADABLE:
+        return "open"
+    if wanted.approved:
+        return "settled"
+    return "open" if key.startswith(question_key(wanted)) else "changed"
+
+
+def _read_as(app: App, document: str) -> Intent:
+    return resolve_intent(document, lambda path: _path(app, path).is_file())
+
+
+def _document(app: App, document: str) -> Path:
+    path = _path(app, document)
+    if not (path.is_file() and path.is_relative_to(app.repository.root.resolve())):
+        raise ApprovalRefused(f"{document} is not a file in {app.repository.root}", remedy="give a path inside it")
+    return path
+
+
+def _path(app: App, document: str) -> Path:
+    return (app.repository.root / document).resolve()
