@@ -18,9 +18,8 @@ from irontree.cli.loops import budget_blocks, budgets_json, loop_table
 from irontree.cli.parser import add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.next_steps import next_command
-from irontree.services.questions.questions import list_questions
+from irontree.services.questions.commands import next_command, question_json
+from irontree.services.questions.questions import Question, list_questions
 from irontree.services.record.world import read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
@@ -47,7 +46,7 @@ class StatusView:
     """What is shown: the listing, questions, keys that were skipped, what to type next, approvals outside the log."""
 
     found: Overview
-    asked: tuple[ListedQuestion, ...] = ()
+    asked: tuple[Question, ...] = ()
     skipped: frozenset[str] = frozenset()
     next: str = ""
     approvals: Approvals = field(default_factory=Approvals)
@@ -107,7 +106,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
     found = glance.found
     return {
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
-        "questions": [question.as_json() for question in _questions(glance)],
+        "questions": [question_json(question) for question in _questions(glance)],
         "loops": [asdict(row) for row in found.loops],
         "budgets": budgets_json(found.budgets),
         "busy": found.busy,
@@ -133,8 +132,7 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield TextLines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
-    if _questions(glance):
-        yield from _question_blocks(glance)
+    yield from map(question_block, _questions(glance))
     if glance.approvals.unknown:
         yield TextLines((Cell(glance.approvals.unknown, "faint"),))
     if at_work := tuple(_at_work(glance)):
@@ -143,11 +141,6 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
         yield TextLines((Cell(following, "command"),), title=_next_title(glance))
         if glance.by_serve:
             yield TextLines((Cell("irontree serve", "command"),), title=_BY_SERVE)
-
-
-def _question_blocks(glance: StatusView) -> Iterator[OutputBlock]:
-    yield from (question_block(question) for question in glance.asked)
-    yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
 
 
 def _nothing_yet(glance: StatusView) -> Iterator[str]:
@@ -167,8 +160,8 @@ def _summary(glance: StatusView) -> str:
     return f"{done} of {len(rows)} issues done{waits}"
 
 
-def _questions(glance: StatusView) -> tuple[ListedQuestion, ...]:
-    return (*glance.asked, *(one.question for one in glance.approvals.waiting))
+def _questions(glance: StatusView) -> tuple[Question, ...]:
+    return (*glance.asked, *glance.approvals.waiting)
 
 
 def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:

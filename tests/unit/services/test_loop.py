@@ -21,8 +21,7 @@ from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.proposals.documents import ApprovalChoices, propose
-from irontree.services.questions.inbox import waiting
-from irontree.services.questions.pages import question_text
+from irontree.services.questions.pages import question_text, waiting
 from irontree.services.questions.questions import list_questions, question_of_loop
 from irontree.services.views.history import say_loop_event
 from irontree.services.views.overview import overview

@@ -11,7 +11,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.documents import ApprovalChoices, propose, special_choices, ways_to_approve
-from irontree.services.questions.next_steps import explain
+from irontree.services.questions.commands import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 
