@@ -24,25 +24,6 @@ from irontree.services.questions.questions import Question
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 from irontree.tasks.pages import page_of_run
 
-# --- The approvals that only a Prefect server knows of, for a listing that most often has none
-
-
-@dataclass(frozen=True, slots=True)
-class Approvals:
-    """Those that forms ask for, before anything is in the log; *unknown* says why there may be more, else empty."""
-
-    waiting: tuple[Question, ...] = ()
-    unknown: str = ""
-
-
-def approvals_waiting(app: App) -> Approvals:
-    """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
-    if is_unknown_to_servers(app):
-        return Approvals()
-
-    return asked_by_server(app)
-
-
 # --- An open question as a verb shows it: what it is about, and every command that answers it
 
 
@@ -93,32 +74,33 @@ NO_SERVER = (
 )
 
 
+def approvals_waiting(app: App) -> tuple[tuple[Question, ...], str]:
+    """The approvals that forms ask for, before anything is in the log; and why there may be more."""
+    return ((), "") if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
+
+
 def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
     """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
     if is_unknown_to_servers(app):
         return waiting(app), ""
     environment = environment_of_server(app)
     links = partial(page_of_run, ui_url(environment)) if environment else None
-    approvals = _asked_by(app, environment)
-    return (*waiting(app, links), *approvals.waiting), approvals.unknown
+    approvals, unknown = _asked_by(app, environment)
+    return (*waiting(app, links), *approvals), unknown
 
 
-def asked_by_server(app: App) -> Approvals:
-    """What the server of *app* says that it asks the approval of, or why that is not known."""
-    return _asked_by(app, environment_of_server(app))
-
-
-def _asked_by(app: App, environment: Mapping[str, str] | None) -> Approvals:
+def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Question, ...], str]:
+    """What that server says that it asks the approval of, or why that is not known: one that is away fails nothing."""
     if environment is None:
         automations = app.preferences().automations
-        return Approvals(unknown=NO_SERVER if automations.start_label or automations.nightly else "")
+        return (), NO_SERVER if automations.start_label or automations.nightly else ""
     from irontree.flows.serve.approvals import asked_approvals  # it imports the HTTP client
 
     try:
         found = asked_approvals(app.repository.id, environment)
     except ServerUnavailable as error:
-        return Approvals(unknown=in_words(error))
-    return Approvals(tuple(replace(asked, root=app.repository.root) for asked in found))
+        return (), in_words(error)
+    return tuple(replace(asked, root=app.repository.root) for asked in found), ""
 
 
 # --- The repositories of this machine, for verbs that look beyond the one that is here

@@ -83,7 +83,7 @@ class Gates(Value):
         return tuple((kind, gate) for kind, gate in found if gate)
 
 
-# --- Approvals that a form asks for before anything is in the log (ruling R6): by what key, and what is known of th
+# --- Approvals that a form asks for before anything is in the log (ruling R6), and the keys of those questions
 
 
 _KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")

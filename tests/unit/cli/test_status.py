@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from irontree.cli.blocks import plain, tree_line
-from irontree.cli.inbox import Approvals
 from irontree.cli.status import STYLES, StatusView, as_json, blocks
 from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase
@@ -195,8 +194,7 @@ def test_a_line_of_the_tree_says_the_same_as_the_table():
 
 def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document():
     asked = Question(APPROVAL, "key", document="#1", revision="3935d26f-0046be36")
-    approvals = Approvals((asked,))
-    said = "\n".join(plain(blocks(StatusView(overview(), approvals=approvals))))
+    said = "\n".join(plain(blocks(StatusView(overview(), (asked,)))))
     assert said.startswith("Nothing is approved yet.")
     assert "irontree example" not in said
     assert "irontree example" in "\n".join(plain(blocks(StatusView(overview()))))

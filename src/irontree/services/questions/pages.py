@@ -165,7 +165,7 @@ def _loop_text(app: App, question: Question) -> str:
         loop_id=loop.id,
         reason=question.detail or question.rule.title,
         choices=question.rule.choices,
-        answer=f"irontree task resume {loop.id}",
+        answer=_answer_command(question),
         done=sum(1 for state in states if state.done),
         total=len(loop.keys),
         budget_used=loop.entity.budget_used,
