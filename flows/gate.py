@@ -28,8 +28,8 @@ from irontree.domain.halt import Choice, Need
 from irontree.errors import in_words
 from irontree.flows.runs.starting import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
-from irontree.services.questions.pages import offered, question_text
-from irontree.services.questions.questions import Question
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import Question, offered
 from irontree.services.record.world import read_world
 from irontree.tasks.artifacts import show_tree, tell_story
 from irontree.tasks.mirror import tell_asked
@@ -297,7 +297,7 @@ def with_page(page: str, text: str, words: str = "All of it on a page of its own
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
     """The form of this question: only legal choices, by their labels, and only the fields that they need."""
     needs = dict.fromkeys(need for choice in legal for need in choice.needs if need != "note")
-    name = "".join(word.title() for word in question.rule.reason.split("_"))
+    name = "".join(word.title() for word in question.reason.split("_"))
     asked = [_asked(question, need) for need in needs]
     return make_form(name, [choice.label for choice in legal], asked, question=question.key)
 

@@ -130,7 +130,7 @@ async def _take(app: App, number: int, step: Step, loop_id: str | None) -> str |
 
 async def _time_answers(app: App, number: int, question: Question) -> bool:
     """Go on if only time had to pass, and it has; False if the question is to be asked. A person may be faster."""
-    if not is_due(question.not_before, app.clock.now()):
+    if not is_due(question.timer, app.clock.now()):
         return False
     late = await take_late_answer(question, _recorder(app, number, question))
     if late is None or not late.taken:

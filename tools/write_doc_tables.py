@@ -18,7 +18,8 @@ from irontree.domain.halt import RULES, HaltRule
 from irontree.domain.loop import LOOP_EVENTS, LoopEvent
 from irontree.domain.machine import _PHASE_AFTER, LEGAL
 from irontree.domain.state import _BY_STAGE, ADOPTED, COLORS, NEEDS_BREAKDOWN, PENDING, Phase
-from irontree.services.questions.commands import ListedQuestion
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.questions import Question
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MARKED = re.compile(r"(?<=<!-- table: )(?P<name>[a-z-]+)(?P<open> -->\n)(?P<body>.*?)(?=<!-- end -->)", re.DOTALL)
@@ -166,10 +167,8 @@ def answers() -> str:
         if rule.asked_of is None:
             continue
         number = 7 if rule.asked_of == "issue" else None
-        asked = ListedQuestion(
-            reason=rule.reason, number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION"
-        )
-        for choice, command in asked.answers:
+        asked = Question(rule, "KEY", issue_number=number, task_key="TASK_KEY", loop_id="LOOP_ID", revision="REVISION")
+        for choice, command in answers_to(asked):
             spoken = code([choice.usage("TASK_KEY")])
             rows.append((rule.title, choice.label, _option(choice, number), code([command]), spoken))
     return table(("Question", "Answer", "Beforehand, `--answer …`", "Command", "Comment"), rows)

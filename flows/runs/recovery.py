@@ -218,7 +218,7 @@ def _have_asked(app: App, run: RunInfo, question: Question) -> RunInfo:
             return reschedule(client, run.id)
     if run.state != "PAUSED" or app.alive(str(run.id)).holder() is not None:
         return run
-    due = is_due(question.not_before, app.clock.now())
+    due = is_due(question.timer, app.clock.now())
     with connect() as client:
         asked = open_question(client, run.id)
         stays = asked and asked.key.startswith(question.key) and not due

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from irontree.domain.gates import AskedApproval, name_in_key
+from irontree.domain.gates import name_in_key
 from irontree.domain.timestamps import moment
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.settings import LOOPBACK
+from irontree.flows.server.state import ui_url
 from irontree.http_client import HttpError, UnusableAddress, open_client
+from irontree.services.questions.questions import Question, question_about_approval
+from irontree.tasks.pages import page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
 SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
 """As the log writes times; the server's are UTC too, and finer."""
 
 
-def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[AskedApproval, ...]:
+def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[Question, ...]:
     """Those that suspended `intake` runs of the repository ask for, on the server that *environment* names.
 
     Raises ServerUnavailable where it does not answer in time, or with anything else.
@@ -32,7 +36,8 @@ def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple
         "deployments": {"name": {"any_": [repository_id]}},
         "flow_runs": {"state": {"type": {"any_": ["PAUSED"]}}},
     }
-    return tuple(_approvals(_post(environment, "/flow_runs/filter", chosen)))
+    ui, runs = ui_url(environment), _post(environment, "/flow_runs/filter", chosen)
+    return tuple(replace(asked, repository_id=repository_id) for asked in _approvals(runs, ui))
 
 
 def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) -> list[Any]:
@@ -69,10 +74,12 @@ def _credentials(environment: Mapping[str, str]) -> dict[str, str]:
     return {}
 
 
-def _approvals(runs: list[Any]) -> Iterator[AskedApproval]:
+def _approvals(runs: list[Any], ui: str) -> Iterator[Question]:
     for run in runs:
         state, document = run.get("state") or {}, run.get("parameters", {}).get("document")
-        name = name_in_key(str((state.get("state_details") or {}).get("pause_key")))
+        key = str((state.get("state_details") or {}).get("pause_key"))
+        name = name_in_key(key)
         if name and document:
             since = moment(state.get("timestamp"))
-            yield AskedApproval(str(document), name, str(run["id"]), f"{since:{SECONDS}}" if since else None)
+            asked = question_about_approval(str(document), key, name, f"{since:{SECONDS}}" if since else None)
+            yield replace(asked, form_url=page_of_run(ui, run["id"]))

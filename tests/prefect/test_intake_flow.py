@@ -9,6 +9,7 @@ from prefect.states import Crashed, Scheduled
 from irontree.flows.intake import intake
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
 from irontree.flows.serve.approvals import asked_approvals
+from irontree.flows.server.state import ui_url
 from irontree.services.proposals.documents import propose
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
@@ -111,8 +112,8 @@ def test_a_form_that_is_open_is_found_over_http_and_ends_once_the_same_is_approv
     server = {"PREFECT_API_URL": api_url}
     assert wake_overtaken(toy.app) == ()
     [listed] = asked_approvals(toy.id, server)
-    assert (listed.document, listed.run) == ("SPEC.md", str(asking))
-    assert listed.name == propose(toy.app, toy.root / "SPEC.md").name
+    assert (listed.document, listed.form_url) == ("SPEC.md", f"{ui_url(server)}/runs/flow-run/{asking}")
+    assert listed.revision == propose(toy.app, toy.root / "SPEC.md").name
     assert listed.since
     assert asked_approvals("another", server) == ()
 
@@ -122,7 +123,7 @@ def test_a_form_that_is_open_is_found_over_http_and_ends_once_the_same_is_approv
     assert [run.state_name for run in wake_overtaken(toy.app)] == ["Rescheduled"]
     assert toy.drive(asking, intake).name == "Suspended"
     [again] = asked_approvals(toy.id, server)
-    assert again.name == propose(toy.app, spec).name != listed.name
+    assert again.revision == propose(toy.app, spec).name != listed.revision
 
     toy.authorise()
     assert [(run.id, run.state_name) for run in wake_overtaken(toy.app)] == [(asking, "Superseded")]

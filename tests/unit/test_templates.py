@@ -20,7 +20,8 @@ from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_pro
 from irontree.domain.halt import RULE, RULES
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
-from irontree.services.questions.commands import ListedQuestion
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.questions import Question
 from irontree.services.views.values import (
     TEMPLATES,
     ApprovalView,
@@ -211,7 +212,9 @@ def test_the_headings_are_the_contracts(template: str, heading: str):
 def test_every_command_in_a_comment_is_one_that_answers_or_shows(template: str):
     """A person who types it must not be refused."""
     shown = RENDERER.render(template, comment=CommentView(number=7, marker=MARKER))
-    legal = {command for rule in RULES if rule.phases for _, command in ListedQuestion(rule.reason, number=7).answers}
+    legal = {
+        command for rule in RULES if rule.phases for _, command in answers_to(Question(rule, "key", issue_number=7))
+    }
     named = set(re.findall(r"`(irontree [^`]*)`", shown))
     assert named <= legal | {"irontree show issue-7"}
 

@@ -139,30 +139,19 @@ class Prepared:
 
     text: str
     number: int | None
-    choice: str
-    key: str = ""
-    note: str = ""
-    count: int | None = None
-    revision: str | None = None
-    amount: str | None = None
+    key: str
+    answer: Answer
+    """What is answered, in nobody's name yet."""
 
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
         names = [choice.name for choice in question.rule.choices]
         meant = question.task_key == self.key if self.key else question.issue_number == self.number
-        return meant and self.choice in names
+        return meant and self.answer.choice in names
 
     def by(self, name: str, question: Question) -> Answer:
         """The answer in that person's name."""
-        return Answer(
-            self.choice,
-            name,
-            note=self.note,
-            count=self.count,
-            revision=self.revision,
-            amount=self.amount,
-            question=question.key,
-        )
+        return replace(self.answer, by=name, question=question.key)
 
 
 def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:
@@ -205,34 +194,35 @@ def _prepared(text: str) -> Prepared:
         )
     number, key = int(match["number"]) if match["number"] else None, match["key"] or ""
     choice = _choice(text, match["choice"], for_loop=number is None and not key)
-    return _filled(Prepared(text, number, choice.name, key), choice, (match["rest"] or "").strip())
+    answer = _filled(text, key or _target(number), choice, (match["rest"] or "").strip())
+    return Prepared(text, number, key, answer)
 
 
-def _filled(prepared: Prepared, choice: Choice, rest: str) -> Prepared:
-    """With what the choice needs, and a note, taken from what stands behind it."""
+def _filled(text: str, target: str, choice: Choice, rest: str) -> Answer:
+    """The choice with what it needs, and a note, taken from *rest*, which stands behind it in *text*."""
     needed = next((need for need in choice.needs if need != "note"), None)
     if needed is None:
         if choice.needs and not rest:
-            raise _incomplete(prepared, choice, "note")
-        return replace(prepared, note=rest)
+            raise _incomplete(text, target, choice, "note")
+        return Answer(choice.name, by="", note=rest)
     value, _, note = rest.partition(":")
     if choice.name == "extend" and amount_of(value):
-        return replace(prepared, amount=value.strip(), note=note)
+        return Answer(choice.name, by="", amount=value.strip(), note=note)
     if not VALUES[needed].fullmatch(value.lower()):
-        raise _incomplete(prepared, choice, needed)
+        raise _incomplete(text, target, choice, needed)
     if needed == "count":
-        return replace(prepared, count=int(value), note=note)
-    return replace(prepared, revision=value.lower(), note=note)
+        return Answer(choice.name, by="", count=int(value), note=note)
+    return Answer(choice.name, by="", revision=value.lower(), note=note)
 
 
-def _incomplete(prepared: Prepared, choice: Choice, need: Need) -> AnswerRefused:
-    example = f"{prepared.key or _target(prepared.number)}={_words(choice)}"
+def _incomplete(text: str, target: str, choice: Choice, need: Need) -> AnswerRefused:
+    example = f"{target}={_words(choice)}"
     if choice.name == "extend":
         return AnswerRefused(
-            f"--answer {prepared.text!r} needs a count from 1 to 50, or an amount with its unit",
+            f"--answer {text!r} needs a count from 1 to 50, or an amount with its unit",
             remedy=f"for transitions {example}; for what agents may spend loop=extend:'{EXAMPLES['money']}'",
         )
-    return AnswerRefused(f"--answer {prepared.text!r} needs a {need}", remedy=f"for example {example}")
+    return AnswerRefused(f"--answer {text!r} needs a {need}", remedy=f"for example {example}")
 
 
 def _target(number: int | None) -> str:

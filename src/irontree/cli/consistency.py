@@ -27,8 +27,8 @@ from irontree.services.consistency.reconcile import Restoration, repair
 from irontree.services.delivery.comments import lint_comments
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.questions import asked_about, list_questions
+from irontree.services.questions.commands import question_json
+from irontree.services.questions.questions import Question, asked_about, list_questions
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import half_published, title_of
@@ -227,24 +227,22 @@ def _clear(context: Context, state: TaskState) -> None:
 def _show(
     context: Context,
     found: tuple[AuditFinding, ...],
-    asked: tuple[ListedQuestion, ...] = (),
+    asked: tuple[Question, ...] = (),
     ending: _Ending = _Ending(),
 ) -> None:
     context.console.show(lambda: _as_json(found, asked, ending), _blocks(found, asked, ending))
 
 
-def _as_json(found: tuple[AuditFinding, ...], asked: tuple[ListedQuestion, ...], ending: _Ending) -> dict[str, Any]:
+def _as_json(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending: _Ending) -> dict[str, Any]:
     return {
         "ok": not found,
         "findings": [item.as_json() for item in found],
-        "questions": [question.as_json() for question in asked],
+        "questions": [question_json(question) for question in asked],
         "pending_acceptance": [number for number, *_ in ending.pending],
     }
 
 
-def _blocks(
-    found: tuple[AuditFinding, ...], asked: tuple[ListedQuestion, ...], ending: _Ending
-) -> Iterator[OutputBlock]:
+def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending: _Ending) -> Iterator[OutputBlock]:
     if found:
         yield TextLines(tuple(Cell(item.line(), "bad") for item in found))
     else:

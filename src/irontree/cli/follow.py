@@ -376,7 +376,7 @@ class Follower:
         if asked is None or asked.key in self._answered:
             return True
         answer = self._prepared_answer(question) or self._ask(question, asked)
-        if answer is None and question.not_before and not self._left:
+        if answer is None and question.timer and not self._left:
             self._answered.add(asked.key)  # a timer will answer it
             return True
         if answer is None:

@@ -7,7 +7,8 @@ import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,52 +18,49 @@ from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.state import environment_of_server, is_unknown_to_servers, ui_url
-from irontree.services.questions.commands import DAMAGED, ListedQuestion
-from irontree.services.questions.inbox import FormUrl, Waiting, approval_waiting, oldest_first, waiting
+from irontree.services.questions.commands import DAMAGED, answers_to, called, program_from_here
+from irontree.services.questions.pages import oldest_first, waiting, waiting_json
+from irontree.services.questions.questions import Question
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 from irontree.tasks.pages import page_of_run
-
-# --- The approvals that only a Prefect server knows of, for a listing that most often has none
-
-
-@dataclass(frozen=True, slots=True)
-class Approvals:
-    """Those that forms ask for, before anything is in the log; *unknown* says why there may be more, else empty."""
-
-    waiting: tuple[Waiting, ...] = ()
-    unknown: str = ""
-
-
-def approvals_waiting(app: App) -> Approvals:
-    """What the server of *app* says that it asks the approval of; a server that is away is no reason to fail."""
-    if is_unknown_to_servers(app):
-        return Approvals()
-
-    return asked_by_server(app)
-
 
 # --- An open question as a verb shows it: what it is about, and every command that answers it
 
 
-def question_block(asked: ListedQuestion, form_url: str | None = None) -> OutputBlock:
+def question_block(asked: Question) -> OutputBlock:
     """The question, its form if that is known, and how to answer it."""
-    why = f": {asked.detail}" if asked.detail else ""
-    title = f"{asked.about[:1].upper()}{asked.about[1:]}" if asked.loop_id and asked.number is None else asked.about
-    return TextLines((f"{asked.what}{why}", *_answer_lines(asked, form_url)), title=title, framed=True)
+    title = f"Loop {asked.loop_id}" if asked.kind == "loop" else asked.about
+    lines: tuple[Cell | str, ...] = (asked.words, *_places(asked), *_put_right(asked), *_commands(asked, "irontree"))
+    return TextLines(lines, title=title, framed=True)
 
 
-def _answer_lines(asked: ListedQuestion, form_url: str | None) -> Iterator[Cell]:
+def waiting_block(asked: Question) -> OutputBlock:
+    """The same among those of other repositories: with where it is asked, since when, and commands from here."""
+    since = (Cell(f"since {asked.since}", "faint"),) if asked.since else ()
+    lines: tuple[Cell | str, ...] = (asked.words, *since, *_places(asked), *_commands(asked, program_from_here(asked)))
+    return TextLines(lines, title=f"{asked.repository} {asked.about}", framed=True)
+
+
+def _places(asked: Question) -> Iterator[Cell]:
     if asked.said:
         yield Cell(asked.said, "faint")
-    if form_url:
-        yield Cell(f"form: {form_url}")
+    if asked.form_url:
+        yield Cell(f"form: {asked.form_url}")
+    if asked.issue_url:
+        yield Cell(f"issue: {asked.issue_url}")
+
+
+def _put_right(asked: Question) -> Iterator[Cell]:
     if asked.damaged and not asked.newer:
         yield Cell("put the event files right, or record what is missing and go on from there:", "faint")
         yield Cell(f"  {DAMAGED}", "command")
+
+
+def _commands(asked: Question, program: str) -> Iterator[Cell]:
     if asked.look:
         yield Cell("see what would be approved, and what changed:", "faint")
-        yield Cell(f"  {asked.look}", "command")
-    for choice, command in asked.answers:
+        yield Cell(f"  {called(asked.look, program)}", "command")
+    for choice, command in answers_to(asked, program):
         yield Cell(f"{choice.label}:", "faint")
         yield Cell(f"  {command}", "command")
 
@@ -76,37 +74,33 @@ NO_SERVER = (
 )
 
 
-def everything_waiting(app: App) -> tuple[tuple[Waiting, ...], str]:
+def approvals_waiting(app: App) -> tuple[tuple[Question, ...], str]:
+    """The approvals that forms ask for, before anything is in the log; and why there may be more."""
+    return ((), "") if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
+
+
+def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
     """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
     if is_unknown_to_servers(app):
         return waiting(app), ""
     environment = environment_of_server(app)
-    links = _form_url(ui_url(environment)) if environment else None
-    approvals = _asked_by(app, environment)
-    return (*waiting(app, links), *approvals.waiting), approvals.unknown
+    links = partial(page_of_run, ui_url(environment)) if environment else None
+    approvals, unknown = _asked_by(app, environment)
+    return (*waiting(app, links), *approvals), unknown
 
 
-def asked_by_server(app: App) -> Approvals:
-    """What the server of *app* says that it asks the approval of, or why that is not known."""
-    return _asked_by(app, environment_of_server(app))
-
-
-def _asked_by(app: App, environment: Mapping[str, str] | None) -> Approvals:
+def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Question, ...], str]:
+    """What that server says that it asks the approval of, or why that is not known: one that is away fails nothing."""
     if environment is None:
         automations = app.preferences().automations
-        return Approvals(unknown=NO_SERVER if automations.start_label or automations.nightly else "")
+        return (), NO_SERVER if automations.start_label or automations.nightly else ""
     from irontree.flows.serve.approvals import asked_approvals  # it imports the HTTP client
 
-    form_url = _form_url(ui_url(environment))
     try:
         found = asked_approvals(app.repository.id, environment)
     except ServerUnavailable as error:
-        return Approvals(unknown=in_words(error))
-    return Approvals(tuple(approval_waiting(app, asked, form_url) for asked in found))
-
-
-def _form_url(ui: str) -> FormUrl:
-    return lambda run: page_of_run(ui, run)
+        return (), in_words(error)
+    return tuple(replace(asked, root=app.repository.root) for asked in found), ""
 
 
 # --- The repositories of this machine, for verbs that look beyond the one that is here
@@ -231,9 +225,9 @@ def run(context: Context) -> int:
     return OK
 
 
-def look(apps: Iterable[App]) -> tuple[tuple[Waiting, ...], tuple[str, ...]]:
+def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
     """What waits in *apps*, oldest first; and why it cannot be said of one, a line each."""
-    found: list[Waiting] = []
+    found: list[Question] = []
     problems: list[str] = []
     for app in apps:
         try:
@@ -245,12 +239,12 @@ def look(apps: Iterable[App]) -> tuple[tuple[Waiting, ...], tuple[str, ...]]:
     return oldest_first(found), tuple(problems)
 
 
-def as_json(found: Sequence[Waiting], problems: Sequence[str]) -> dict[str, Any]:
+def as_json(found: Sequence[Question], problems: Sequence[str]) -> dict[str, Any]:
     """The documented keys."""
-    return {"waiting": [one.as_json() for one in found], "problems": list(problems)}
+    return {"waiting": [waiting_json(one) for one in found], "problems": list(problems)}
 
 
-def blocks(found: Sequence[Waiting], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:
+def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:
     """The same for people."""
     if not found:
         where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
@@ -258,30 +252,6 @@ def blocks(found: Sequence[Waiting], problems: Sequence[str], repositories: int)
     yield from map(waiting_block, found)
     if problems:
         yield TextLines(tuple(Cell(line, "bad") for line in problems), title="Trouble")
-
-
-def waiting_block(one: Waiting) -> OutputBlock:
-    """The question, where it is shown, and how to answer it."""
-    asked = one.question
-    why = f": {asked.detail}" if asked.detail else ""
-    return TextLines((f"{asked.what}{why}", *_lines(one)), title=f"{one.repository} {asked.about}", framed=True)
-
-
-def _lines(one: Waiting) -> Iterator[Cell]:
-    if one.since:
-        yield Cell(f"since {one.since}", "faint")
-    if one.question.said:
-        yield Cell(one.question.said, "faint")
-    if one.form_url:
-        yield Cell(f"form: {one.form_url}")
-    if one.issue_url:
-        yield Cell(f"issue: {one.issue_url}")
-    if one.look:
-        yield Cell("see what would be approved, and what changed:", "faint")
-        yield Cell(f"  {one.look}", "command")
-    for label, command in one.commands:
-        yield Cell(f"{label}:", "faint")
-        yield Cell(f"  {command}", "command")
 
 
 _ADD = "-> irontree repos add DIR"

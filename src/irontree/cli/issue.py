@@ -26,9 +26,8 @@ from irontree.errors import NotEligible
 from irontree.ports import Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, read_loops, still_open
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.next_steps import Explanation, TaskStanding, explain, next_command_about
-from irontree.services.questions.questions import asked_about
+from irontree.services.questions.commands import Explanation, TaskStanding, explain, next_command_about, question_json
+from irontree.services.questions.questions import Question, asked_about
 from irontree.services.record.record import attempts_folder
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import denied_of, failure_of
@@ -59,7 +58,7 @@ class IssueDetails:
     failure: FailureView | None
     denied: DeniedView | None
     records: tuple[Record[IssueEvent], ...]
-    asked: ListedQuestion | None
+    asked: Question | None
     next: str
     files: dict[str, str] = field(default_factory=dict)
     undelivered: tuple[str, ...] = ()
@@ -143,7 +142,7 @@ def issue_json(shown: IssueDetails) -> dict[str, Any]:
         "failure": _failure_json(shown.failure) if shown.failure else None,
         "denied": {"asked": list(shown.denied.words), "rules": list(shown.denied.rules)} if shown.denied else None,
         "events": [event_json(record) for record in shown.records],
-        "question": shown.asked.as_json() if shown.asked else None,
+        "question": question_json(shown.asked) if shown.asked else None,
         "next": shown.next or None,
         "files": shown.files,
         "undelivered": list(shown.undelivered),

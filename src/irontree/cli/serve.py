@@ -26,8 +26,9 @@ from irontree.flows.server.private import LocalServer
 from irontree.flows.server.settings import PASSWORD, adopt, chosen_api_url, state_folder
 from irontree.flows.server.state import LOOPBACK, ListenAddress, ServerState, require_server, ui_url
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions.commands import program_for
-from irontree.services.questions.inbox import Waiting, inbox_text
+from irontree.services.questions.commands import program_from_here
+from irontree.services.questions.pages import inbox_text
+from irontree.services.questions.questions import Question
 from irontree.services.views.overview import SERVING
 from irontree.store.registry import user_registry
 
@@ -195,11 +196,11 @@ class RepositoryChanges:
 class News:
     """Tells of every question once, when it is asked, and of every loop that ends."""
 
-    show: Callable[[Sequence[Waiting]], None] = lambda _: None
+    show: Callable[[Sequence[Question]], None] = lambda _: None
     """Called with all that waits, wherever, when that has changed."""
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
-    found: dict[str, tuple[Waiting, ...]] = field(default_factory=dict)
-    shown: tuple[Waiting, ...] | None = None
+    found: dict[str, tuple[Question, ...]] = field(default_factory=dict)
+    shown: tuple[Question, ...] | None = None
     early: dict[str, frozenset[Any]] = field(default_factory=dict)
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
@@ -208,12 +209,14 @@ class News:
         mine = app.repository.id
         (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
         known, were_open = self.asked.get(mine, frozenset()), self.open.get(mine, frozenset())
-        early = frozenset(one.key for one in found if _may_be_passing(one)) - known - self.early.get(mine, frozenset())
+        early = (
+            frozenset(one.identity for one in found if _may_be_passing(one)) - known - self.early.get(mine, frozenset())
+        )
         self.early[mine] = early
-        asked = frozenset(one.key for one in found) - early
+        asked = frozenset(one.identity for one in found) - early
         self.asked[mine] = asked | known if unknown else asked
         self.open[mine] = frozenset(loop.id for loop in loops if loop.is_open)
-        yield from (line(one) for one in found if one.key in asked - known)
+        yield from (line(one) for one in found if one.identity in asked - known)
         for loop in loops:
             if loop.id in were_open and not loop.is_open:
                 yield f"loop {loop.id} {loop.entity.status}"
@@ -238,15 +241,15 @@ class News:
             self.shown = everything
 
 
-def _may_be_passing(one: Waiting) -> bool:
+def _may_be_passing(one: Question) -> bool:
     """Whether it may be none a moment later: a command takes an issue in first, and then approves it."""
-    return one.question.reason == "reapproval_required" and one.question.number is not None
+    return one.reason == "reapproval_required" and one.kind == "issue"
 
 
-def line(one: Waiting) -> str:
+def line(one: Question) -> str:
     """The question and where to answer it, in one line."""
-    where = one.form_url or one.issue_url or f"{program_for(one.root)} status"
-    return f"{one.question.about}: {one.question.what}: {where}"
+    where = one.form_url or one.issue_url or f"{program_from_here(one)} status"
+    return f"{one.about}: {one.rule.title}: {where}"
 
 
 def _serve(
@@ -280,12 +283,12 @@ def _serve(
     return OK if ended else INTERRUPTED
 
 
-def _page_of(app: App) -> Callable[[Sequence[Waiting]], None]:
+def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
     """Keeps the page of all that waits on the server."""
     from irontree.flows.runs.runs import connect  # as above
     from irontree.tasks.artifacts import show_inbox
 
-    def show(found: Sequence[Waiting]) -> None:
+    def show(found: Sequence[Question]) -> None:
         host = socket.gethostname()
         with connect() as client:
             show_inbox(client, host, inbox_text(app.renderer, found, host))

@@ -6,21 +6,20 @@ import argparse
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines, short_sha
 from irontree.cli.context import OK, Context, Verb
-from irontree.cli.inbox import Approvals, approvals_waiting, is_listed, question_block
+from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
 from irontree.cli.parser import add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.next_steps import next_command
-from irontree.services.questions.questions import list_questions
+from irontree.services.questions.commands import next_command, question_json
+from irontree.services.questions.questions import Question, list_questions
 from irontree.services.record.world import read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
@@ -44,13 +43,13 @@ _BY_SERVE: Final = "Or start again what serves every repository on your list (`i
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What is shown: the listing, questions, keys that were skipped, what to type next, approvals outside the log."""
+    """What is shown: the listing, questions, keys that were skipped, what to type next, why more may be asked."""
 
     found: Overview
-    asked: tuple[ListedQuestion, ...] = ()
+    asked: tuple[Question, ...] = ()
     skipped: frozenset[str] = frozenset()
     next: str = ""
-    approvals: Approvals = field(default_factory=Approvals)
+    unknown: str = ""
     by_serve: bool = False
     """Whether `irontree serve`, once it is started, goes on with the open loop."""
 
@@ -89,10 +88,9 @@ def look(app: App) -> StatusView:
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
-    asked, following = list_questions(app, world, loops), next_command(app, world, loops)
-    return StatusView(
-        found, asked, skipped(loops, world), following, approvals_waiting(app), _goes_on_by_serve(app, loops)
-    )
+    approvals, unknown = approvals_waiting(app)
+    asked, following = (*list_questions(app, world, loops), *approvals), next_command(app, world, loops)
+    return StatusView(found, asked, skipped(loops, world), following, unknown, _goes_on_by_serve(app, loops))
 
 
 def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
@@ -107,7 +105,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
     found = glance.found
     return {
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
-        "questions": [question.as_json() for question in _questions(glance)],
+        "questions": [question_json(question) for question in glance.asked],
         "loops": [asdict(row) for row in found.loops],
         "budgets": budgets_json(found.budgets),
         "busy": found.busy,
@@ -115,7 +113,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
         "serving": found.serving,
         "next": _next(glance) or None,
         "problems": list(found.problems),
-        "approvals_unknown": glance.approvals.unknown or None,
+        "approvals_unknown": glance.unknown or None,
     }
 
 
@@ -133,10 +131,9 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     yield from budget_blocks(found.budgets)
     if trouble := (*found.problems, *_undelivered(found.issues)):
         yield TextLines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
-    if _questions(glance):
-        yield from _question_blocks(glance)
-    if glance.approvals.unknown:
-        yield TextLines((Cell(glance.approvals.unknown, "faint"),))
+    yield from map(question_block, glance.asked)
+    if glance.unknown:
+        yield TextLines((Cell(glance.unknown, "faint"),))
     if at_work := tuple(_at_work(glance)):
         yield TextLines(at_work)
     if following := _next(glance):
@@ -145,13 +142,8 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
             yield TextLines((Cell("irontree serve", "command"),), title=_BY_SERVE)
 
 
-def _question_blocks(glance: StatusView) -> Iterator[OutputBlock]:
-    yield from (question_block(question) for question in glance.asked)
-    yield from (question_block(one.question, one.form_url) for one in glance.approvals.waiting)
-
-
 def _nothing_yet(glance: StatusView) -> Iterator[str]:
-    if glance.approvals.waiting:
+    if any(asked.kind == "document" for asked in glance.asked):
         yield "Nothing is approved yet."
         return
     yield "No issues yet."
@@ -162,13 +154,8 @@ def _nothing_yet(glance: StatusView) -> Iterator[str]:
 def _summary(glance: StatusView) -> str:
     rows = glance.found.issues
     done = sum(1 for row in rows if row.phase == Phase.DONE)
-    asking = len(_questions(glance))
-    waits = f", {asking} waiting for you" if asking else ""
+    waits = f", {len(glance.asked)} waiting for you" if glance.asked else ""
     return f"{done} of {len(rows)} issues done{waits}"
-
-
-def _questions(glance: StatusView) -> tuple[ListedQuestion, ...]:
-    return (*glance.asked, *(one.question for one in glance.approvals.waiting))
 
 
 def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:
@@ -191,7 +178,8 @@ def _at_work(glance: StatusView) -> Iterator[Cell]:
         yield Cell(f"Loop at work: {found.active_loop}", "busy")
     elif found.serving:
         yield Cell(f"Served here, and gone on with when it can be: {found.serving}", "busy")
-    if not _anybody(found) and (glance.asked or glance.next):
+    in_log = any(asked.kind != "document" for asked in glance.asked)
+    if not _anybody(found) and (in_log or glance.next):
         yield Cell("Nobody is at work here now.", "asks")
 
 

@@ -17,16 +17,14 @@ from irontree.cli.inbox import question_block
 from irontree.cli.parser import UsageError, add_issue, add_json, add_note, add_wait, positive
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.events import IssueEvent, Record
-from irontree.domain.halt import RULE
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
 from irontree.services.answers.answers import Answer, answer_issue, let_time_pass
 from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import refuse_beside_loop
 from irontree.services.loops.loop import open_loops, read_loops, still_open
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.next_steps import goes_on, next_command_about
-from irontree.services.questions.questions import asked_about
+from irontree.services.questions.commands import answers_to, goes_on, next_command_about, question_json
+from irontree.services.questions.questions import Question, asked_about
 from irontree.services.record.world import read_world
 from irontree.services.views.failures import failure_of
 from irontree.services.views.history import say_issue_event
@@ -48,7 +46,7 @@ class StepReport:
     wanted: bool
     """Whether the step came to what was asked for."""
     next: str
-    question: ListedQuestion | None
+    question: Question | None
     output: str
     undelivered: tuple[str, ...]
 
@@ -110,7 +108,7 @@ def as_json(told: StepReport) -> dict[str, Any]:
         "code_ref": told.state.code_ref,
         "events": [event_json(record) for record in told.records],
         "output": told.output or None,
-        "question": told.question.as_json() if told.question else None,
+        "question": question_json(told.question) if told.question else None,
         "next": told.next or None,
         "undelivered": list(told.undelivered),
     }
@@ -275,14 +273,14 @@ def _unblock(context: Context) -> int:
     )
 
 
-def _unblocking(options: argparse.Namespace) -> Callable[[ListedQuestion], str]:
+def _unblocking(options: argparse.Namespace) -> Callable[[Question], str]:
     """The choice that the options name; without any, the plain one of a block."""
     given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
     return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
 
 
-def _answer(context: Context, choose: Callable[[ListedQuestion], str], wanted: Collection[str]) -> int:
+def _answer(context: Context, choose: Callable[[Question], str], wanted: Collection[str]) -> int:
     """Record a decision, then let the run that waits for it see it (rulings, Questions)."""
 
     def step(app: App, state: TaskState) -> None:
@@ -303,7 +301,7 @@ def _answer(context: Context, choose: Callable[[ListedQuestion], str], wanted: C
     return take_step(context, step, wanted, beside_loop=True)
 
 
-def _record(app: App, number: int, answer: Answer, asked: ListedQuestion | None) -> None:
+def _record(app: App, number: int, answer: Answer, asked: Question | None) -> None:
     """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
     try:
         answer_issue(app, number, answer)
@@ -311,12 +309,13 @@ def _record(app: App, number: int, answer: Answer, asked: ListedQuestion | None)
         later = error.remedy or "the question stays open: answer again later"
         raise RemoteUnavailable(f"not answered: {error.message}", remedy=later) from error
     except AnswerRefused as error:
-        if asked is None or not asked.answers:
+        commands = answers_to(asked) if asked else ()
+        if asked is None or not commands:
             raise
-        if answer.choice in {choice.name for choice in RULE[asked.reason].choices}:
+        if answer.choice in {choice.name for choice in asked.rule.choices}:
             raise  # it fits, and what stands in its way has its own remedy
-        fitting = " | ".join(f"`{command}`" for _, command in asked.answers)
-        message = error.message if answer.choice else f"issue-{number} asks: {asked.what}"
+        fitting = " | ".join(f"`{command}`" for _, command in commands)
+        message = error.message if answer.choice else f"issue-{number} asks: {asked.rule.title}"
         raise AnswerRefused(message, remedy=fitting) from error
 
 

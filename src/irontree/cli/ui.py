@@ -16,7 +16,7 @@ from irontree.cli.inbox import everything_waiting
 from irontree.errors import NotEligible
 from irontree.flows.server.settings import adopt, state_folder
 from irontree.flows.server.state import require_server, runs_url, ui_url
-from irontree.services.questions.inbox import oldest_first
+from irontree.services.questions.pages import oldest_first
 from irontree.services.record.world import read_world
 from irontree.tasks.pages import page_of_run
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
@@ -84,24 +83,10 @@ class Gates(Value):
         return tuple((kind, gate) for kind, gate in found if gate)
 
 
-# --- Approvals that a form asks for before anything is in the log (ruling R6): by what key, and what is known of th
+# --- Approvals that a form asks for before anything is in the log (ruling R6), and the keys of those questions
 
 
 _KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")
-
-
-@dataclass(frozen=True, slots=True)
-class AskedApproval:
-    """An approval that a suspended `intake` run asks for.
-
-    *document* is a path, or names issues (`#12`). *name* is what approving has to name, `REVISION-SETTINGS`. *run* is
-    the id of the flow run, *since* ISO 8601, UTC.
-    """
-
-    document: str
-    name: str
-    run: str
-    since: str | None = None
 
 
 def require_typed(given: str, name: str, *, enough: str = "") -> None:

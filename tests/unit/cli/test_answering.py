@@ -10,6 +10,7 @@ from irontree.cli.answer import Prepared, option_for, prepare, refuse_unknown
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.spending import Budget
 from irontree.errors import AnswerRefused
+from irontree.services.answers.answers import Answer
 from irontree.services.questions.questions import Question
 
 
@@ -34,13 +35,15 @@ def question(reason: str, number: int | None = 7) -> Question:
 )
 def test_an_answer_names_who_is_asked_the_choice_and_what_it_needs(text, understood):
     [found] = prepare([text])
-    assert (found.number, found.choice, found.note, found.count, found.revision) == understood
+    assert (found.number, found.answer.choice, found.answer.note) == understood[:3]
+    assert (found.answer.count, found.answer.revision) == understood[3:]
 
 
 @pytest.mark.parametrize("amount", ["5 USD", "200000 tokens", "2h"])
 def test_what_agents_may_spend_more_is_an_amount_with_its_unit(amount):
     [found] = prepare([f"loop=extend:{amount}:until tomorrow"])
-    assert (found.choice, found.amount, found.count, found.note) == ("extend", amount, None, "until tomorrow")
+    answer = found.answer
+    assert (answer.choice, answer.amount, answer.count, answer.note) == ("extend", amount, None, "until tomorrow")
     spent = replace(question("loop_budget_exhausted", None), rule=AGENT_BUDGET, budget=Budget("day", "time", 1, 1))
     assert found.by("ada", spent).amount == amount
     assert option_for(spent, AGENT_BUDGET.choices[0]) == "--answer 'loop=extend:2h'"
@@ -103,7 +106,7 @@ def test_an_answer_waits_for_a_question_to_its_issue_that_has_its_choice(text, r
 
 
 def test_it_is_given_in_a_name_and_to_the_question_that_was_asked():
-    given = Prepared("", 7, "retry", note="why", count=2).by("Ada", question("fail_terminal"))
+    given = Prepared("", 7, "", Answer("retry", "", note="why", count=2)).by("Ada", question("fail_terminal"))
     assert (given.choice, given.by, given.note, given.count, given.question) == ("retry", "Ada", "why", 2, "key")
 
 
@@ -115,4 +118,4 @@ def test_the_option_that_is_proposed_for_a_choice_is_understood_as_that_choice(r
         text = option.removeprefix("--answer '").removesuffix("'").replace("REVISION", "c8b7d960")
         [found] = prepare([text])
         assert found.answers(asked)
-        assert found.choice == choice.name
+        assert found.answer.choice == choice.name

@@ -12,21 +12,23 @@ import pytest
 from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.cli.steps import MODES, _require_fit
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
-from irontree.domain.halt import RULES
-from irontree.services.questions.commands import DAMAGED, ListedQuestion, program_for
+from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
+from irontree.domain.spending import Budget
+from irontree.services.questions.commands import DAMAGED, answers_to, program_for
+from irontree.services.questions.questions import Question
 from irontree.services.views.history import step_command
 
 ROOT = Path(__file__).resolve().parents[3]
 LOOP_ID = "2026-04-22-1432-a3f8b2"
 OF_ISSUES = [
-    ListedQuestion(rule.reason, number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
+    Question(rule, "key", issue_number=7, task_key="it's-a-key", loop_id=loop_id, revision="1a2b3c4d")
     for rule in RULES
     if rule.asked_of == "issue"
     for loop_id in (None, LOOP_ID)
 ]
 OF_LOOPS = [
-    *(ListedQuestion(rule.reason, loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
-    ListedQuestion("loop_budget_exhausted", loop_id=LOOP_ID, amount="5 USD"),
+    *(Question(rule, "key", loop_id=LOOP_ID) for rule in RULES if rule.asked_of == "loop"),
+    Question(AGENT_BUDGET, "key", loop_id=LOOP_ID, budget=Budget("loop", "money", 1, 1)),
 ]
 
 
@@ -43,23 +45,23 @@ def understood(command: str) -> argparse.Namespace:
 
 @pytest.mark.parametrize("asked", [*OF_ISSUES, *OF_LOOPS], ids=lambda asked: f"{asked.reason}-{asked.loop_id}")
 def test_every_legal_answer_has_a_command_that_can_be_typed(asked):
-    assert asked.answers
-    for _, command in asked.answers:
+    assert answers_to(asked)
+    for _, command in answers_to(asked):
         understood(command)
 
 
 def test_without_a_loop_there_is_nothing_to_skip_or_stop():
-    names = {choice.name for asked in OF_ISSUES if asked.loop_id is None for choice, _ in asked.answers}
+    names = {choice.name for asked in OF_ISSUES if asked.loop_id is None for choice, _ in answers_to(asked)}
     assert not names & {"skip", "stop"}
 
 
 def test_hostile_task_keys_of_other_tools_are_quoted():
-    [command] = [command for choice, command in OF_ISSUES[1].answers if choice.name == "skip"]
+    [command] = [command for choice, command in answers_to(OF_ISSUES[1]) if choice.name == "skip"]
     assert shlex.split(command)[-1] == "it's-a-key"
 
 
 def test_a_damaged_log_is_put_right_before_anything_is_answered():
-    assert ListedQuestion("blocked", number=7, damaged=True).answers == ()
+    assert answers_to(Question(RULE["blocked"], "key", issue_number=7, damaged=True)) == ()
     understood(DAMAGED)
 
 

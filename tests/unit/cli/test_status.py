@@ -6,12 +6,10 @@ import pytest
 
 from irontree.cli.blocks import plain
 from irontree.cli.drive import tree_line
-from irontree.cli.inbox import Approvals
 from irontree.cli.status import STYLES, StatusView, as_json, blocks
-from irontree.domain.halt import RULES
+from irontree.domain.halt import APPROVAL, RULE, RULES
 from irontree.domain.state import Phase
-from irontree.services.questions.commands import ListedQuestion
-from irontree.services.questions.inbox import Waiting
+from irontree.services.questions.questions import Question
 from irontree.services.views.overview import IssueRow, LoopRow, Overview, state_words
 
 LOOP_ID = "2026-04-22-1432-a3f8b2"
@@ -38,7 +36,7 @@ def row(number: int = 1, **changes) -> IssueRow:
 
 def text(
     overview: Overview,
-    asked: tuple[ListedQuestion, ...] = (),
+    asked: tuple[Question, ...] = (),
     skipped: tuple[str, ...] = (),
     following: str = "",
     **more: bool,
@@ -70,7 +68,9 @@ def test_a_task_that_could_run_but_for_others_says_so():
 
 
 def test_an_open_question_stands_with_every_command_that_answers_it():
-    asked = ListedQuestion("pending_acceptance", number=7, task_key="k", title="Looks right", loop_id=LOOP_ID)
+    asked = Question(
+        RULE["pending_acceptance"], "key", issue_number=7, task_key="k", title="Looks right", loop_id=LOOP_ID
+    )
     shown = text(overview(row(7, phase=Phase.PENDING.value, asks="pending_acceptance")), (asked,))
     assert "1 waiting for you" in shown
     assert "#7 Looks right:" in shown
@@ -97,7 +97,7 @@ def test_where_nobody_is_at_work_that_is_said_with_what_to_type_last():
     assert "Nobody is at work here now." in shown
     assert shown.splitlines()[-1] == f"  {resume}"
     assert "asks you" not in shown
-    asked = ListedQuestion("blocked", number=1, task_key="task-1", title="T", loop_id=LOOP_ID)
+    asked = Question(RULE["blocked"], "key", issue_number=1, task_key="task-1", title="T", loop_id=LOOP_ID)
     assert "asks you at the terminal" in text(overview(row()), (asked,), following=resume)
 
 
@@ -148,7 +148,7 @@ def test_every_phase_in_which_somebody_is_asked_stands_out():
 
 
 def test_the_keys_of_the_json_form_are_documented():
-    asked = ListedQuestion("blocked", number=7, task_key="k", title="T", detail="disk-full")
+    asked = Question(RULE["blocked"], "key", issue_number=7, task_key="k", title="T", detail="disk-full")
     data = as_json(StatusView(overview(row()), (asked,)))
     assert data.keys() == {
         *("issues", "questions", "loops", "budgets", "busy", "active_loop", "serving", "next", "problems"),
@@ -193,10 +193,9 @@ def test_a_line_of_the_tree_says_the_same_as_the_table():
     assert tree_line(pending, skipped=True).startswith("  - #2 Task 2  skipped")
 
 
-def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document(tmp_path):
-    asked = ListedQuestion(reason="reapproval_required", document="#1", revision="3935d26f-0046be36")
-    approvals = Approvals((Waiting(tmp_path, "0123456789ab", asked),))
-    said = "\n".join(plain(blocks(StatusView(overview(), approvals=approvals))))
+def test_where_all_that_waits_is_an_approval_nobody_is_told_to_write_a_document():
+    asked = Question(APPROVAL, "key", document="#1", revision="3935d26f-0046be36")
+    said = "\n".join(plain(blocks(StatusView(overview(), (asked,)))))
     assert said.startswith("Nothing is approved yet.")
     assert "irontree example" not in said
     assert "irontree example" in "\n".join(plain(blocks(StatusView(overview()))))

@@ -14,14 +14,13 @@ from irontree.domain.machine import replay
 from irontree.domain.state import MANAGED, TaskState, labels_for
 from irontree.ports import Stream
 from irontree.services.consistency.audit import audit
-from irontree.services.consistency.reconcile import questions_of_issues
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.proposals.adoption import key_marker
 from irontree.services.questions.brief import brief_view
-from irontree.services.questions.next_steps import explain
+from irontree.services.questions.commands import explain
 from irontree.services.questions.pages import question_text
-from irontree.services.questions.questions import question_of_loop
+from irontree.services.questions.questions import question_of_loop, questions_of_issues
 from irontree.services.record.refs import RUN_TRAILER
 from irontree.services.record.world import World, read_world
 from irontree.services.views.overview import overview

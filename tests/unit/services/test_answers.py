@@ -8,11 +8,11 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
-from irontree.domain.halt import RULE
+from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, ConfigRefused, GitFailed, RemoteUnavailable, SequenceConflict
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
-from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
+from irontree.services.answers.answers import _USE_CASES, Answer, answer_issue, answer_loop, validate
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
@@ -34,6 +34,11 @@ def pending(scene) -> Scene:
 
 def question(scene: Scene, reason: str = "pending_acceptance"):
     return question_about(scene.state(), RULE[reason])
+
+
+def test_each_choice_of_each_question_is_answered_by_one_use_case_and_nothing_else_is():
+    asked = [rule for rule in (*RULES, AGENT_BUDGET) if rule.asked_of]
+    assert {*_USE_CASES} == {(rule.asked_of, rule.reason, choice.name) for rule in asked for choice in rule.choices}
 
 
 def test_an_answer_to_the_open_question_is_recorded_and_delivered(pending):

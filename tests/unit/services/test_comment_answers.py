@@ -20,8 +20,9 @@ from irontree.services.delivery.deliver import tell_halts
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.questions.pages import offered, question_text
-from irontree.services.questions.questions import asked_about, gate_words
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.pages import question_text
+from irontree.services.questions.questions import asked_about, gate_words, offered
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back
@@ -475,14 +476,14 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
     behind(scene, Gate(approvers=2))
     says(scene, "/accept")
     look(scene.app)
-    question = asked_at(scene.app, 1).question
+    question = asked_at(scene.app, 1)
     words = "only comments on the issue count for `/accept`: 2 people with write access decide; 1 of 2 have: alice"
     assert gate_words(scene.app, scene.world, question) == words
     assert words in question_text(scene.app, question)
     assert [choice.name for choice in offered(scene.app, scene.world, question)] == ["send-back", "skip", "stop"]
     shown = asked_about(scene.app, scene.world, (), scene.state())
     assert words in shown.said
-    assert [choice.name for choice, _ in shown.answers] == ["send-back"]
+    assert [choice.name for choice, _ in answers_to(shown)] == ["send-back"]
 
 
 def test_the_gate_that_was_approved_holds_whatever_the_settings_say_now(scene):

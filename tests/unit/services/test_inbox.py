@@ -13,7 +13,8 @@ from irontree.services.execution.steps import perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions.inbox import oldest_first, waiting
+from irontree.services.questions.commands import answers_to, program_from_here
+from irontree.services.questions.pages import oldest_first, waiting, waiting_json
 from tests.support.world import MANUAL_TASK, Scene, make_scene
 
 
@@ -44,17 +45,17 @@ def test_where_the_loops_run_recorded_the_block_the_form_is_still_that_of_the_is
     perform(by_run(scene, "3f"), next_decision(scene.app, loop.id), loop.id)
     stop_at(by_run(scene, "10"), 1, "its run was cancelled")
     [one] = waiting(scene.app, lambda run: f"http://ui/{run}")
-    assert (one.question.reason, one.form_url) == ("blocked", "http://ui/3f")
+    assert (one.reason, one.form_url) == ("blocked", "http://ui/3f")
 
 
 def test_a_question_says_since_when_and_where_it_is_answered(scene):
     [one] = waiting(scene.app, lambda run: f"http://ui/{run}")
     assert one.repository == scene.root.name
-    assert one.question.reason == "pending_acceptance"
-    assert one.question.about == f"#{one.question.number} {one.question.title}"
-    assert one.issue_url == f"https://forge.example/ada/texts/issues/{one.question.number}"
+    assert one.reason == "pending_acceptance"
+    assert one.about == f"#{one.number} {one.title}"
+    assert one.issue_url == f"https://forge.example/ada/texts/issues/{one.number}"
     assert one.form_url == "http://ui/3f"
-    last = scene.log.read(one.question.number).records[-1]
+    last = scene.log.read(one.number).records[-1]
     assert one.since == last.meta["time"]
 
 
@@ -64,9 +65,9 @@ def test_without_a_server_there_is_no_link_to_a_form(scene):
 
 def test_the_commands_work_from_outside_the_repository(scene):
     [one] = waiting(scene.app)
-    commands = dict(one.commands)
-    assert f"irontree -C {scene.root} checkup accept issue-{one.question.number}" in commands.values()
-    assert [answer["command"] for answer in one.as_json()["answers"]] == list(commands.values())
+    commands = [command for _, command in answers_to(one, program_from_here(one))]
+    assert f"irontree -C {scene.root} checkup accept issue-{one.number}" in commands
+    assert [answer["command"] for answer in waiting_json(one)["answers"]] == commands
 
 
 def test_what_was_asked_first_comes_first_whichever_repository_asks(scene):
@@ -78,7 +79,7 @@ def test_what_was_asked_first_comes_first_whichever_repository_asks(scene):
 
 def test_an_answered_question_that_is_asked_again_is_another(scene):
     [one] = waiting(scene.app)
-    assert one.key != replace(one, since="2020-01-01T00:00:00Z").key
+    assert one.identity != replace(one, since="2020-01-01T00:00:00Z").identity
 
 
 def test_nothing_waits_where_nothing_was_asked(tmp_path):

@@ -18,7 +18,7 @@ from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.proposals.again import special_choices
 from irontree.services.proposals.documents import propose
-from irontree.services.questions.next_steps import explain
+from irontree.services.questions.commands import answers_to, explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import asked_about
 from irontree.services.views.history import say_issue_event
@@ -72,7 +72,9 @@ def test_why_names_it_among_the_choices(failed):
 
 def test_a_terminal_names_the_command(failed):
     asked = asked_about(failed.app, failed.world, (), failed.state())
-    assert ("allow", "irontree checkup unblock issue-1 --allow") in [(c.name, command) for c, command in asked.answers]
+    assert ("allow", "irontree checkup unblock issue-1 --allow") in [
+        (c.name, command) for c, command in answers_to(asked)
+    ]
 
 
 def test_the_answer_adds_the_rule_approves_it_and_gives_another_attempt(failed):

@@ -11,7 +11,7 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions.next_steps import next_command, next_command_about
+from irontree.services.questions.commands import next_command, next_command_about
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
 TWO_TASKS = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"

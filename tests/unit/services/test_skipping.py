@@ -13,7 +13,7 @@ from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices, with_choices
-from irontree.services.questions.next_steps import explain, next_command
+from irontree.services.questions.commands import explain, next_command
 from irontree.services.questions.pages import tree_text
 from irontree.services.questions.questions import given_up
 from irontree.services.views.overview import overview

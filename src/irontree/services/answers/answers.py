@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, Unit, amount_of
 from irontree.domain.decide import TIMER, time_left
-from irontree.domain.halt import RULE, VALUES, Choice, Need, choices, halt_of
+from irontree.domain.halt import RULE, RULES, VALUES, Choice, Need, halt_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import (
     AnswerRefused,
@@ -35,7 +35,7 @@ from irontree.services.execution.steps import follow_up
 from irontree.services.loops import loop
 from irontree.services.proposals.permissions import grant_permissions
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
-from irontree.services.questions.questions import Question, question_about, question_of_loop, require_gate
+from irontree.services.questions.questions import Kind, Question, question_about, question_of_loop, require_gate
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
@@ -82,16 +82,13 @@ def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | Non
         if choice.name != "accept":
             require_not_landed(app, world, state)
         require_gate(app, question, choice, answer.voters)
-        if choice.loop_only:
-            _permit(app, question, choice, answer)
-        else:
+        if not choice.loop_only:
             settle_leftovers(app)
-            named = replace(answer, choice=choice.name)  # a form gives the label
-            state = _ANSWERS[question.rule.reason, choice.name](app, issue_number, named)
-    if not choice.loop_only:
-        follow_up(app, state)
+        after = _take(app, question, choice, answer)
+    if after:
+        follow_up(app, after)
     app.repository.back_up()
-    return state
+    return after or state
 
 
 def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
@@ -105,22 +102,14 @@ def answer_loop(app: App, loop_id: str, answer: Answer) -> None:
             raise AnswerRefused(
                 f"loop {loop_id} asks nothing now", remedy=f"`irontree loops {loop_id}` shows its state"
             )
-        choice = validate(question, answer)
-        if choice.name == "stop":
-            loop.cancel(app, loop_id, answer.by, note=answer.note)
-        else:
-            if choice.name == "extend":
-                _extend(app, loop_id, question, answer)
-            loop.resume(app, loop_id, answer.by, "" if choice.name == "extend" else answer.note)
+        _take(app, question, validate(question, answer), answer)
     app.repository.back_up()
 
 
-def _extend(app: App, loop_id: str, question: Question, answer: Answer) -> None:
-    amount = amount_of(answer.amount or "")
-    if question.budget and amount:
-        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
-    else:
-        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
+def _take(app: App, question: Question, choice: Choice, answer: Answer) -> TaskState | None:
+    """Have done what was answered; the issue after that, if its own log says more now."""
+    named = replace(answer, choice=choice.name)  # a form gives the label
+    return _USE_CASES[question.kind, question.reason, choice.name](app, question, named)
 
 
 def validate(question: Question, answer: Answer) -> Choice:
@@ -131,7 +120,7 @@ def validate(question: Question, answer: Answer) -> Choice:
             remedy="look at the present question, then answer that one",
         )
     special = [choice.name for choice in question.rule.choices if choice.special]
-    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
+    legal = question.choices(special)
     choice = next((item for item in legal if answer.choice in (item.name, item.label)), None)
     if choice is None:
         names = ", ".join(item.name for item in legal if not item.special)
@@ -209,50 +198,63 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
         )
 
 
-def _permit(app: App, question: Question, choice: Choice, answer: Answer) -> None:
-    """Skip the task in its loop, or stop the loop: events of the loop, not of the issue (ruling R17)."""
-    if question.loop_id is None or question.task_key is None:
-        raise AnswerRefused(f"“{choice.name}” needs a loop", remedy="this issue was not halted by one")
-    if choice.name == "skip":
-        loop.skip(app, question.loop_id, question.task_key, answer.by, answer.note)
+def _skip(app: App, question: Question, answer: Answer) -> None:
+    """Skip the task in its loop: events of the loop, not of the issue (ruling R17)."""
+    loop.skip(app, question.loop_id or "", question.task_key or "", answer.by, answer.note)
+
+
+def _stop(app: App, question: Question, answer: Answer) -> None:
+    """Stop the loop; its issues keep their state."""
+    loop.cancel(app, question.loop_id or "", answer.by, note=answer.note)
+
+
+def _resume(app: App, question: Question, answer: Answer) -> None:
+    loop.resume(app, question.loop_id or "", answer.by, answer.note)
+
+
+def _extend(app: App, question: Question, answer: Answer) -> None:
+    loop_id, amount = question.loop_id or "", amount_of(answer.amount or "")
+    if question.budget and amount:
+        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
     else:
-        loop.cancel(app, question.loop_id, answer.by, note=answer.note)
+        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
+    loop.resume(app, loop_id, answer.by)
 
 
 def _decider(answer: Answer) -> Decider:
     return Decider(answer.by.strip(), answer.note.strip())
 
 
-def _accept(app: App, number: int, answer: Answer) -> TaskState:
+def _accept(app: App, question: Question, answer: Answer) -> TaskState:
     """Publish it; what is proposed is accepted by its merge, which may be there already (ruling R15)."""
     world = read_world(app)
-    state = world.state(number)
+    state = world.state(question.number)
     if not is_proposed(state):
-        return checkup.accept(app, number, _decider(answer))
+        return checkup.accept(app, question.number, _decider(answer))
     after = settle_request(app, world, state)
     if after is None:
-        url = app.log.read(number).records[-1].meta.get("request_url", f"request #{state.request}")
+        url = app.log.read(question.number).records[-1].meta.get("request_url", f"request #{state.request}")
         raise AnswerRefused(f"{url} is not merged yet", remedy="merge it there: that accepts the work")
     return after
 
 
-def _send_back(app: App, number: int, answer: Answer) -> TaskState:
-    return checkup.send_back(app, number, _decider(answer))
+def _send_back(app: App, question: Question, answer: Answer) -> TaskState:
+    return checkup.send_back(app, question.number, _decider(answer))
 
 
-def _retry(app: App, number: int, answer: Answer) -> TaskState:
-    return checkup.unblock(app, number, "retry", _decider(answer), extra_attempts=answer.count or 0)
+def _retry(app: App, question: Question, answer: Answer) -> TaskState:
+    return checkup.unblock(app, question.number, "retry", _decider(answer), extra_attempts=answer.count or 0)
 
 
-def _verify_again(app: App, number: int, answer: Answer) -> TaskState:
-    return checkup.unblock(app, number, "verify", _decider(answer))
+def _verify_again(app: App, question: Question, answer: Answer) -> TaskState:
+    return checkup.unblock(app, question.number, "verify", _decider(answer))
 
 
-def _go_on(app: App, number: int, answer: Answer) -> TaskState:
+def _go_on(app: App, question: Question, answer: Answer) -> TaskState:
     """Do what the person confirmed, behind the event that says so: a kill in between asks again."""
-    state = read_world(app).state(number)
+    state = read_world(app).state(question.number)
     if state.problem:
-        raise AnswerRefused(f"issue-{number}: {state.problem}", remedy=state.way_out)
+        raise AnswerRefused(f"issue-{question.number}: {state.problem}", remedy=state.way_out)
     after = _unblocked(app, state, answer)
     if state.blocking_check == STALE_LOCK:
         app.run_lock.override()
@@ -274,36 +276,45 @@ def _unblocked(app: App, state: TaskState, answer: Answer) -> TaskState:
     return checkup.unblock(app, state.issue_number, "retry", _decider(answer), extra_attempts=1 if spent else 0)
 
 
-def _allow(app: App, number: int, answer: Answer) -> TaskState:
+def _allow(app: App, question: Question, answer: Answer) -> TaskState:
     """Approve the rules for what the agent was denied, and give it another attempt.
 
     A kill in between asks again: the rules are approved then, and any answer that goes on does.
     """
-    state = read_world(app).state(number)
-    words = rules_in_words(grant_permissions(app, number))
+    state = read_world(app).state(question.number)
+    words = rules_in_words(grant_permissions(app, question.number))
     note = answer.note.strip() or f"what was denied is allowed now: {'; '.join(words)}"[:NOTE_LIMIT]
     decider = Decider(answer.by.strip(), note, allowed=words)
     if state.phase is Phase.PENDING:
-        return checkup.send_back(app, number, decider)
+        return checkup.send_back(app, question.number, decider)
     if state.phase is Phase.BLOCKED:
-        return checkup.unblock(app, number, "resume", decider)
-    return checkup.unblock(app, number, "retry", decider, extra_attempts=1)
+        return checkup.unblock(app, question.number, "resume", decider)
+    return checkup.unblock(app, question.number, "retry", decider, extra_attempts=1)
 
 
-def _approve(app: App, number: int, answer: Answer) -> TaskState:
+def _approve(app: App, question: Question, answer: Answer) -> TaskState:
     chosen = WAYS.get(answer.choice, ApprovalChoices())
-    return approve_again(app, number, answer.revision or "", answer.by.strip(), chosen)
+    return approve_again(app, question.number, answer.revision or "", answer.by.strip(), chosen)
 
 
-_ANSWERS: Final[dict[tuple[str, str], Callable[[App, int, Answer], TaskState]]] = {
-    ("fail_terminal", "retry"): _retry,
-    ("fail_terminal", "verify"): _verify_again,
-    ("pending_acceptance", "accept"): _accept,
-    ("pending_acceptance", "send-back"): _send_back,
-    **{("reapproval_required", name): _approve for name in ("approve", *WAYS)},
-    ("blocked", "go-on"): _go_on,
-    **{(reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
+UseCase = Callable[[App, Question, Answer], TaskState | None]
+
+_USE_CASES: Final[Mapping[tuple[Kind, str, str], UseCase]] = {
+    ("issue", "fail_terminal", "retry"): _retry,
+    ("issue", "fail_terminal", "verify"): _verify_again,
+    ("issue", "pending_acceptance", "accept"): _accept,
+    ("issue", "pending_acceptance", "send-back"): _send_back,
+    ("issue", "blocked", "go-on"): _go_on,
+    **{("issue", "reapproval_required", name): _approve for name in ("approve", *WAYS)},
+    **{("issue", reason, "allow"): _allow for reason in ("fail_terminal", "pending_acceptance", "blocked")},
+    **{("issue", rule.reason, "skip"): _skip for rule in RULES if rule.asked_of == "issue"},
+    **{("issue", rule.reason, "stop"): _stop for rule in RULES if rule.asked_of == "issue"},
+    ("loop", "protocol_gap", "go-on"): _resume,
+    ("loop", "protocol_gap", "stop"): _stop,
+    ("loop", "loop_budget_exhausted", "extend"): _extend,
+    ("loop", "loop_budget_exhausted", "stop"): _stop,
 }
+"""What is done for each answer: by what asks, why, and the choice."""
 
 
 # --- A block that time alone lifts is lifted for who takes single steps, too; a flow's run does it by itself

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
-from irontree.domain.halt import choices
 from irontree.errors import (
     FORGE_FAILED,
     AccessRefused,
@@ -28,7 +27,7 @@ from irontree.errors import (
 )
 from irontree.ports import Comment
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
-from irontree.services.delivery.comments import Asked, answer_marker, asked_at, asked_in_comments, post_once
+from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at
 from irontree.services.record.world import read_world
 from irontree.services.views.failures import rules_for_denied, rules_in_words
@@ -38,6 +37,7 @@ COMMENT: Final = "comment"
 """The channel of what is answered here."""
 SKEW: Final = timedelta(hours=1)
 """Comments are asked for from so long before the question: the forge has a clock of its own."""
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 WAIT_SECONDS: Final = 5.0
 SETTLED_KEPT: Final = 200
 
@@ -79,7 +79,7 @@ def _looks(app: App) -> Iterator[CommentResult]:
         try:
             yield from _look_at(app, asked)
         except Busy as error:
-            yield CommentResult(asked.issue_number, "later", said=error.message)
+            yield CommentResult(asked.under, "later", said=error.message)
         except FORGE_FAILED as error:
             failed = _failed(asked, error)
             yield failed
@@ -87,11 +87,11 @@ def _looks(app: App) -> Iterator[CommentResult]:
                 return
 
 
-def _failed(asked: Asked, error: IrontreeError) -> CommentResult:
+def _failed(asked: Question, error: IrontreeError) -> CommentResult:
     """It ends the pass unless the forge may well answer about the next issue."""
     is_of_this_issue = isinstance(error, RemoteFailed) and not isinstance(error, (RemoteUnavailable, AccessRefused))
     return CommentResult(
-        asked.issue_number,
+        asked.under,
         "later",
         said=in_words(error),
         not_before=getattr(error, "not_before", None),
@@ -100,12 +100,12 @@ def _failed(asked: Asked, error: IrontreeError) -> CommentResult:
     )
 
 
-def _look_at(app: App, asked: Asked) -> Iterator[CommentResult]:
-    since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
-    comments = app.forge().comments_since(asked.issue_number, since)
-    if not any(_commands(app, asked.issue_number, comments)):
+def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
+    since = (_moment(asked.since) - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    comments = app.forge().comments_since(asked.under, since)
+    if not any(_commands(app, asked.under, comments)):
         return
-    with app.driver.hold(f"issue-{asked.issue_number}, comments", wait_seconds=WAIT_SECONDS):
+    with app.driver.hold(f"issue-{asked.under}, comments", wait_seconds=WAIT_SECONDS):
         yield from _settle(app, asked, comments)
 
 
@@ -120,16 +120,16 @@ def _commands(
             yield comment, command
 
 
-def _settle(app: App, asked: Asked, comments: tuple[Comment, ...]) -> Iterator[CommentResult]:
+def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterator[CommentResult]:
     """Settle each command in its order: what the first one answers is asked no more of the second."""
-    for comment, command in [*_commands(app, asked.issue_number, comments)]:
-        if _is_recorded(app, asked.issue_number, comment):
+    for comment, command in [*_commands(app, asked.under, comments)]:
+        if _is_recorded(app, asked.under, comment):
             yield _looked(asked, "taken", comment)
         elif app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
-        cursor = app.deliveries.load(asked.issue_number)
+        cursor = app.deliveries.load(asked.under)
         settled = (*_still_seen(cursor.settled, comments), comment.id)
-        app.deliveries.save(asked.issue_number, replace(cursor, settled=settled))
+        app.deliveries.save(asked.under, replace(cursor, settled=settled))
 
 
 def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
@@ -139,70 +139,70 @@ def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iter
 
 
 def _answer(
-    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+    app: App, asked: Question, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
 ) -> CommentResult:
     try:
         _require_own_words(asked, comment, comments)
         outcome = _follow(app, asked, comment, command, comments)
     except AnswerRefused as error:
-        _tell(app, asked.issue_number, comment, command, error)
+        _tell(app, asked.under, comment, command, error)
         return _looked(asked, "refused", comment, in_words(error))
     return _looked(asked, outcome, comment)
 
 
 def _follow(
-    app: App, asked: Asked, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
+    app: App, asked: Question, comment: Comment, command: Command | Malformed, comments: tuple[Comment, ...]
 ) -> CommentOutcome:
     """Hand the answer in to the one place that validates it, once as many people say it as its gate asks for."""
     if isinstance(command, Malformed):
         raise AnswerRefused(command.reason)
-    answer = _answer_of(asked.question, comment.author, command)
+    answer = _answer_of(asked, comment.author, command)
     said: tuple[Comment, ...] = (comment,)
     _require_open(app, asked)
     if command.choice.name == APPROVES_RULES:
         _require_shown_rules(app, asked, comments)
-    gate = gate_at(read_world(app), asked.question, command.choice)
+    gate = gate_at(read_world(app), asked, command.choice)
     if gate:
         said = _counted(app, asked, gate, _voices(app, asked, command, comments))
         if not _counted(app, asked, gate, (comment,)):
             raise AnswerRefused("you asked for this work, and its gate wants somebody else", remedy="ask a colleague")
         if len(said) < gate.approvers:
-            validate(asked.question, answer)
+            validate(asked, answer)
             _count(app, asked, said)
             return "counted"
     _record(_on_behalf_of(app, comment, said), asked, replace(answer, voters=tuple(one.author for one in said)))
     return "taken"
 
 
-def _require_shown_rules(app: App, asked: Asked, comments: tuple[Comment, ...]) -> None:
+def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...]) -> None:
     """Raise AnswerRefused where our comment that asks does not show, unedited, what the answer would approve (R6)."""
-    shown = "\n".join(one.body for one in comments if asked.is_asked_by(one) and not one.edited)
-    rules = rules_in_words(rules_for_denied(app.log.read(asked.issue_number)))
+    shown = "\n".join(one.body for one in comments if _asks(asked, one) and not one.edited)
+    rules = rules_in_words(rules_for_denied(app.log.read(asked.under)))
     if not all(f"`{words}`" in shown for words in rules):
         raise AnswerRefused(
             "the comment that asks does not show which rules this would approve",
-            remedy=f"`irontree checkup unblock issue-{asked.issue_number} --allow` approves what "
-            f"`irontree show issue-{asked.issue_number}` shows, or add them to agent.permissions and approve that",
+            remedy=f"`irontree checkup unblock issue-{asked.under} --allow` approves what "
+            f"`irontree show issue-{asked.under}` shows, or add them to agent.permissions and approve that",
         )
 
 
-def _require_open(app: App, asked: Asked) -> None:
+def _require_open(app: App, asked: Question) -> None:
     """Raise AnswerRefused where somebody was faster: by a comment before this one, a form, or a command."""
-    now = asked_at(app, asked.issue_number)
-    if now is None or now.question.key != asked.question.key:
+    now = asked_at(app, asked.under)
+    if now is None or now.key != asked.key:
         what = "something else" if now else "nothing"
         raise AnswerRefused(
-            f"issue-{asked.issue_number} asks {what} now: somebody was faster",
-            remedy=f"`irontree show issue-{asked.issue_number}` tells what happened",
+            f"issue-{asked.under} asks {what} now: somebody was faster",
+            remedy=f"`irontree show issue-{asked.under}` tells what happened",
         )
 
 
-def _counted(app: App, asked: Asked, gate: Gate, said: tuple[Comment, ...]) -> tuple[Comment, ...]:
-    names = counted_at(app, read_world(app), asked.question, gate, tuple(one.author for one in said))
+def _counted(app: App, asked: Question, gate: Gate, said: tuple[Comment, ...]) -> tuple[Comment, ...]:
+    names = counted_at(app, read_world(app), asked, gate, tuple(one.author for one in said))
     return tuple(one for one in said if one.author in names)
 
 
-def _voices(app: App, asked: Asked, command: Command, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
+def _voices(app: App, asked: Question, command: Command, comments: tuple[Comment, ...]) -> tuple[Comment, ...]:
     """The newest word of each person with write access who says what *command* says, counted anew each time.
 
     What was edited or deleted does not count, nor who may not write any more. The forge keeps them; our log names
@@ -210,7 +210,7 @@ def _voices(app: App, asked: Asked, command: Command, comments: tuple[Comment, .
     """
     newest: dict[str, tuple[Comment, Command]] = {}
     for comment in comments:
-        found = None if comment.edited or asked.came_before(comment, comments) else parse_command(comment.body)
+        found = None if comment.edited or _came_before(asked, comment, comments) else parse_command(comment.body)
         if isinstance(found, Command) and found.choice.permits:
             newest[comment.author.casefold()] = (comment, found)
     same = (comment for comment, found in newest.values() if _says(found) == _says(command))
@@ -221,26 +221,47 @@ def _says(command: Command) -> tuple[str, str]:
     return command.choice.name, command.argument
 
 
-def _count(app: App, asked: Asked, said: tuple[Comment, ...]) -> None:
+def _count(app: App, asked: Question, said: tuple[Comment, ...]) -> None:
     """Note who has said so, to be shown; the count itself is made anew each time."""
-    cursor, voters = app.deliveries.load(asked.issue_number), tuple(one.author for one in said)
-    app.deliveries.save(asked.issue_number, replace(cursor, voted_on=asked.question.key, voters=voters))
+    cursor, voters = app.deliveries.load(asked.under), tuple(one.author for one in said)
+    app.deliveries.save(asked.under, replace(cursor, voted_on=asked.key, voters=voters))
 
 
-def _require_own_words(asked: Asked, comment: Comment, comments: tuple[Comment, ...]) -> None:
+def _require_own_words(asked: Question, comment: Comment, comments: tuple[Comment, ...]) -> None:
     """Raise AnswerRefused for what was changed later, maybe by others, and for what was said of something else."""
     if comment.edited:
         raise AnswerRefused("the comment was edited, maybe not by you", remedy="say it in a new comment")
-    if asked.came_before(comment, comments):
+    if _came_before(asked, comment, comments):
         raise AnswerRefused("it was said before this was asked", remedy="say it again if you still mean it")
 
 
-def _record(app: App, asked: Asked, answer: Answer) -> None:
-    question = asked.question
-    if question.issue_number is None:
-        answer_loop(app, question.loop_id or "", answer)
+def _asks(asked: Question, comment: Comment) -> bool:
+    """Whether it is our comment that asks."""
+    return comment.ours and any(marker in comment.body for marker in asked.markers)
+
+
+def _came_before(asked: Question, comment: Comment, among: tuple[Comment, ...]) -> bool:
+    """Whether it was posted before the question was asked; the forge's order counts where it shows ours."""
+    asking = [at for at, known in enumerate(among) if _asks(asked, known)]
+    if asking:
+        return among.index(comment) < asking[0]
+    return _moment(comment.created_at) <= _moment(asked.since)
+
+
+def _moment(text: object) -> datetime:
+    """ISO 8601, UTC where no zone is named; what was written by hand and is no time counts as long ago."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return LONG_AGO
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _record(app: App, asked: Question, answer: Answer) -> None:
+    if asked.issue_number is None:
+        answer_loop(app, asked.loop_id or "", answer)
     else:
-        answer_issue(app, question.issue_number, answer, question.loop_id)
+        answer_issue(app, asked.issue_number, answer, asked.loop_id)
 
 
 def _answer_of(question: Question, by: str, command: Command) -> Answer:
@@ -286,17 +307,11 @@ def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malf
         command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
         reason=error.message,
         remedy=error.remedy or "",
-        answers=usages(now) if now else (),
+        answers=now.usages() if now else (),
     )
     post_once(app, issue_number, app.renderer.render("comments/not-taken.md", answer=view), marker)
 
 
-def usages(asked: Asked) -> tuple[str, ...]:
-    """The commands that may answer it."""
-    legal = choices(asked.question.rule, in_loop=asked.question.loop_id is not None)
-    return tuple(choice.usage(asked.question.task_key or "KEY") for choice in legal)
-
-
-def _looked(asked: Asked, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:
-    of_loop = asked.question.loop_id if asked.question.issue_number is None else None
-    return CommentResult(asked.issue_number, outcome, comment.author, comment.url, said, of_loop)
+def _looked(asked: Question, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:
+    of_loop = asked.loop_id if asked.issue_number is None else None
+    return CommentResult(asked.under, outcome, comment.author, comment.url, said, of_loop)

@@ -30,7 +30,7 @@ from irontree.services.execution.recovery import catch_up, fetch_targets
 from irontree.services.loops.loop import remake_entity
 from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.brief import write_brief, write_projections
-from irontree.services.questions.questions import Question, question_about
+from irontree.services.questions.questions import Question, questions_of_issues
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import say_issue_event, time_of
 
@@ -211,7 +211,7 @@ class Reconciliation:
     @property
     def pending_acceptance(self) -> tuple[Question, ...]:
         """Those of the open questions that wait for acceptance (contract, reconcile)."""
-        return tuple(question for question in self.open_questions if question.rule.reason == "pending_acceptance")
+        return tuple(question for question in self.open_questions if question.reason == "pending_acceptance")
 
 
 def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
@@ -240,7 +240,7 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
         outside.changes,
         approved,
         failures,
-        questions_of_issues(world),
+        tuple(questions_of_issues(world)),
         tuple(_problems(world, restored, outside.unseen)),
         outside.unseen,
     )
@@ -248,12 +248,6 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
 
 def _said(app: App, state: TaskState) -> str:
     return say_issue_event(app.log.read(state.issue_number).records[-1])
-
-
-def questions_of_issues(world: World) -> tuple[Question, ...]:
-    """Every issue that waits for a person, lowest number first."""
-    states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    return tuple(question_about(state, rule) for state in states if (rule := world.halt_of(state)))
 
 
 def _delivered(app: App) -> tuple[str, ...]:

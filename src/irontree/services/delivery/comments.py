@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Final
 
 from irontree.app import App
 from irontree.domain.comments import marked_problems, status_problems
 from irontree.domain.events import IssueEvent, Record
-from irontree.domain.halt import choices, halt_of
+from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
-from irontree.ports import Comment
-from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops, still_open
+from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.permissions import offers_permission
-from irontree.services.questions.questions import Question, gate_at, given_up, question_about, question_of
+from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import rules_for_denied, rules_in_words
 from irontree.services.views.history import results_at
@@ -59,6 +56,8 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
 
 def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
+    question = question_in(app, state)
+    gate = gate_at(read_world(app), question) if question else None
     view = CommentView(
         number=state.issue_number,
         marker=marker,
@@ -67,31 +66,22 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         attempt=state.attempt_count,
         attempts=state.total_attempts,
         request=str(record.meta.get("request_url", "")),
-        answers=answers_to(app, state),
-        gate=_gate(app, state),
-        allows=_allows(app, state),
+        answers=question.usages() if question else (),
+        gate=gate.words if gate else "",
+        allows=_allows(app, state) if question else (),
     )
     return comment_text(app, record.event.event, view)
 
 
-def answers_to(app: App, state: TaskState) -> tuple[str, ...]:
-    """How a comment answers what the issue asks in this state; empty where it asks nothing."""
+def question_in(app: App, state: TaskState) -> Question | None:
+    """What the issue asks in this state; None if nothing."""
     rule = halt_of(state)
-    if rule is None:
-        return ()
-    in_loop = loop_of(open_loops(app), state.task_key) is not None
-    return tuple(choice.usage(state.task_key) for choice in choices(rule, in_loop=in_loop))
-
-
-def _gate(app: App, state: TaskState) -> str:
-    rule = halt_of(state)
-    gate = gate_at(read_world(app), question_about(state, rule)) if rule else None
-    return gate.words if gate else ""
+    return question_about(state, rule, loop_of(open_loops(app), state.task_key)) if rule else None
 
 
 def _allows(app: App, state: TaskState) -> tuple[str, ...]:
     """What the answer `allow` would approve, for whoever gives it in a comment; empty where it makes no difference."""
-    if halt_of(state) is None or not offers_permission(app, read_world(app), state):
+    if not offers_permission(app, read_world(app), state):
         return ()
     return rules_in_words(rules_for_denied(app.log.read(state.issue_number)))
 
@@ -155,44 +145,18 @@ def _findings(app: App, issue_number: int) -> Iterator[CommentFinding]:
 # --- The open questions of a repository, each with the issue under which a comment answers it (rulings R9, R10)
 
 
-LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+def asked_in_comments(app: App) -> tuple[Question, ...]:
+    """What issues and loops ask now, with where a comment answers it and by what our comment that asks is known.
+
+    Not of tasks that were skipped, or whose loop was stopped. Reads only.
+    """
+    world, loops = read_world(app), read_loops(app)[0]
+    return tuple(filter(None, (_placed(app, world, loops, one) for one in open_questions(app, world, loops))))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An open question, and what tells comments behind it from those before: our comment that asks, or the time."""
-
-    question: Question
-    issue_number: int
-    markers: tuple[str, ...]
-    """Those that our comment that asks may have."""
-    at: datetime
-    """When it was asked, by our clock."""
-
-    def is_asked_by(self, comment: Comment) -> bool:
-        """Whether it is our comment that asks."""
-        return comment.ours and any(marker in comment.body for marker in self.markers)
-
-    def came_before(self, comment: Comment, among: tuple[Comment, ...]) -> bool:
-        """Whether it was posted before the question was asked; the forge's order counts where it shows ours."""
-        asking = [at for at, known in enumerate(among) if self.is_asked_by(known)]
-        if asking:
-            return among.index(comment) < asking[0]
-        return _moment(comment.created_at) <= self.at
-
-
-def asked_in_comments(app: App) -> tuple[Asked, ...]:
-    """What issues and loops ask now; not of tasks that were skipped, or whose loop was stopped. Reads only."""
-    world, every = read_world(app), read_loops(app)[0]
-    loops, nobodys = still_open(every), given_up(every, world)
-    states = (state for key, state in world.states.items() if key not in nobodys)
-    of_issues = (_of_issue(app, world, loops, state) for state in states)
-    return (*(asked for asked in of_issues if asked), *_of_loops(app, world, loops))
-
-
-def asked_at(app: App, issue_number: int) -> Asked | None:
+def asked_at(app: App, issue_number: int) -> Question | None:
     """What is asked under that issue now."""
-    return next((asked for asked in asked_in_comments(app) if asked.issue_number == issue_number), None)
+    return next((question for question in asked_in_comments(app) if question.under == issue_number), None)
 
 
 def place_of(loop: Loop, world: World) -> TaskState | None:
@@ -201,39 +165,22 @@ def place_of(loop: Loop, world: World) -> TaskState | None:
     return world.states.get(last)
 
 
-def _of_issue(app: App, world: World, loops: tuple[Loop, ...], state: TaskState) -> Asked | None:
-    rule = world.halt_of(state)
-    if rule is None:
+def _placed(app: App, world: World, loops: Sequence[Loop], question: Question) -> Question | None:
+    """The question with its place; None of a loop that has none, or whose issue asks something itself."""
+    if question.issue_number is not None:
+        state, record = world.state(question.issue_number), app.log.read(question.issue_number).records[-1]
+        markers = issue_markers(state, record, question.loop_id)
+        return replace(question, under=state.issue_number, markers=markers, since=record.meta.get("time"))
+    [loop] = (loop for loop in loops if loop.id == question.loop_id)
+    place = place_of(loop, world)
+    if place is None or world.halt_of(place):
         return None
-    loop_id, record = loop_of(loops, state.task_key), app.log.read(state.issue_number).records[-1]
-    return Asked(
-        question_about(state, rule, loop_id), state.issue_number, issue_markers(state, record, loop_id), _time(record)
-    )
+    marker = loop_marker(place.issue_number, loop.id, question.sequence)
+    since = app.loops.read(loop.id).records[-1].meta.get("time")
+    return replace(question, under=place.issue_number, markers=(marker,), since=since)
 
 
 def issue_markers(state: TaskState, record: Record[IssueEvent], loop_id: str | None) -> tuple[str, ...]:
     """The marker of the comment that *record* posts, and that of the halt of its loop (ruling R10)."""
     suffixes = (state.renewed_from, f"{state.renewed_from}/{loop_id}")
     return tuple(comment_marker(state.issue_number, record, suffix) for suffix in suffixes)
-
-
-def _of_loops(app: App, world: World, loops: tuple[Loop, ...]) -> Iterator[Asked]:
-    for loop in loops:
-        question, state = question_of(app, loop), place_of(loop, world)
-        if question and state and not world.halt_of(state):
-            records = app.loops.read(loop.id).records
-            marker = loop_marker(state.issue_number, loop.id, question.sequence)
-            yield Asked(question, state.issue_number, (marker,), _moment(records[-1].meta.get("time")))
-
-
-def _time(record: Record[IssueEvent]) -> datetime:
-    return _moment(record.meta.get("time"))
-
-
-def _moment(text: object) -> datetime:
-    """ISO 8601, UTC where no zone is named; what was written by hand and is no time counts as long ago."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return LONG_AGO
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -23,13 +23,13 @@ from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition
 from irontree.ports import DeliveryCursor, Label, Stream
 from irontree.services.delivery.comments import (
-    answers_to,
     comment_for,
     comment_marker,
     comment_text,
     loop_marker,
     place_of,
     post_once,
+    question_in,
 )
 from irontree.services.delivery.replies import reply_where_due
 from irontree.services.loops.loop import Loop, read_loops
@@ -196,8 +196,8 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
         return
     marker = loop_marker(state.issue_number, loop.id, question.sequence)
     if marker != app.deliveries.load(state.issue_number).halt_told:
-        answers = tuple(choice.usage() for choice in question.rule.choices)
-        view = CommentView(state.issue_number, marker, reason=question.detail or question.rule.title, answers=answers)
+        reason = question.detail or question.rule.title
+        view = CommentView(state.issue_number, marker, reason=reason, answers=question.usages())
         _tell(app, state, marker, view)
 
 
@@ -220,4 +220,6 @@ def _has_told_itself(stream: Stream) -> bool:
 def _view(app: App, state: TaskState, entity: LoopEntity, marker: str) -> CommentView:
     reason = entity.halt_reason or ""
     title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
-    return CommentView(state.issue_number, marker, reason=state.problem or title, answers=answers_to(app, state))
+    question = question_in(app, state)
+    answers = question.usages() if question else ()
+    return CommentView(state.issue_number, marker, reason=state.problem or title, answers=answers)

@@ -1,29 +1,39 @@
-"""The pages that people read in Prefect: the form of a question, the story of an issue, the tree of tasks."""
+"""The pages that people read: the form of a question, the inbox of all, the story of an issue, the tree of tasks."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
-from irontree.domain.halt import Choice, choices
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
-from irontree.services.loops.loop import cascade, left_out, read_loop
-from irontree.services.proposals.again import UNREADABLE, propose_again, special_choices
+from irontree.ports import Renderer
+from irontree.services.loops.loop import Loop, cascade, left_out, read_loop, read_loops
+from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words
-from irontree.services.questions.questions import Question, gate_at, gate_words
+from irontree.services.questions.commands import program_from_here, question_json
+from irontree.services.questions.questions import Question, gate_words, list_questions, offered
 from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import denied_of, failure_of, repeated_failures
 from irontree.services.views.history import IssueLinks, links_for, request_url_of, say_issue_event, time_of
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
-from irontree.services.views.pages import HappenedView, StoryView, TreeRowView, TreeView, WaitingView
+from irontree.services.views.pages import (
+    HappenedView,
+    InboxRowView,
+    InboxView,
+    StoryView,
+    TreeRowView,
+    TreeView,
+    WaitingView,
+)
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.views.values import FormView, LoopFormView, form_template
 from irontree.services.work.staleness import diff_of
@@ -38,27 +48,17 @@ def question_text(app: App, question: Question) -> str:
     """The Markdown description of the question's form."""
     if question.issue_number is None:
         return _loop_text(app, question)
-    return app.renderer.render(form_template(question.rule.reason), form=issue_form(app, question))
-
-
-def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
-    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
-
-    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
-    """
-    special = special_choices(app, question.rule.reason, question.task_key)
-    legal = choices(question.rule, in_loop=question.loop_id is not None, special=special)
-    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
+    return app.renderer.render(form_template(question.reason), form=issue_form(app, question))
 
 
 def issue_form(app: App, question: Question) -> FormView:
     """What the form of an issue shows."""
     world = read_world(app)
-    state = world.state(question.issue_number or 0)
+    state = world.state(question.number)
     stream, plan = app.log.read(state.issue_number), world.plans.get(state.task_key)
     record = stream.records[-1]
     report, failure = newest_results(app, state), failure_of(app, stream, state)
-    asks_approval = question.rule.reason == "reapproval_required"
+    asks_approval = question.reason == "reapproval_required"
     approving = _to_approve(app, world, plan) if plan and asks_approval else {"diff": _diff(app, state)}
     return FormView(
         number=state.issue_number,
@@ -150,7 +150,7 @@ def _loop_text(app: App, question: Question) -> str:
         loop_id=loop.id,
         reason=question.detail or question.rule.title,
         choices=question.rule.choices,
-        answer=f"irontree task resume {loop.id}",
+        answer=_answer_command(question),
         done=sum(1 for state in states if state.done),
         total=len(loop.keys),
         budget_used=loop.entity.budget_used,
@@ -158,7 +158,7 @@ def _loop_text(app: App, question: Question) -> str:
         spent=question.budget,
         waiting=tuple(_waiting(world, loop.keys, state) for state in states if not state.done),
     )
-    return app.renderer.render(form_template(question.rule.reason), form=view)
+    return app.renderer.render(form_template(question.reason), form=view)
 
 
 def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> WaitingView:
@@ -169,6 +169,86 @@ def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> Waitin
 def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
     task = named(world, key)
     return task if key in in_loop else f"{task} (not in this loop)"
+
+
+# --- What waits for a person in a repository: its open questions with since when and where. Takes no lock (R3)
+
+
+FormUrl = Callable[[str], str]
+"""From the id of a flow run to its page."""
+
+
+def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
+    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
+    world, loops = read_world(app), read_loops(app)[0]
+    runs = _loop_runs(app, loops)
+    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
+
+
+def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
+    """In the order in which people were asked."""
+    return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))
+
+
+def waiting_json(one: Question) -> dict[str, Any]:
+    """The documented keys, with commands that can be typed where we are."""
+    return {
+        "repository": one.repository,
+        "root": str(one.root),
+        "id": one.repository_id,
+        "since": one.since,
+        "issue_url": one.issue_url,
+        "form_url": one.form_url,
+        **question_json(one, program_from_here(one)),
+    }
+
+
+def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:
+    """The page of all that waits, as Markdown; *host* is where commands answer it."""
+    view = InboxView(host, tuple(_inbox_row(one) for one in oldest_first(found)))
+    return renderer.render("artifacts/inbox.md", inbox=view)
+
+
+def _inbox_row(one: Question) -> InboxRowView:
+    return InboxRowView(
+        one.repository, one.about, one.words, one.since or "", form=one.form_url or "", address=one.issue_url or ""
+    )
+
+
+def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, form_url: FormUrl | None) -> Question:
+    noted = _noted(app, world, asked)
+    run = _asking_run(noted, frozenset() if asked.issue_number is None else loop_runs)
+    tracker = app.preferences().tracker
+    return replace(
+        asked,
+        root=app.repository.root,
+        repository_id=app.repository.id,
+        since=noted[-1].get("time") if noted else None,
+        issue_url=f"{tracker}/issues/{asked.issue_number}" if tracker and asked.issue_number is not None else None,
+        form_url=form_url(run) if form_url and run else None,
+    )
+
+
+def _noted(app: App, world: World, asked: Question) -> list[Mapping[str, Any]]:
+    """What was noted with each event up to the one that asks."""
+    if asked.issue_number is None:
+        return [record.meta for record in app.loops.read(asked.loop_id or "").records]
+    last = world.state(asked.issue_number).sequence
+    return [record.meta for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
+
+
+def _asking_run(noted: Sequence[Mapping[str, Any]], others: frozenset[str]) -> str | None:
+    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
+
+    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
+    """
+    runs = (meta.get("flow_run") for meta in reversed(noted))
+    return next((run for run in runs if run and run not in others), None)
+
+
+def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
+    metas = (record.meta for loop in loops for record in app.loops.read(loop.id).records)
+    return frozenset(meta["flow_run"] for meta in metas if meta.get("flow_run"))
 
 
 # --- The page of one issue's run: where it stands, its links, its open question and what happened to it so far

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
 
 from irontree.app import App
-from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import TIMER, Halt, decide
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
-from irontree.domain.halt import AGENT_BUDGET, RULE, Choice, HaltRule
+from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.values import HaltReason
 from irontree.errors import AnswerRefused, ApprovalRefused, in_words
 from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
-from irontree.services.proposals.again import UNREADABLE, name_to_approve
+from irontree.services.proposals.again import UNREADABLE, name_to_approve, special_choices
 from irontree.services.proposals.permissions import permission_choice
-from irontree.services.questions.commands import ListedQuestion
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import title_of
@@ -29,9 +29,16 @@ from irontree.services.views.overview import title_of
 # --- What the log asks a person: the same question for form, terminal, command line and comment (rulings, Questions
 
 
+Kind = Literal["issue", "loop", "document"]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An issue or a loop waits for a person. `key` is the same as long as the log is (rulings, Questions)."""
+    """An issue, a loop, or a document that is not approved yet waits for a person.
+
+    `key` is the same as long as the log is (rulings, Questions). What comes behind `newer` is for who reads it: the
+    log of the issue alone does not say it, and it is filled in where it is shown.
+    """
 
     rule: HaltRule
     key: str
@@ -39,15 +46,95 @@ class Question:
     task_key: str | None = None
     sequence: int = 0
     loop_id: str | None = None
+    document: str = ""
+    """What a form outside of the log asks the approval of: a path, or the names of issues."""
     detail: str = ""
     not_before: str | None = None
     """When a timer answers it, unless a person is faster (ISO 8601)."""
     budget: Budget | None = None
     """What is spent, where agents may spend no more."""
+    damaged: bool = False
+    """Whether the issue's log has holes: those come before any answer."""
+    newer: bool = False
+    """A newer version wrote what stands in the way: no command helps, and none is named."""
+    title: str = ""
+    revision: str | None = None
+    """What approving has to name."""
+    said: str = ""
+    """What stands in the way and what to do about it, where that was recorded."""
+    look: str = ""
+    """The command that shows what would be approved, and what changed; empty where nothing is to be approved."""
+    gated: bool = False
+    """Whether only comments on the issue let its work go on (`domain/gates.py`): no command does."""
+    special: tuple[str, ...] = ()
+    """Special choices that make a difference here, and have a command."""
+    since: str | None = None
+    """When it was asked (ISO 8601)."""
+    under: int = 0
+    """The issue under which a comment answers it."""
+    markers: tuple[str, ...] = ()
+    """Those that our comment there that asks may have."""
+    root: Path | None = None
+    repository_id: str = ""
+    issue_url: str | None = None
+    form_url: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What asks."""
+        if self.document:
+            return "document"
+        return "loop" if self.issue_number is None else "issue"
+
+    @property
+    def reason(self) -> HaltReason:
+        """Why it is asked."""
+        return self.rule.reason
+
+    @property
+    def number(self) -> int:
+        """The issue that asks; 0 where none does."""
+        return self.issue_number or 0
+
+    @property
+    def about(self) -> str:
+        """What asks: `#12 Print a summary`, `SPEC.md`, or the loop."""
+        if self.document:
+            return self.document
+        return f"#{self.issue_number} {self.title}" if self.issue_number is not None else f"loop {self.loop_id}"
+
+    @property
+    def words(self) -> str:
+        """The title of its form, and what it is about in particular."""
+        return f"{self.rule.title}: {self.detail}" if self.detail else self.rule.title
+
+    @property
+    def timer(self) -> str | None:
+        """When time answers it; None where no answer can be recorded."""
+        return None if self.damaged else self.not_before
+
+    @property
+    def repository(self) -> str:
+        """What people call the repository where it is asked."""
+        return self.root.name if self.root else ""
+
+    @property
+    def identity(self) -> tuple[str, str, str | None, str, str | None]:
+        """What tells it from every other question, also from an earlier one about the same issue."""
+        return (self.repository_id, self.key, self.loop_id, self.document, self.since)
+
+    def choices(self, special: Collection[str] = ()) -> tuple[Choice, ...]:
+        """The choices that are legal now; *special* ones have to be named."""
+        return choices(self.rule, in_loop=self.loop_id is not None, special=special)
+
+    def usages(self) -> tuple[str, ...]:
+        """How a comment answers it."""
+        return tuple(choice.usage(self.task_key or "KEY") for choice in self.choices())
 
 
 def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None) -> Question:
     """The question that the newest event of this issue raises."""
+    later = f", tried again after {state.not_before}" if state.not_before else ""
     return Question(
         rule=rule,
         key=f"issue-{state.issue_number}-{state.sequence}-{rule.reason.replace('_', '-')}",
@@ -55,8 +142,23 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
         task_key=state.task_key,
         sequence=state.sequence,
         loop_id=loop_id,
-        detail=state.problem or state.blocking_check or "",
-        not_before=state.not_before if rule.reason == "blocked" and not state.problem else None,
+        detail=state.problem or (f"{state.blocking_check}{later}" if state.blocking_check else ""),
+        not_before=state.not_before,
+        damaged=state.problem is not None,
+        newer=state.newer,
+    )
+
+
+def question_about_approval(document: str, key: str, name: str, since: str | None) -> Question:
+    """What a form asks before anything is in the log (ruling R6): whether *name* is approved, of *document*."""
+    return Question(
+        rule=APPROVAL,
+        key=key,
+        document=document,
+        revision=name,
+        look=f"irontree task {shlex.quote(document)} --plan",
+        said="where a command approves it, its form closes by itself; to decline, use the form",
+        since=since,
     )
 
 
@@ -117,7 +219,16 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
     gates = plan.policy.gates if plan and question.issue_number is not None else None
     if gates is None or (choice and not choice.permits):
         return None
-    return gates.of_choice(question.rule.reason, choice.name) if choice else gates.of(question.rule.reason)
+    return gates.of_choice(question.reason, choice.name) if choice else gates.of(question.reason)
+
+
+def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
+    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
+
+    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
+    """
+    legal = question.choices(special_choices(app, question.reason, question.task_key))
+    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
 
 
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
@@ -174,12 +285,12 @@ def _asked_there(state: TaskState | None) -> str:
 
 
 def _name_of(question: Question, choice: Choice) -> str:
-    return "approval" if choice.name == APPROVES_RULES else GATE_OF[question.rule.reason]
+    return "approval" if choice.name == APPROVES_RULES else GATE_OF[question.reason]
 
 
 def counted_at(app: App, world: World, question: Question, gate: Gate, voters: tuple[str, ...]) -> tuple[str, ...]:
     """Those of *voters* that count."""
-    asked = requesters(app, world, world.state(question.issue_number or 0)) if gate.not_requester else ()
+    asked = requesters(app, world, world.state(question.number)) if gate.not_requester else ()
     return gate.counted(voters, asked)
 
 
@@ -192,65 +303,62 @@ def gate_words(app: App, world: World, question: Question) -> str:
         f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
     )
     words = f"only comments on the issue count for {commands}: {gate.words} decide"
-    cursor = app.deliveries.load(question.issue_number or 0)
+    cursor = app.deliveries.load(question.number)
     said = cursor.voters if cursor.voted_on == question.key else ()
     return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
 
 
-# --- What an issue or a loop asks a person, with the commands that answer it
+# --- The open questions of a repository: who asks, and what a listing shows of it
 
 
-def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> ListedQuestion | None:
-    """What this issue asks; None if nothing."""
+def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
+    """Tasks that were skipped, or whose newest loop was stopped: a person has said so, and nothing of them waits."""
+    stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
+    return skipped(loops, world) | frozenset(stopped)
+
+
+def open_questions(app: App, world: World, loops: Sequence[Loop]) -> Iterator[Question]:
+    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
+    alive, nobodys = still_open(loops), given_up(loops, world)
+    yield from (question for question in questions_of_issues(world, alive) if question.task_key not in nobodys)
+    yield from filter(None, (question_of(app, loop) for loop in alive))
+
+
+def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Question]:
+    """Every issue that waits for a person, lowest number first; with its loop among *loops*, those that are open."""
+    for state in sorted(world.states.values(), key=lambda state: state.issue_number):
+        if rule := world.halt_of(state):
+            yield question_about(state, rule, loop_of(loops, state.task_key))
+
+
+def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
+    """All of them with what a listing shows; *loops* as above."""
+    return tuple(_listed(app, world, question) for question in open_questions(app, world, loops))
+
+
+def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> Question | None:
+    """What this issue asks, with what a listing shows; None if nothing. *loops* are those that are open."""
     rule = world.halt_of(state)
-    if rule is None:
-        return None
-    asks_approval = rule.reason == "reapproval_required"
+    return _listed(app, world, question_about(state, rule, loop_of(loops, state.task_key))) if rule else None
+
+
+def _listed(app: App, world: World, question: Question) -> Question:
+    """The question with what a listing shows of it; of a budget, how much is spent."""
+    if question.issue_number is None:
+        later = f", goes on by itself after {question.not_before}" if question.not_before else ""
+        return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
+    state, gate = world.state(question.issue_number), gate_words(app, world, question)
+    asks_approval = question.reason == "reapproval_required"
     revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
-    loop_id = loop_of(loops, state.task_key)
-    gate = gate_words(app, world, question_about(state, rule, loop_id))
-    return ListedQuestion(
-        reason=rule.reason,
-        number=state.issue_number,
-        task_key=state.task_key,
+    return replace(
+        question,
         title=title_of(world, state.task_key),
-        loop_id=loop_id,
         revision=revision,
-        detail=state.problem or _blocking(state) or unreadable or _left_open(world, state),
-        not_before=state.not_before,
+        detail=question.detail or unreadable or _left_open(world, state),
         said=". ".join(filter(None, (_said(app, state), gate))),
         look=_look(world, state) if asks_approval else "",
-        damaged=state.problem is not None,
-        newer=state.newer,
         gated=bool(gate),
-        special=() if asks_approval else _special(app, world, state),
-    )
-
-
-def _special(app: App, world: World, state: TaskState) -> tuple[str, ...]:
-    return permission_choice(app, world, state)
-
-
-def _blocking(state: TaskState) -> str | None:
-    """The check, and when time lifts the block."""
-    later = f", tried again after {state.not_before}" if state.not_before else ""
-    return f"{state.blocking_check}{later}" if state.blocking_check else None
-
-
-def asked_by(app: App, loop: Loop) -> ListedQuestion | None:
-    """What the loop itself asks; of a budget, how much is spent, and in which unit it is answered. None if nothing."""
-    asked = question_of(app, loop)
-    if asked is None:
-        return None
-    if asked.budget is None:
-        return ListedQuestion(reason=asked.rule.reason, loop_id=asked.loop_id)
-    later = f", goes on by itself after {asked.not_before}" if asked.not_before else ""
-    return ListedQuestion(
-        reason=asked.rule.reason,
-        loop_id=asked.loop_id,
-        detail=f"{asked.detail}{later}",
-        not_before=asked.not_before,
-        amount=EXAMPLES[asked.budget.unit],
+        special=() if asks_approval else permission_choice(app, world, state),
     )
 
 
@@ -294,24 +402,3 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
         return name_to_approve(app, plan), ""
     except UNREADABLE as error:
         return None, in_words(error)
-
-
-# --- The open questions of a repository: who asks
-
-
-def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
-    """Those, and tasks whose newest loop was stopped: a person has said so, and nothing of them waits."""
-    stopped = (key for key, loop in newest_over_each(loops).items() if loop.entity.status == "cancelled")
-    return skipped(loops, world) | frozenset(stopped)
-
-
-def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[ListedQuestion, ...]:
-    """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
-    alive, nobodys = still_open(loops), given_up(loops, world)
-    states = sorted(world.states.values(), key=lambda state: state.issue_number)
-    asking = [state for state in states if state.task_key not in nobodys and world.halt_of(state)]
-    if not asking and not alive:
-        return ()
-
-    of_issues = (asked_about(app, world, alive, state) for state in asking)
-    return (*filter(None, of_issues), *filter(None, (asked_by(app, loop) for loop in alive)))
