@@ -12,14 +12,12 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from irontree.domain.gates import AskedApproval, name_in_key
-from irontree.domain.timestamps import moment
+from irontree.domain.timestamps import moment, utc_text
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.settings import LOOPBACK
 from irontree.http_client import HttpError, UnusableAddress, open_client
 
 PATIENCE_SECONDS: Final = 2.0
-SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""As the log writes times; the server's are UTC too, and finer."""
 
 
 def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[AskedApproval, ...]:
@@ -75,4 +73,4 @@ def _approvals(runs: list[Any]) -> Iterator[AskedApproval]:
         name = name_in_key(str((state.get("state_details") or {}).get("pause_key")))
         if name and document:
             since = moment(state.get("timestamp"))
-            yield AskedApproval(str(document), name, str(run["id"]), f"{since:{SECONDS}}" if since else None)
+            yield AskedApproval(str(document), name, str(run["id"]), utc_text(since) if since else None)

@@ -25,7 +25,7 @@ from irontree.domain.budgets import (
 )
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
-from irontree.domain.timestamps import moment
+from irontree.domain.timestamps import moment, utc_text
 
 # --- What agents took, as the log says (protocol, Budgets); what that leaves of a budget is the ledger's
 
@@ -344,7 +344,7 @@ def _is_of(spending: Spending, day: date, zone: tzinfo) -> bool:
 
 def _end_of(day: date, zone: tzinfo) -> str:
     midnight = datetime.combine(day + timedelta(days=1), time(), zone)
-    return midnight.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(midnight)
 
 
 def ledger_of(spendings: Iterable[Spending], extensions: Iterable[Extension]) -> Ledger:

@@ -28,9 +28,9 @@ from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged, Refused
+from irontree.files import Disk, disk_errors, is_leftover
 from irontree.store.codec import first_error
 from irontree.store.documents import PLAN_BYTES, decode_value
-from irontree.store.files import Disk, disk_errors, is_leftover
 from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import ISSUE_FORM, LOOP_EVENT_BYTES, LOOP_FORM, UPGRADE

@@ -15,11 +15,12 @@ from pydantic import Field, ValidationError
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.plan import Plan
+from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
+from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
 from irontree.ports import DeliveryCursor
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
-from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 
@@ -145,10 +146,7 @@ class FilePlanStore:
 
 def approved_at(plan: Plan) -> datetime:
     """When the plan was approved, or else taken in; long ago if it does not say so in ISO 8601."""
-    try:
-        return datetime.fromisoformat(plan.in_force_since).astimezone(UTC)
-    except ValueError:
-        return _LONG_AGO
+    return moment_in_utc(plan.in_force_since) or _LONG_AGO
 
 
 # --- Check results by commit, `.mino/reports/issue-{N}/{anchor}.yml`: durable before publication

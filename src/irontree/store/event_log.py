@@ -12,10 +12,10 @@ from typing import Any
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.loop import TRANSITIONS_KEPT, LoopEntity, LoopEvent
 from irontree.errors import NotEligible, SequenceConflict
+from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, read_bytes
 from irontree.ports import Clock, LoopStream, Stream
 from irontree.store.codec import write_mapping
 from irontree.store.documents import decode_value
-from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors, read_bytes
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from irontree.store.files import Disk
+from irontree.files import Disk
 
 STATE_FOLDER = ".mino"
 # Nothing but the configuration is ever committed.

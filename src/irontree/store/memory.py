@@ -14,11 +14,11 @@ from irontree.domain.checks import CheckReport
 from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
+from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, LoopStream, Stream
 from irontree.store.documents import approved_at, decode_value
 from irontree.store.event_log import encode_entity
-from irontree.store.files import utc_text
 from irontree.store.streams import (
     ISSUE_FORM,
     LOOP_EVENT_BYTES,

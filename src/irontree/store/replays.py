@@ -18,9 +18,9 @@ from irontree.domain.machine import Replay
 from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused
+from irontree.files import read_bytes, replace
 from irontree.ports import Clock, EventLog, Problem, Reading
 from irontree.store.event_log import stream_folders
-from irontree.store.files import read_bytes, replace
 
 # --- What was derived from streams, kept in `.mino/.cache/` until the files change; `audit` never looks here
 

@@ -21,10 +21,11 @@ from pydantic import ValidationError
 from irontree.domain.digests import event_digest
 from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
 from irontree.domain.loop import LOOP_EVENTS, LoopEvent
+from irontree.domain.timestamps import utc_text
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
+from irontree.files import Disk, disk_errors, is_leftover, read_bytes
 from irontree.ports import Problem, Stream
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
-from irontree.store.files import Disk, disk_errors, is_leftover, read_bytes, utc_text
 
 # --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from irontree.domain.events import Record
+from irontree.files import Disk
 from irontree.store.documents import FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
-from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
 from tests.contract.test_result_store import report
 from tests.support.disk import Stopped, stopping_at

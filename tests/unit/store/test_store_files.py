@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused, LogDamaged
+from irontree.files import replace
 from irontree.ports import DeliveryCursor
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
-from irontree.store.files import replace
 from irontree.store.layout import Layout, create
 from tests.contract.test_result_store import report
 from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started

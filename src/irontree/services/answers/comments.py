@@ -16,6 +16,7 @@ from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
 from irontree.domain.halt import choices
+from irontree.domain.timestamps import utc_text
 from irontree.errors import (
     FORGE_FAILED,
     AccessRefused,
@@ -101,7 +102,7 @@ def _failed(asked: Asked, error: IrontreeError) -> CommentResult:
 
 
 def _look_at(app: App, asked: Asked) -> Iterator[CommentResult]:
-    since = (asked.at - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = utc_text(asked.at - SKEW)
     comments = app.forge().comments_since(asked.issue_number, since)
     if not any(_commands(app, asked.issue_number, comments)):
         return

@@ -14,6 +14,7 @@ from irontree.domain.comments import marked_problems, status_problems
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import choices, halt_of
 from irontree.domain.state import TaskState
+from irontree.domain.timestamps import moment_in_utc
 from irontree.ports import Comment
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops, still_open
 from irontree.services.proposals.permissions import offers_permission
@@ -232,8 +233,4 @@ def _time(record: Record[IssueEvent]) -> datetime:
 
 def _moment(text: object) -> datetime:
     """ISO 8601, UTC where no zone is named; what was written by hand and is no time counts as long ago."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return LONG_AGO
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment_in_utc(text) or LONG_AGO
