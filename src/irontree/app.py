@@ -22,8 +22,8 @@ from irontree.ports import (
     CodingAgent,
     ContainerEngine,
     Deliveries,
-    EventLog,
     Forge,
+    IssueLog,
     Lease,
     Lock,
     LoopLog,
@@ -103,7 +103,7 @@ class App:
     """
 
     repository: Repository
-    log: EventLog
+    log: IssueLog
     replays: Replays
     loops: LoopLog
     plans: PlanStore

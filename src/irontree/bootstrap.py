@@ -36,11 +36,12 @@ from irontree.processes.running import capture
 from irontree.repository import GitRepository, open_repository
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
-from irontree.store.event_log import FileEventLog, FileLoopLog, stream_folders
+from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
 from irontree.store.replays import CachedReplays
+from irontree.store.streams import ISSUE_FORM, stream_folders
 
 # --- What a look at the log does without: the configuration, and with it the forge, agents, checks and their settin
 
@@ -66,7 +67,7 @@ class Adapters:
         settings = ForgeSettings(
             folder=self.layout.state / "forge",
             account=self.repository.user_name() or "irontree",
-            taken=lambda: stream_folders(self.layout.events),
+            taken=lambda: stream_folders(ISSUE_FORM, self.layout.state),
             clock=SystemClock(),
             read_mapping=read_mapping,
             write_mapping=write_mapping,
@@ -192,7 +193,7 @@ def open_app(
     active_lock = LoopLeaseFile(
         layout.active_lock, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)
     )
-    log = FileEventLog(repository.root, clock)
+    log = FileEventLog(ISSUE_FORM, repository.root, clock)
     return App(
         repository=repository,
         log=log,

@@ -10,15 +10,14 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from irontree.domain.values import HaltReason, LoopId, ProtocolVersion, TaskKey, Value
+from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
 # --- The events of a loop, `.mino/loops/{loop_id}/events/{sequence:04d}-{kebab}.yml`, under `loop:`
 
 
-class LoopEvent(Value):
+class LoopEvent(Event):
     """The keys that every loop event carries."""
 
-    version: ProtocolVersion = 1
     loop_id: LoopId
     sequence: int = Field(gt=0)
     event: str

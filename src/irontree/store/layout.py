@@ -78,10 +78,6 @@ class Layout:
         """The entity file of one loop."""
         return self.loops / f"{loop_id}.yml"
 
-    def loop_stream(self, loop_id: str) -> Path:
-        """The folder of one loop's events."""
-        return self.loops / loop_id / "events"
-
     @property
     def active_lock(self) -> Path:
         """Which loop is active, for people and other tools."""

@@ -31,7 +31,7 @@ from irontree.domain.loop import (
 from irontree.domain.plan import canonical_digest
 from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
-from irontree.ports import LoopStream
+from irontree.ports import EventStream
 from irontree.services.record.world import World, read_world
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
@@ -140,7 +140,7 @@ def _entity(app: App, loop_id: str) -> LoopEntity | None:
         return None
 
 
-def _damage(loop_id: str, stream: LoopStream) -> LogDamaged:
+def _damage(loop_id: str, stream: EventStream[LoopEvent]) -> LogDamaged:
     newer = next((problem for problem in stream.problems if problem.newer), None)
     if newer:
         return LogDamaged(f"loop {loop_id}: {newer.path}: {newer.what}")
