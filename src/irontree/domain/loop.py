@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from irontree.domain.transitions import Machine
 from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
 # --- The events of a loop, `.mino/loops/{loop_id}/events/{sequence:04d}-{kebab}.yml`, under `loop:`
@@ -145,6 +146,15 @@ _STATUS_AFTER: Final[dict[str, LoopStatus]] = {
 }
 
 
+def _status_chosen(event: LoopEvent) -> LoopStatus | None:
+    return "cancelled" if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop" else None
+
+
+LOOP_MACHINE: Final[Machine[LoopStatus, LoopEvent]] = Machine(
+    "a loop", "nothing", _FOLLOWS, _STATUS_AFTER, _status_chosen
+)
+
+
 def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
     """Which events of a loop may not stand where they do, each in words (contract, the loop's status machine)."""
     status: LoopStatus | None = None
@@ -152,26 +162,20 @@ def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
         if event.sequence != expected:
             yield f"sequence {expected} is missing"
             return
-        if event.event not in _FOLLOWS[status]:
-            where = f"a loop that is {status}" if status else "nothing"
-            yield f"{event.event} at sequence {event.sequence} cannot follow {where}"
+        if refusal := LOOP_MACHINE.refusal(status, event):
+            yield refusal
             return
-        status = _status_after(event, status)
-
-
-def _status_after(event: LoopEvent, status: LoopStatus | None) -> LoopStatus | None:
-    if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop":
-        return "cancelled"
-    return _STATUS_AFTER.get(event.event, status)
+        status = LOOP_MACHINE.follow(status or "running", event)
 
 
 def entity_after(entity: LoopEntity, event: LoopEvent, meta: Mapping[str, Any]) -> LoopEntity:
     """The entity after one more of its loop's events; what was used by then counts, if the file had been lost."""
     used = max(entity.budget_used, getattr(event, "transitions_used", 0))
-    return entity.model_copy(update=_change(event, meta) | {"budget_used": used})
+    status = LOOP_MACHINE.follow(entity.status, event)
+    return entity.model_copy(update={"status": status, "budget_used": used} | _change(event, meta))
 
 
-_RUNNING: Final = {"status": "running", "halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
+_RUNNING: Final = {"halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
 
 
 def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,7 +186,6 @@ def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
             return dict(_RUNNING)
         case LoopHalted():
             return {
-                "status": "halted",
                 "halt_reason": event.halt_reason,
                 "halt_at_task_key": event.halt_at_task_key,
                 "halt_at_iso": meta.get("time"),
@@ -190,9 +193,7 @@ def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
         case LoopBudgetExtended():
             return {"budget_max_transitions": event.budget_max_transitions}
         case LoopCompleted():
-            return {"status": "completed", "completed_at": event.completed_at}
-        case LoopCancelled() if event.cancellation_scope == "loop":
-            return {"status": "cancelled"}
+            return {"completed_at": event.completed_at}
         case _:
             return {}
 

@@ -20,6 +20,7 @@ from irontree.domain.events import (
     TaskPublished,
 )
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.transitions import Machine
 from irontree.domain.values import NOT_APPLICABLE, Basis, PublicationState
 from irontree.errors import IllegalTransition
 
@@ -79,7 +80,8 @@ def require_legal(state: TaskState | None, event: IssueEvent) -> None:
 
     Only a gap event may stand behind missing sequences (R13).
     """
-    _require_expected(state, event)
+    if refusal := MACHINE.refusal(state.phase if state else None, event):
+        raise IllegalTransition(refusal)
     if state is None:
         _require_beginning(event)
         return
@@ -97,14 +99,6 @@ def resumes(event: IssueEvent) -> bool:
 def held(state: TaskState) -> TaskState:
     """What an issue on hold goes back to; else the issue itself."""
     return state.before or state
-
-
-def _require_expected(state: TaskState | None, event: IssueEvent) -> None:
-    phase = state.phase if state else None
-    if event.event in LEGAL[phase]:
-        return
-    where = f"an issue that is {phase}" if phase else "an empty stream"
-    raise IllegalTransition(f"{event.event} at sequence {event.sequence} cannot follow {where}")
 
 
 def _require_beginning(event: IssueEvent) -> None:
@@ -231,6 +225,20 @@ _PHASE_AFTER: Final[dict[str, Phase]] = {
     "checkup_reconcile_sequence_gap_detected": Phase.BLOCKED,
 }
 """Not here: task_published is by its entry state, task_approved and checkup_unblocked by what they restore."""
+_UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
+
+
+def _phase_chosen(event: IssueEvent) -> Phase | None:
+    match event:
+        case TaskPublished():
+            return Phase.CONTAINER if event.workflow_entry_state == "needs_breakdown" else Phase.READY
+        case CheckupUnblocked():
+            return _UNBLOCKED_TO[event.resolution]
+        case _:
+            return None
+
+
+MACHINE: Final[Machine[Phase, IssueEvent]] = Machine("an issue", "an empty stream", LEGAL, _PHASE_AFTER, _phase_chosen)
 
 _BLOCKING_CHECK: Final[dict[str, str]] = {
     "checkup_reconcile_external_close_detected": "closed-outside",
@@ -253,7 +261,6 @@ _VERDICTS: Final = frozenset(
     {"verify_passed", "verify_failed_retryable", "verify_failed_terminal", "verify_pending_acceptance"}
 )
 _FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
-_UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
 _ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
 _MISSING_LISTED: Final = 1000
 """One file with a wrong, huge number must not make a list of billions."""
@@ -335,7 +342,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
     event = record.event
     if resumes(event):
         return _resumed(state, event)
-    phase = _phase_after(event)
+    phase = MACHINE.follow(state.phase, event)
     return replace(
         state,
         **_news(event),
@@ -379,16 +386,6 @@ def _approved(state: TaskState) -> TaskState:
     if state.phase is Phase.ADOPTED:
         return replace(state, phase=Phase.READY, approval_state="approved")
     return replace(state, before=_approved(state.before)) if state.before else state
-
-
-def _phase_after(event: IssueEvent) -> Phase:
-    match event:
-        case TaskPublished():
-            return Phase.CONTAINER if event.workflow_entry_state == "needs_breakdown" else Phase.READY
-        case CheckupUnblocked():
-            return _UNBLOCKED_TO[event.resolution]
-        case _:
-            return _PHASE_AFTER[event.event]
 
 
 def _news(event: IssueEvent) -> dict[str, Any]:
