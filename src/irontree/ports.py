@@ -11,7 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import Field
 
 from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
@@ -371,13 +373,16 @@ class Projections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCursor:
-    """How far the effects of an issue's events were delivered, and what failed (ruling R9)."""
+    """How far the effects of an issue's events were delivered, and what failed (ruling R9).
 
-    sequence: int = 0
+    Field order is the key order on disk.
+    """
+
+    sequence: Annotated[int, Field(ge=0)] = 0
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """What failed once and is not tried again: a reply (protocol, Reply Dispatch)."""
-    replied: int = 0
+    replied: Annotated[int, Field(ge=0)] = 0
     """The newest event for which a reply was decided; never asked again."""
     closed: bool = False
     """Whether the issue was seen closed after it was done: if it is open then, a person opened it again."""

@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.plan import Plan
@@ -232,19 +232,9 @@ def _written(path: Path, text: str) -> Path:
 
 
 class _CursorFile(Value):
-    sequence: int = Field(ge=0)
-    failures: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    replied: int = Field(default=0, ge=0)
-    closed: bool = False
-    text: str = ""
-    noticed: tuple[str, ...] = ()
-    halt_told: str = ""
-    ready: str = ""
-    withdrawn: str = ""
-    settled: tuple[str, ...] = ()
-    voted_on: str = ""
-    voters: tuple[str, ...] = ()
+    """The cursor is the whole file: its keys are those of the value, others are refused as everywhere."""
+
+    cursor: DeliveryCursor
 
 
 class FileDeliveries:
@@ -263,14 +253,14 @@ class FileDeliveries:
         if data is None:
             return DeliveryCursor()
         try:
-            found = decode_value(_CursorFile, data, self._layout.shown(path), limit=EVENT_BYTES, remedy="")
+            found = read_mapping(data, self._layout.shown(path), limit=EVENT_BYTES)
+            return validated(_CursorFile, {"cursor": found}, str(path), remedy="").cursor
         except LogDamaged:
             return DeliveryCursor()
-        return DeliveryCursor(**dict(found))
 
     def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
         """Store the cursor."""
-        replace(self._layout.delivery(issue_number), encode_value(_CursorFile(**asdict(cursor))))
+        replace(self._layout.delivery(issue_number), write_mapping(asdict(cursor)).encode())
 
 
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)
