@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from irontree.domain.meta import Meta
 from irontree.domain.values import (
     ApprovalState,
     Basis,
@@ -416,3 +417,8 @@ class Record(Generic[E]):
 
     event: E
     meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Meta:
+        """What `meta:` says, with types."""
+        return Meta.model_validate(self.meta)

@@ -5,11 +5,12 @@ Field order is the key order on disk. Added to the contract (ruling R13): loop_b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from pydantic import Field
 
+from irontree.domain.meta import Meta
 from irontree.domain.transitions import Machine
 from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
@@ -168,17 +169,17 @@ def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
         status = LOOP_MACHINE.follow(status or "running", event)
 
 
-def entity_after(entity: LoopEntity, event: LoopEvent, meta: Mapping[str, Any]) -> LoopEntity:
+def entity_after(entity: LoopEntity, event: LoopEvent, told: Meta) -> LoopEntity:
     """The entity after one more of its loop's events; what was used by then counts, if the file had been lost."""
     used = max(entity.budget_used, getattr(event, "transitions_used", 0))
     status = LOOP_MACHINE.follow(entity.status, event)
-    return entity.model_copy(update={"status": status, "budget_used": used} | _change(event, meta))
+    return entity.model_copy(update={"status": status, "budget_used": used} | _change(event, told))
 
 
 _RUNNING: Final = {"halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
 
 
-def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
+def _change(event: LoopEvent, told: Meta) -> dict[str, Any]:
     match event:
         case LoopStarted():
             return {**_RUNNING, "budget_max_transitions": event.budget_max_transitions, "task_keys": event.task_keys}
@@ -188,7 +189,7 @@ def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
             return {
                 "halt_reason": event.halt_reason,
                 "halt_at_task_key": event.halt_at_task_key,
-                "halt_at_iso": meta.get("time"),
+                "halt_at_iso": told.time or None,
             }
         case LoopBudgetExtended():
             return {"budget_max_transitions": event.budget_max_transitions}
@@ -198,14 +199,14 @@ def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
             return {}
 
 
-def entity_from(event: LoopStarted, meta: Mapping[str, Any]) -> LoopEntity:
+def entity_from(event: LoopStarted, told: Meta) -> LoopEntity:
     """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
     return LoopEntity(
         loop_id=event.loop_id,
-        created_at=str(meta.get("time", "")),
+        created_at=told.time,
         goal_kind=event.goal_kind,
-        intent=str(meta.get("intent", "")),
-        resolved_query=str(meta.get("resolved_query", "")),
+        intent=told.intent,
+        resolved_query=told.resolved_query,
         task_keys=event.task_keys,
         budget_max_transitions=event.budget_max_transitions,
     )

@@ -318,13 +318,12 @@ def _fold(records: Sequence[Record[IssueEvent]], highest_sequence: int) -> Repla
 
 def _blank(record: Record[IssueEvent]) -> TaskState:
     """The state before a stream's first event."""
-    renewed_from = str(record.meta.get("archive_path") or "")
     return TaskState(
         **_snapshot(record.event),
         sequence=0,
         last_event="",
         phase=Phase.READY,
-        renewed_from=renewed_from,
+        renewed_from=record.told.archive_path,
         adopted=record.event.event in _ADOPTIONS,
     )
 
@@ -403,18 +402,18 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     match event.event:
         case "run_started":
             return {
-                "base_sha": record.meta.get("base_sha", state.base_sha),
-                "run_token": record.meta.get("token"),
+                "base_sha": record.told.base_sha or state.base_sha,
+                "run_token": record.told.token or None,
                 "run_sequence": event.sequence,
                 "runs_started": state.runs_started + 1,
             }
         case "run_completed" | "checkup_unblocked":
             return {"commit": event.code_ref}
-        case "verify_failed_retryable" | "verify_failed_terminal" if "base_sha" in record.meta:
+        case "verify_failed_retryable" | "verify_failed_terminal" if record.told.base_sha:
             # It failed only together with what others published: the next attempt starts from the merge.
-            return {"base_sha": record.meta["base_sha"], "commit": _anchor_of(event)}
+            return {"base_sha": record.told.base_sha, "commit": _anchor_of(event)}
         case "verify_pending_acceptance":
-            return {"request": int(record.meta["request"]) if "request" in record.meta else None}
+            return {"request": record.told.request}
         case "run_interrupted" | "run_commit_failed":
             return {"given_back": state.given_back + 1}
         case _:
@@ -437,8 +436,8 @@ def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:
 def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     """Until when it waits, if it does, and how often it has waited since work went on; a timer's answer is no work."""
     event = record.event
-    if event.event == "checkup_preflight_blocked" and (not_before := record.meta.get("not_before")):
-        return {"not_before": str(not_before), "waits": state.waits + 1}
+    if event.event == "checkup_preflight_blocked" and (not_before := record.told.not_before):
+        return {"not_before": not_before, "waits": state.waits + 1}
     goes_on = event.event in _ENDS_STREAK and event.event != "checkup_unblocked"
     return {"not_before": None, "waits": 0 if goes_on else state.waits}
 
@@ -447,7 +446,7 @@ def _repetition(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     """How often the same failure came in a row; whatever a person decided, that of time passing apart, begins anew."""
     event = record.event
     if event.event in _VERDICTS:
-        found = record.meta.get("fingerprint")
+        found = record.told.fingerprint or None
         again = found is not None and found == state.fingerprint
         return {"fingerprint": found, "same_failures": (state.same_failures if again else 0) + (found is not None)}
     if event.event == "task_approved" or (event.event == "checkup_unblocked" and not state.not_before):

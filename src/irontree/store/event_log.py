@@ -87,7 +87,7 @@ class FileEventLog(StreamLog[N, E]):
     def _ended(self, path: Path) -> tuple[str, int]:
         """When the stream that was moved there ended, by its last event: an import or a restoration has new files."""
         last = self.read_archived(path.name).records[-1:]
-        return str(last[0].meta.get("time", "")) if last else "", path.stat().st_mtime_ns
+        return last[0].told.time if last else "", path.stat().st_mtime_ns
 
     def _files(self, name: N) -> StreamFolder:
         return self._folder(self._layout.root / self._form.place(name))
