@@ -199,7 +199,7 @@ N = TypeVar("N", bound=Ordered)
 """What names a stream among those of its kind: an issue's number, a loop's id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots too, `Stream()` cannot be called (Python 3.11)
 class EventStream(Generic[E]):
     """The events of one stream in sequence order, and what could not be read."""
 
