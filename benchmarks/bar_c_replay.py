@@ -20,6 +20,7 @@ from irontree.cli.main import main
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout
 from irontree.store.replays import CachedReplays
+from irontree.store.streams import ISSUE_FORM
 
 REPLAY_BAR, SECOND_BAR = 1.5, 0.2
 
@@ -47,7 +48,7 @@ def _replayed(root: Path, issues: int) -> float:
     layout = _forget(root)
     gc.collect()
     began = time.perf_counter()
-    log = FileEventLog(root, SystemClock())
+    log = FileEventLog(ISSUE_FORM, root, SystemClock())
     found = CachedReplays(log, layout.events, layout.cache, SystemClock()).all()
     seconds = time.perf_counter() - began
     if len([reading for reading in found.values() if reading.replay.state and reading.replay.state.done]) != issues:

@@ -23,8 +23,8 @@ from prefect.settings import get_current_settings
 from irontree.app import App
 from irontree.domain.timestamps import moment
 from irontree.errors import IrontreeError
+from irontree.files import replace
 from irontree.services.views.history import FeedEntry, event_feed
-from irontree.store.files import replace
 from irontree.store.layout import Layout
 from irontree.tasks.pages import page_of_run
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from irontree.domain.gates import name_in_key
-from irontree.domain.timestamps import moment
+from irontree.domain.timestamps import moment, utc_text
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.settings import LOOPBACK
 from irontree.flows.server.state import ui_url
@@ -22,8 +22,6 @@ from irontree.services.questions.questions import Question, question_about_appro
 from irontree.tasks.pages import page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
-SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
-"""As the log writes times; the server's are UTC too, and finer."""
 
 
 def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[Question, ...]:
@@ -81,5 +79,5 @@ def _approvals(runs: list[Any], ui: str) -> Iterator[Question]:
         name = name_in_key(key)
         if name and document:
             since = moment(state.get("timestamp"))
-            asked = question_about_approval(str(document), key, name, f"{since:{SECONDS}}" if since else None)
+            asked = question_about_approval(str(document), key, name, utc_text(since) if since else None)
             yield replace(asked, form_url=page_of_run(ui, run["id"]))

@@ -6,7 +6,6 @@ The other side, which starts it and finds it, is `irontree.flows.server.private`
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irontree.errors import IrontreeError, ServerUnavailable
+from irontree.files import locked
 from irontree.flows.server.background import listen, start, tail, turn_over_if_long
 from irontree.flows.server.settings import local_environment, state_folder
 from irontree.flows.server.state import LOOPBACK, Address, ListenAddress, ServerState
@@ -69,10 +69,8 @@ def build_template(home: Path) -> Path:
 
     Raises ServerUnavailable when Prefect cannot make one.
     """
-    home.mkdir(parents=True, exist_ok=True)
     template = home / "template.db"
-    with (home / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(home / "template.lock"):
         if not template.exists():
             _migrate(home, home / "draft.db")
             _in_one_file(home / "draft.db", template)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from urllib.parse import quote
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable
+from irontree.files import swap, take_lock
 from irontree.flows.server.settings import (
     ADDRESS,
     OURS,
@@ -76,7 +76,7 @@ class ServerState:
 
     def become_the_server(self) -> bool:
         """Be the one server until this process ends; False if another process is."""
-        return _lock(self.home / "start.lock", fcntl.LOCK_EX | fcntl.LOCK_NB) is not None
+        return _lock(self.home / "start.lock") is not None
 
     def come_alive(self) -> int | None:
         """Let clients see that there is a server; returns the port of the one before: clients may still know it.
@@ -85,27 +85,25 @@ class ServerState:
         """
         with suppress(FileNotFoundError):  # before the lock: who finds it held may trust the address
             self._address.replace(self._before)
-        _lock(self.home / "alive.lock", fcntl.LOCK_EX)
+        _lock(self.home / "alive.lock", wait=True)
         last = _read(self._before)
         return last.port if last else None
 
     def publish(self, address: Address) -> None:
         """Say where the server answers, now that it does."""
-        draft = self._address.with_suffix(".tmp")
-        draft.write_text(json.dumps(asdict(address)))
-        draft.replace(self._address)
+        swap(self._address, json.dumps(asdict(address)).encode())
         self._before.unlink(missing_ok=True)
 
     def in_use(self) -> bool:
         """Whether there is any client."""
-        descriptor = _lock(self.home / "clients.lock", fcntl.LOCK_EX | fcntl.LOCK_NB)
+        descriptor = _lock(self.home / "clients.lock")
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
 
     def shut_out(self) -> bool:
         """Let no client in until this process has ended; False if there is one after all."""
-        if _lock(self.home / "clients.lock", fcntl.LOCK_EX | fcntl.LOCK_NB) is None:
+        if _lock(self.home / "clients.lock") is None:
             return False
         self._address.unlink(missing_ok=True)
         return True
@@ -114,13 +112,13 @@ class ServerState:
 
     def join(self) -> int:
         """Be a client until the descriptor is closed; waits for a server that is just ending."""
-        descriptor = os.open(self.home / "clients.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        descriptor = _opened(self.home / "clients.lock")
+        take_lock(descriptor, shared=True, wait=True)
         return descriptor
 
     def lives(self) -> bool:
         """Whether there is a server, answering or still on its way."""
-        descriptor = _lock(self.home / "alive.lock", fcntl.LOCK_SH | fcntl.LOCK_NB)
+        descriptor = _lock(self.home / "alive.lock", shared=True)
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
@@ -139,14 +137,17 @@ def _read(file: Path) -> Address | None:
         return None
 
 
-def _lock(path: Path, operation: int) -> int | None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, operation)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _lock(path: Path, *, shared: bool = False, wait: bool = False) -> int | None:
+    """The descriptor that holds the lock; None if somebody else does."""
+    descriptor = _opened(path)
+    if take_lock(descriptor, shared=shared, wait=wait):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 # --- Which Prefect server a command has to do with, without starting one and without importing Prefect

@@ -19,8 +19,8 @@ from irontree.processes import ChildProcesses
 from irontree.processes.running import capture
 from irontree.repository import GitRepository
 from irontree.store.codec import read_mapping, write_mapping
-from irontree.store.event_log import stream_folders
 from irontree.store.layout import Layout
+from irontree.store.streams import ISSUE_FORM, stream_folders
 
 # --- What a look at the log does without: the configuration, and with it the forge, agents, checks and their settin
 
@@ -46,7 +46,7 @@ class Adapters:
         settings = ForgeSettings(
             folder=self.layout.state / "forge",
             account=self.repository.user_name() or "irontree",
-            taken=lambda: stream_folders(self.layout.events),
+            taken=lambda: stream_folders(ISSUE_FORM, self.layout.state),
             clock=SystemClock(),
             read_mapping=read_mapping,
             write_mapping=write_mapping,

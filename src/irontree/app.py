@@ -11,6 +11,7 @@ from typing import Any
 
 from irontree.domain.plan import AgentSpec, ContainerSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
+from irontree.domain.timestamps import utc_text
 from irontree.domain.values import COMPOSITE_THRESHOLD, CloseOnDone, ReplyMode
 from irontree.ports import (
     Blocker,
@@ -21,8 +22,8 @@ from irontree.ports import (
     CodingAgent,
     ContainerEngine,
     Deliveries,
-    EventLog,
     Forge,
+    IssueLog,
     Lease,
     Lock,
     LoopLog,
@@ -102,7 +103,7 @@ class App:
     """
 
     repository: Repository
-    log: EventLog
+    log: IssueLog
     replays: Replays
     loops: LoopLog
     plans: PlanStore
@@ -136,7 +137,7 @@ class App:
 
     def stamp(self) -> str:
         """Now, ISO 8601, UTC, to the second."""
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc_text(self.clock.now())
 
 
 # --- The system's clock, as the port `Clock`

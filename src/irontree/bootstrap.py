@@ -27,6 +27,7 @@ from irontree.store.layout import Layout, create
 from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
 from irontree.store.replays import CachedReplays
+from irontree.store.streams import ISSUE_FORM
 
 if TYPE_CHECKING:
     from irontree.adapters import Adapters
@@ -58,7 +59,7 @@ def open_app(
     active_lock = LoopLeaseFile(
         layout.active_lock, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)
     )
-    log = FileEventLog(repository.root, clock)
+    log = FileEventLog(ISSUE_FORM, repository.root, clock)
     return App(
         repository=repository,
         log=log,

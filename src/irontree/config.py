@@ -45,6 +45,7 @@ from irontree.domain.settings import (
 from irontree.domain.text import nearest
 from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode
 from irontree.errors import ConfigRefused, EnvironmentRefused
+from irontree.files import swap
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
@@ -385,10 +386,8 @@ def _write(path: Path, document: Any) -> None:
     _validated(document, str(path))
     text = io.StringIO()
     _yaml().dump(document, text)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(text.getvalue(), encoding="utf-8")
-        temporary.replace(path)
+        swap(path, text.getvalue().encode())
     except OSError as error:
         raise EnvironmentRefused(f"{path}: {error.strerror}", remedy="make the folder writable") from error
 

@@ -11,12 +11,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+from pydantic import Field
 
 from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
 from irontree.domain.checks import CheckReport, CheckResult
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.machine import Replay, replay
 from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, WorkspacePolicy
@@ -185,11 +187,23 @@ class Problem:
     """A newer version wrote it: nothing is wrong with the file, and nothing is missing (S3)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The events of one issue in sequence order, and what could not be read."""
+class Ordered(Protocol):
+    """What can be sorted."""
 
-    records: tuple[Record[IssueEvent], ...] = ()
+    def __lt__(self, other: Any, /) -> bool:
+        """Whether it comes before *other*."""
+        ...
+
+
+N = TypeVar("N", bound=Ordered)
+"""What names a stream among those of its kind: an issue's number, a loop's id."""
+
+
+@dataclass(frozen=True)  # with slots too, `Stream()` cannot be called (Python 3.11)
+class EventStream(Generic[E]):
+    """The events of one stream in sequence order, and what could not be read."""
+
+    records: tuple[Record[E], ...] = ()
     problems: tuple[Problem, ...] = ()
     highest_sequence: int = 0
     """The highest sequence among the stream's file names, readable or not: what `append` expects."""
@@ -199,7 +213,7 @@ class Stream:
         """The highest sequence with a readable event; 0 for an empty stream."""
         return self.records[-1].event.sequence if self.records else 0
 
-    def replayed(self) -> Replay:
+    def replayed(self: EventStream[IssueEvent]) -> Replay:
         """What it amounts to. What a newer version wrote is no gap: until this one is upgraded, nothing may follow."""
         found = replay(self.records, highest_sequence=self.highest_sequence)
         newer = next((problem for problem in self.problems if problem.newer), None)
@@ -209,30 +223,21 @@ class Stream:
         return Replay(state, problem=newer.what)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStream:
-    """The events of one loop in sequence order, and what could not be read."""
-
-    records: tuple[Record[LoopEvent], ...] = ()
-    problems: tuple[Problem, ...] = ()
-    highest_sequence: int = 0
-    """The highest sequence among the loop's file names, readable or not: what `append` expects."""
+Stream: TypeAlias = EventStream[IssueEvent]
 
 
-class EventLog(Protocol):
-    """The append-only log, a stream per issue (rulings R1, R2, R13)."""
+class EventLog(Protocol[N, E]):
+    """The append-only log of one kind of stream (rulings R1, R2, R13)."""
 
-    def streams(self) -> tuple[int, ...]:
-        """Issue numbers that have a stream, ascending."""
+    def streams(self) -> tuple[N, ...]:
+        """Names of the streams that there are, ascending."""
         ...
 
-    def read(self, issue_number: int) -> Stream:
-        """All events of the issue; unreadable files become problems, never exceptions."""
+    def read(self, name: N) -> EventStream[E]:
+        """All events of the stream; unreadable files become problems, never exceptions."""
         ...
 
-    def append(
-        self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
-    ) -> Record[IssueEvent]:
+    def append(self, event: E, *, expected_sequence: int, meta: Mapping[str, Any] | None = None) -> Record[E]:
         """Write *event* durably as `expected_sequence + 1`.
 
         `expected_sequence` is the highest sequence among the stream's file names, readable or not (0: none);
@@ -241,36 +246,39 @@ class EventLog(Protocol):
         """
         ...
 
-    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
-        """The events of the issue in the YAML blocks of *text*, a comment at *where*, in any order (older tools)."""
+    def read_text(self, text: str, where: str, name: N) -> EventStream[E]:
+        """The events of the stream in the YAML blocks of *text*, a comment at *where*, in any order (older tools)."""
         ...
 
-    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
-        """Write the events of an issue that has none here, each under its own sequence: all of them or none.
+    def restore(self, name: N, records: Sequence[Record[E]]) -> None:
+        """Write the events of a stream that has none here, each under its own sequence: all of them or none.
 
         Raises SequenceConflict if it has any by now.
         """
         ...
 
-    def archive(self, issue_number: int, revision: str) -> Path:
-        """Move the stream away by one atomic rename and say where to; its issue can then begin again (ruling R7)."""
+    def archive(self, name: N, revision: str) -> Path:
+        """Move the stream away by one atomic rename and say where to; it can then begin again (ruling R7)."""
         ...
 
-    def archive_name(self, issue_number: int, revision: str) -> str:
+    def archive_name(self, name: N, revision: str) -> str:
         """The name of the folder that `archive` would move the stream to: the first that is free."""
         ...
 
-    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
-        """Names of the folders that earlier streams of that issue, or of all, were moved to, oldest first."""
+    def archives(self, name: N | None = None) -> tuple[str, ...]:
+        """Names of the folders that earlier streams of that name, or of any, were moved to, oldest first."""
         ...
 
-    def read_archived(self, name: str) -> Stream:
+    def read_archived(self, archive: str) -> EventStream[E]:
         """All events of a stream that was moved away, by the name that `archives` gives."""
         ...
 
-    def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
+    def record_reply(self, name: N, sequence: int, url: str) -> None:
         """Set `reply_posted` of that event from null to *url*, once (ruling R10)."""
         ...
+
+
+IssueLog: TypeAlias = EventLog[int, IssueEvent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,21 +299,11 @@ class Replays(Protocol):
         ...
 
 
-class LoopLog(Protocol):
+class LoopLog(EventLog[str, LoopEvent], Protocol):
     """Loop events and the entity file derived from them (`.mino/loops/`)."""
 
     def ids(self) -> tuple[str, ...]:
-        """Loop ids, oldest first."""
-        ...
-
-    def read(self, loop_id: str) -> LoopStream:
-        """All events of the loop."""
-        ...
-
-    def append(
-        self, event: LoopEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
-    ) -> Record[LoopEvent]:
-        """Write *event* durably; raises SequenceConflict when another writer was faster."""
+        """Ids of loops with events or an entity, oldest first."""
         ...
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
@@ -375,13 +373,16 @@ class Projections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCursor:
-    """How far the effects of an issue's events were delivered, and what failed (ruling R9)."""
+    """How far the effects of an issue's events were delivered, and what failed (ruling R9).
 
-    sequence: int = 0
+    Field order is the key order on disk.
+    """
+
+    sequence: Annotated[int, Field(ge=0)] = 0
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     """What failed once and is not tried again: a reply (protocol, Reply Dispatch)."""
-    replied: int = 0
+    replied: Annotated[int, Field(ge=0)] = 0
     """The newest event for which a reply was decided; never asked again."""
     closed: bool = False
     """Whether the issue was seen closed after it was done: if it is open then, a person opened it again."""

@@ -13,11 +13,8 @@ from collections.abc import Callable, Collection
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from irontree.domain.comments import comment_problems, plain, slim
-from irontree.domain.text import without_secrets
+from irontree.domain.text import harmless, without_secrets
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-_UNWANTED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _TAG = re.compile(r"<(?=[!/?a-z])", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"<!--\s*irontree:")
@@ -136,8 +133,7 @@ def is_web_address(value: object) -> bool:
 
 
 def _clean(value: object) -> str:
-    plain = _LINE_ENDS.sub("\n", _ANSI.sub("", str(value)))
-    return _UNWANTED.sub("", plain)
+    return harmless(str(value))
 
 
 def _longest_run(mark: str, text: str) -> int:

@@ -1,4 +1,4 @@
-"""What every LoopLog keeps, on disk and in memory."""
+"""What every LoopLog keeps beside what every EventLog does, on disk and in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from irontree.domain.loop import (
     LoopResumed,
     Transition,
 )
-from irontree.errors import LogDamaged, SequenceConflict
+from irontree.errors import LogDamaged
 from irontree.store.event_log import FileLoopLog
 from irontree.store.layout import Layout, create
 from irontree.store.memory import MemoryLoopLog
@@ -57,12 +57,6 @@ def test_every_kind_of_event_is_read_back_equal(loops):
     assert list(stream.records) == written
     assert [record.event for record in stream.records] == EVENTS
     assert (stream.problems, stream.highest_sequence) == ((), 6)
-
-
-def test_a_writer_that_was_overtaken_is_told(loops):
-    loops.append(loop_started(), expected_sequence=0)
-    with pytest.raises(SequenceConflict):
-        loops.append(loop_started(), expected_sequence=0)
 
 
 def test_a_frozen_set_of_thousands_fits(loops):

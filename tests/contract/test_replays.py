@@ -11,6 +11,7 @@ from irontree.domain.state import Phase
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.replays import CachedReplays, PlainReplays
+from irontree.store.streams import ISSUE_FORM
 from tests.support.store import StillClock, published, started
 
 
@@ -21,7 +22,7 @@ def layout(tmp_path) -> Layout:
 
 @pytest.fixture
 def log(layout):
-    return FileEventLog(layout.root, StillClock())
+    return FileEventLog(ISSUE_FORM, layout.root, StillClock())
 
 
 @pytest.fixture(params=["plain", "cached"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from irontree.store.files import Disk
+from irontree.files import Disk
 
 
 class Stopped(BaseException):

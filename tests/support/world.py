@@ -46,6 +46,7 @@ from irontree.store.memory import (
     MemoryUpkeep,
 )
 from irontree.store.replays import PlainReplays
+from irontree.store.streams import ISSUE_FORM
 from tests.support.approving import write_plan
 from tests.support.store import NOON
 
@@ -199,7 +200,7 @@ class Scene:
         self.root.mkdir(parents=True, exist_ok=True)
         (self.root / "README.md").write_text("toy\n")
         self.repository = MemoryRepository(self.root, self.cache)
-        self.log, self.loops = MemoryEventLog(self.clock), MemoryLoopLog(self.clock)
+        self.log, self.loops = MemoryEventLog(ISSUE_FORM, self.clock), MemoryLoopLog(self.clock)
         self.plans, self.results = MemoryPlanStore(), MemoryResultStore()
         self.projections, self.deliveries = MemoryProjections(self.root), MemoryDeliveries()
         self.upkeep = MemoryUpkeep()

@@ -27,7 +27,7 @@ LAYERS = (
     {"errors", "templates"},
     {"domain"},
     {"ports"},
-    {"processes", "app", "http_client"},
+    {"processes", "app", "files", "http_client"},
     {"services", "store", "forges", "agents", "checks", "repository", "rendering", "config"},
     {"adapters"},
     {"bootstrap", "demo"},

@@ -345,14 +345,14 @@ class Follower:
             for record in self.app.log.read(state.issue_number).records:
                 if seen < record.event.sequence <= state.sequence:  # the log may have grown since the world was read
                     text = f"{name}: {say_issue_event(record)}{self._context_of_failure(record)}"
-                    lines.append((str(record.meta.get("time", "")), text))
+                    lines.append((record.told.time, text))
             self.shown.streams[_stream(state)] = state.sequence
         return lines
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:
         """What the next attempt will be told: the command that failed, and the end of what it said."""
         event = record.event
-        if not isinstance(event, VerifyFailedRetryable) or record.meta.get("note"):
+        if not isinstance(event, VerifyFailedRetryable) or record.told.note:
             return ""
         report = results_at(self.app, event.issue_number, event.verify_anchor_sha)
         if report is None or report.failed is None:
@@ -365,7 +365,7 @@ class Follower:
         fresh = [record for record in records if record.event.sequence > self.shown.loop]
         if fresh:
             self.shown.loop = fresh[-1].event.sequence
-        return [(str(record.meta.get("time", "")), say_loop_event(record)) for record in fresh]
+        return [(record.told.time, say_loop_event(record)) for record in fresh]
 
     def _answer_what_is_asked(self) -> bool:
         """Answer the open question, if there is one; False if there is and nobody can."""

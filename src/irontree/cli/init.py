@@ -36,6 +36,7 @@ from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.domain.state import COLORS
 from irontree.errors import EnvironmentRefused
+from irontree.files import Disk
 from irontree.forges import Location, location_of
 from irontree.forges.credentials import find_credential, token_variable
 from irontree.ports import Label, RepositoryFacts
@@ -43,7 +44,6 @@ from irontree.repository import GitRepository
 from irontree.repository.backup import LOG_REF
 from irontree.services.consistency.audit import AuditFinding, audit
 from irontree.store.archive import restore
-from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock, flock_works
 

@@ -161,7 +161,7 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
     if shown.report and shown.report.results:
         results = tuple((_ended(result), result.shown) for result in shown.report.results)
         yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")
-    history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_issue_event(r)) for r in shown.records)
+    history = tuple((Cell(r.told.time, "faint"), say_issue_event(r)) for r in shown.records)
     yield Table(("TIME", "WHAT"), history, title="History")
     if shown.failure and not shown.state.done and shown.failure.output:
         yield Verbatim(shown.failure.output, title=f"What failed last: {shown.failure.failed_check}")
@@ -317,7 +317,7 @@ def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
     rows = tuple(
         (
             f"{record.event.sequence:04d}",
-            Cell(str(record.meta.get("time", "")), "faint"),
+            Cell(record.told.time, "faint"),
             record.event.event,
             say_issue_event(record),
         )

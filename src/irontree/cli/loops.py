@@ -110,7 +110,7 @@ def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> 
     tasks = [_task(loop, world, key) for key in entity.task_keys]
     rows = tuple((f"#{t['issue']}" if t["issue"] else "", t["phase"] or "", t["title"]) for t in tasks)
     yield Table(("ISSUE", "STATE", "TITLE"), rows)
-    history = tuple((Cell(str(r.meta.get("time", "")), "faint"), say_loop_event(r)) for r in records)
+    history = tuple((Cell(r.told.time, "faint"), say_loop_event(r)) for r in records)
     yield Table(("TIME", "WHAT"), history)
     taken = entity.transitions[-SHOWN_TRANSITIONS:]
     if taken:

@@ -120,7 +120,7 @@ def event_json(record: Record[IssueEvent]) -> dict[str, Any]:
     return {
         "sequence": event.sequence,
         "event": event.event,
-        "time": record.meta.get("time"),
+        "time": record.told.time or None,
         "text": say_issue_event(record),
     }
 

@@ -16,6 +16,7 @@ from typing import Final, Literal
 from pydantic import Field, model_validator
 
 from irontree.domain.plan import CheckCommand, Criterion, DetectionRow, ExecutionPolicy, PlanNode, canonical_digest
+from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
 
 # --- What the repository's own checks said at one commit: the evidence behind a verdict
@@ -211,7 +212,7 @@ def _without_repeats(commands: list[CheckCommand]) -> tuple[CheckCommand, ...]:
 
 EXCERPT_LINES: Final = 8
 EXCERPT_CHARACTERS: Final = 160
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES: Final = re.compile(ENDED_ESCAPES)
 _TELLING: Final = re.compile(
     r"\b(?:[a-z]*(?:error|exception|fail(?:ed|ure|ures|s)?)|assert\w*|panic\w*|fatal|traceback|undefined|unresolved|"
     r"undeclared|missing|cannot|can't|not found|no such|not ok|expected|unexpected|refused|denied|invalid|timed? ?out|"

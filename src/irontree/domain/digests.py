@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from irontree.domain.events import E, IssueEvent, Record
-from irontree.domain.loop import LoopEvent
+from irontree.domain.events import E, Record
 from irontree.domain.plan import canonical_digest
+from irontree.domain.values import Event
 
 # --- The digest of an event, by which the next one is chained to it (ruling R10)
 
 
-def event_digest(event: IssueEvent | LoopEvent) -> str:
+def event_digest(event: Event) -> str:
     """SHA-256 (64 hex) of the canonical JSON of the contract block, without `reply_posted`, which may still be set."""
     return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
 

@@ -12,31 +12,29 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from irontree.domain.loop import LoopEvent
+from irontree.domain.meta import Meta
 from irontree.domain.values import (
     ApprovalState,
     Basis,
     Category,
     CodeRef,
     EntryState,
+    Event,
     NextStage,
     Outcome,
-    ProtocolVersion,
     PublicationState,
     Sha,
     SpecRevision,
     Stage,
     TaskKey,
-    Value,
 )
 
 Resolution = Literal["resume", "verify", "retry"]
 
 
-class IssueEvent(Value):
+class IssueEvent(Event):
     """The 17 keys that every event of an issue carries: a full snapshot of its workflow state."""
 
-    version: ProtocolVersion = 1
     task_key: TaskKey
     issue_number: int = Field(gt=0)
     spec_revision: SpecRevision
@@ -397,7 +395,20 @@ def kebab(event: str) -> str:
     return _KEBAB_EXCEPTIONS.get(event, event.replace("_", "-"))
 
 
-E = TypeVar("E", IssueEvent, LoopEvent)
+E = TypeVar("E", bound=Event)
+"""Any kind of event that has streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamId:
+    """Which stream is meant: its kind, and its name among those."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """`issue-12`."""
+        return f"{self.kind}-{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,3 +417,8 @@ class Record(Generic[E]):
 
     event: E
     meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Meta:
+        """What `meta:` says, with types."""
+        return Meta.model_validate(self.meta)

@@ -5,20 +5,21 @@ Field order is the key order on disk. Added to the contract (ruling R13): loop_b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from irontree.domain.values import HaltReason, LoopId, ProtocolVersion, TaskKey, Value
+from irontree.domain.meta import Meta
+from irontree.domain.transitions import Machine
+from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
 # --- The events of a loop, `.mino/loops/{loop_id}/events/{sequence:04d}-{kebab}.yml`, under `loop:`
 
 
-class LoopEvent(Value):
+class LoopEvent(Event):
     """The keys that every loop event carries."""
 
-    version: ProtocolVersion = 1
     loop_id: LoopId
     sequence: int = Field(gt=0)
     event: str
@@ -146,6 +147,15 @@ _STATUS_AFTER: Final[dict[str, LoopStatus]] = {
 }
 
 
+def _status_chosen(event: LoopEvent) -> LoopStatus | None:
+    return "cancelled" if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop" else None
+
+
+LOOP_MACHINE: Final[Machine[LoopStatus, LoopEvent]] = Machine(
+    "a loop", "nothing", _FOLLOWS, _STATUS_AFTER, _status_chosen
+)
+
+
 def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
     """Which events of a loop may not stand where they do, each in words (contract, the loop's status machine)."""
     status: LoopStatus | None = None
@@ -153,29 +163,23 @@ def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
         if event.sequence != expected:
             yield f"sequence {expected} is missing"
             return
-        if event.event not in _FOLLOWS[status]:
-            where = f"a loop that is {status}" if status else "nothing"
-            yield f"{event.event} at sequence {event.sequence} cannot follow {where}"
+        if refusal := LOOP_MACHINE.refusal(status, event):
+            yield refusal
             return
-        status = _status_after(event, status)
+        status = LOOP_MACHINE.follow(status or "running", event)
 
 
-def _status_after(event: LoopEvent, status: LoopStatus | None) -> LoopStatus | None:
-    if isinstance(event, LoopCancelled) and event.cancellation_scope == "loop":
-        return "cancelled"
-    return _STATUS_AFTER.get(event.event, status)
-
-
-def entity_after(entity: LoopEntity, event: LoopEvent, meta: Mapping[str, Any]) -> LoopEntity:
+def entity_after(entity: LoopEntity, event: LoopEvent, told: Meta) -> LoopEntity:
     """The entity after one more of its loop's events; what was used by then counts, if the file had been lost."""
     used = max(entity.budget_used, getattr(event, "transitions_used", 0))
-    return entity.model_copy(update=_change(event, meta) | {"budget_used": used})
+    status = LOOP_MACHINE.follow(entity.status, event)
+    return entity.model_copy(update={"status": status, "budget_used": used} | _change(event, told))
 
 
-_RUNNING: Final = {"status": "running", "halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
+_RUNNING: Final = {"halt_reason": None, "halt_at_task_key": None, "halt_at_iso": None}
 
 
-def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
+def _change(event: LoopEvent, told: Meta) -> dict[str, Any]:
     match event:
         case LoopStarted():
             return {**_RUNNING, "budget_max_transitions": event.budget_max_transitions, "task_keys": event.task_keys}
@@ -183,29 +187,26 @@ def _change(event: LoopEvent, meta: Mapping[str, Any]) -> dict[str, Any]:
             return dict(_RUNNING)
         case LoopHalted():
             return {
-                "status": "halted",
                 "halt_reason": event.halt_reason,
                 "halt_at_task_key": event.halt_at_task_key,
-                "halt_at_iso": meta.get("time"),
+                "halt_at_iso": told.time or None,
             }
         case LoopBudgetExtended():
             return {"budget_max_transitions": event.budget_max_transitions}
         case LoopCompleted():
-            return {"status": "completed", "completed_at": event.completed_at}
-        case LoopCancelled() if event.cancellation_scope == "loop":
-            return {"status": "cancelled"}
+            return {"completed_at": event.completed_at}
         case _:
             return {}
 
 
-def entity_from(event: LoopStarted, meta: Mapping[str, Any]) -> LoopEntity:
+def entity_from(event: LoopStarted, told: Meta) -> LoopEntity:
     """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
     return LoopEntity(
         loop_id=event.loop_id,
-        created_at=str(meta.get("time", "")),
+        created_at=told.time,
         goal_kind=event.goal_kind,
-        intent=str(meta.get("intent", "")),
-        resolved_query=str(meta.get("resolved_query", "")),
+        intent=told.intent,
+        resolved_query=told.resolved_query,
         task_keys=event.task_keys,
         budget_max_transitions=event.budget_max_transitions,
     )

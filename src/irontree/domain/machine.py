@@ -20,6 +20,7 @@ from irontree.domain.events import (
     TaskPublished,
 )
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.transitions import Machine
 from irontree.domain.values import NOT_APPLICABLE, Basis, PublicationState
 from irontree.errors import IllegalTransition
 
@@ -79,7 +80,8 @@ def require_legal(state: TaskState | None, event: IssueEvent) -> None:
 
     Only a gap event may stand behind missing sequences (R13).
     """
-    _require_expected(state, event)
+    if refusal := MACHINE.refusal(state.phase if state else None, event):
+        raise IllegalTransition(refusal)
     if state is None:
         _require_beginning(event)
         return
@@ -97,14 +99,6 @@ def resumes(event: IssueEvent) -> bool:
 def held(state: TaskState) -> TaskState:
     """What an issue on hold goes back to; else the issue itself."""
     return state.before or state
-
-
-def _require_expected(state: TaskState | None, event: IssueEvent) -> None:
-    phase = state.phase if state else None
-    if event.event in LEGAL[phase]:
-        return
-    where = f"an issue that is {phase}" if phase else "an empty stream"
-    raise IllegalTransition(f"{event.event} at sequence {event.sequence} cannot follow {where}")
 
 
 def _require_beginning(event: IssueEvent) -> None:
@@ -231,6 +225,20 @@ _PHASE_AFTER: Final[dict[str, Phase]] = {
     "checkup_reconcile_sequence_gap_detected": Phase.BLOCKED,
 }
 """Not here: task_published is by its entry state, task_approved and checkup_unblocked by what they restore."""
+_UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
+
+
+def _phase_chosen(event: IssueEvent) -> Phase | None:
+    match event:
+        case TaskPublished():
+            return Phase.CONTAINER if event.workflow_entry_state == "needs_breakdown" else Phase.READY
+        case CheckupUnblocked():
+            return _UNBLOCKED_TO[event.resolution]
+        case _:
+            return None
+
+
+MACHINE: Final[Machine[Phase, IssueEvent]] = Machine("an issue", "an empty stream", LEGAL, _PHASE_AFTER, _phase_chosen)
 
 _BLOCKING_CHECK: Final[dict[str, str]] = {
     "checkup_reconcile_external_close_detected": "closed-outside",
@@ -253,7 +261,6 @@ _VERDICTS: Final = frozenset(
     {"verify_passed", "verify_failed_retryable", "verify_failed_terminal", "verify_pending_acceptance"}
 )
 _FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
-_UNBLOCKED_TO: Final = {"verify": Phase.COMMITTED, "retry": Phase.READY}
 _ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
 _MISSING_LISTED: Final = 1000
 """One file with a wrong, huge number must not make a list of billions."""
@@ -311,13 +318,12 @@ def _fold(records: Sequence[Record[IssueEvent]], highest_sequence: int) -> Repla
 
 def _blank(record: Record[IssueEvent]) -> TaskState:
     """The state before a stream's first event."""
-    renewed_from = str(record.meta.get("archive_path") or "")
     return TaskState(
         **_snapshot(record.event),
         sequence=0,
         last_event="",
         phase=Phase.READY,
-        renewed_from=renewed_from,
+        renewed_from=record.told.archive_path,
         adopted=record.event.event in _ADOPTIONS,
     )
 
@@ -335,7 +341,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
     event = record.event
     if resumes(event):
         return _resumed(state, event)
-    phase = _phase_after(event)
+    phase = MACHINE.follow(state.phase, event)
     return replace(
         state,
         **_news(event),
@@ -381,16 +387,6 @@ def _approved(state: TaskState) -> TaskState:
     return replace(state, before=_approved(state.before)) if state.before else state
 
 
-def _phase_after(event: IssueEvent) -> Phase:
-    match event:
-        case TaskPublished():
-            return Phase.CONTAINER if event.workflow_entry_state == "needs_breakdown" else Phase.READY
-        case CheckupUnblocked():
-            return _UNBLOCKED_TO[event.resolution]
-        case _:
-            return _PHASE_AFTER[event.event]
-
-
 def _news(event: IssueEvent) -> dict[str, Any]:
     """The event's snapshot; a gap event only repeats what could be read, and null is no newer code reference."""
     if isinstance(event, SequenceGapDetected):
@@ -406,18 +402,18 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     match event.event:
         case "run_started":
             return {
-                "base_sha": record.meta.get("base_sha", state.base_sha),
-                "run_token": record.meta.get("token"),
+                "base_sha": record.told.base_sha or state.base_sha,
+                "run_token": record.told.token or None,
                 "run_sequence": event.sequence,
                 "runs_started": state.runs_started + 1,
             }
         case "run_completed" | "checkup_unblocked":
             return {"commit": event.code_ref}
-        case "verify_failed_retryable" | "verify_failed_terminal" if "base_sha" in record.meta:
+        case "verify_failed_retryable" | "verify_failed_terminal" if record.told.base_sha:
             # It failed only together with what others published: the next attempt starts from the merge.
-            return {"base_sha": record.meta["base_sha"], "commit": _anchor_of(event)}
+            return {"base_sha": record.told.base_sha, "commit": _anchor_of(event)}
         case "verify_pending_acceptance":
-            return {"request": int(record.meta["request"]) if "request" in record.meta else None}
+            return {"request": record.told.request}
         case "run_interrupted" | "run_commit_failed":
             return {"given_back": state.given_back + 1}
         case _:
@@ -440,8 +436,8 @@ def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:
 def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     """Until when it waits, if it does, and how often it has waited since work went on; a timer's answer is no work."""
     event = record.event
-    if event.event == "checkup_preflight_blocked" and (not_before := record.meta.get("not_before")):
-        return {"not_before": str(not_before), "waits": state.waits + 1}
+    if event.event == "checkup_preflight_blocked" and (not_before := record.told.not_before):
+        return {"not_before": not_before, "waits": state.waits + 1}
     goes_on = event.event in _ENDS_STREAK and event.event != "checkup_unblocked"
     return {"not_before": None, "waits": 0 if goes_on else state.waits}
 
@@ -450,7 +446,7 @@ def _repetition(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
     """How often the same failure came in a row; whatever a person decided, that of time passing apart, begins anew."""
     event = record.event
     if event.event in _VERDICTS:
-        found = record.meta.get("fingerprint")
+        found = record.told.fingerprint or None
         again = found is not None and found == state.fingerprint
         return {"fingerprint": found, "same_failures": (state.same_failures if again else 0) + (found is not None)}
     if event.event == "task_approved" or (event.event == "checkup_unblocked" and not state.not_before):

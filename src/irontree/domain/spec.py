@@ -17,6 +17,7 @@ from irontree.domain.requirements.drafts import TaskDraft, make_drafts, refuse_c
 from irontree.domain.requirements.markdown import Findings, MarkdownDocument, SpecProblem, parse, without_front_matter
 from irontree.domain.requirements.outline import outline
 from irontree.domain.requirements.tasks import read_prose, read_task
+from irontree.domain.text import DECEPTIVE
 from irontree.errors import RequirementsRefused
 
 # --- Requirement documents: Markdown in, the tree of tasks and its Spec Revision out (protocol, phase 1)
@@ -25,8 +26,7 @@ from irontree.errors import RequirementsRefused
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
 NO_ISSUES: Final[Mapping[int, str]] = MappingProxyType({})
-# They hide text or show it in another order than it is in: what a person approves must be what they see.
-_DECEPTIVE: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_DECEPTIVE: Final = re.compile(DECEPTIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from irontree.domain.budgets import (
 )
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
-from irontree.domain.timestamps import moment
+from irontree.domain.timestamps import moment, utc_text
 
 # --- What agents took, as the log says (protocol, Budgets); what that leaves of a budget is the ledger's
 
@@ -79,7 +79,7 @@ def _attempts(records: Iterable[Record[IssueEvent]]) -> Iterator[Spending]:
     started: Record[IssueEvent] | None = None
     latest = ""
     for record in records:
-        latest = max(latest, _time(record), key=_order)
+        latest = max(latest, record.told.time, key=_order)
         if record.event.event == "run_started":
             started = record
         elif record.event.event in _ENDS:
@@ -89,19 +89,15 @@ def _attempts(records: Iterable[Record[IssueEvent]]) -> Iterator[Spending]:
 
 def _attempt(ended: Record[IssueEvent], started: Record[IssueEvent] | None) -> Spending:
     """One that was cut off says nothing; then its time is what has passed at most, and all else is unknown."""
-    event, agent = ended.event, ended.meta.get("agent")
-    agent = agent if isinstance(agent, Mapping) else {}
+    event, told = ended.event, ended.told
     number = event.attempt_count + (event.event in _GIVEN_BACK)
     run = started.event.sequence if started else event.sequence
-    took = taken(agent, ended.meta.get("seconds"))
+    took = taken(told.agent, told.seconds)
     if took["time"] is None and started:
         took["time"] = _passed(started, ended)
-    at = _time(ended)
-    return Spending(event.issue_number, f"attempt {number}", at, run, took["money"], took["tokens"], took["time"])
-
-
-def _time(record: Record[IssueEvent]) -> str:
-    return str(record.meta.get("time", ""))
+    return Spending(
+        event.issue_number, f"attempt {number}", told.time, run, took["money"], took["tokens"], took["time"]
+    )
 
 
 def _order(time_in_log: str) -> datetime:
@@ -111,15 +107,12 @@ def _order(time_in_log: str) -> datetime:
 
 def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueEvent], Mapping[str, Any]]]:
     for record in reversed(list(records)):  # the first that tells of a verdict tells when it was given
-        reviewers = record.meta.get("reviewers")
-        for said_of in reviewers if isinstance(reviewers, (list, tuple)) else ():
-            if isinstance(said_of, Mapping):
-                yield record, said_of
+        yield from ((record, said_of) for said_of in record.told.reviewers)
 
 
 def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]:
     """The folder of the attempt that was the newest at each event, by the event's sequence."""
-    renewed_from = str(ordered[0].meta.get("archive_path") or "") if ordered else ""
+    renewed_from = ordered[0].told.archive_path if ordered else ""
     found, run = dict[int, str](), 0
     for record in ordered:
         run = record.event.sequence if record.event.event == "run_started" else run
@@ -128,7 +121,7 @@ def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]
 
 
 def _review(record: Record[IssueEvent], said_of: Mapping[str, Any], folder: str) -> Spending:
-    name, at = str(said_of.get("name")), _time(record)
+    name, at = str(said_of.get("name")), record.told.time
     return review_spending(record.event.issue_number, name, at, folder, taken(said_of, said_of.get("seconds")))
 
 
@@ -164,7 +157,7 @@ def _parts(value: object, scale: int) -> int | None:
 
 
 def _passed(started: Record[IssueEvent], ended: Record[IssueEvent]) -> int | None:
-    began, over = moment(started.meta.get("time")), moment(ended.meta.get("time"))
+    began, over = moment(started.told.time), moment(ended.told.time)
     return max(0, int((over - began) / timedelta(milliseconds=1))) if began and over else None
 
 
@@ -344,7 +337,7 @@ def _is_of(spending: Spending, day: date, zone: tzinfo) -> bool:
 
 def _end_of(day: date, zone: tzinfo) -> str:
     midnight = datetime.combine(day + timedelta(days=1), time(), zone)
-    return midnight.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(midnight)
 
 
 def ledger_of(spendings: Iterable[Spending], extensions: Iterable[Extension]) -> Ledger:

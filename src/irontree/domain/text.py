@@ -25,6 +25,27 @@ def suggestion(text: str, known: Iterable[str], shown: str = "{}") -> str:
     return f"; did you mean {shown.format(close)}?" if close else ""
 
 
+# --- Characters that move a cursor, hide text, or show it in another order than it is in
+
+
+# Of terminals; one that is never ended takes what is left of the line, or is only its first two characters.
+_SEQUENCE: Final = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\){}|[@-Z\\-_])"
+_ESCAPES: Final = _SEQUENCE.format("?")
+ENDED_ESCAPES: Final = _SEQUENCE.format("")
+_LINE_ENDS: Final = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
+_CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
+_UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
+DECEPTIVE: Final = f"[{_CONTROLS}\x0b]"
+"""What a document that people approve may not hold: it must be what they see."""
+
+
+def harmless(text: str) -> str:
+    """*text* without escape sequences and control characters; lines and tabs stay."""
+    if text.isprintable():  # most are: the patterns, whose sets are large, are compiled when there is one that is not
+        return text
+    return re.sub(_UNWANTED, "", re.sub(_LINE_ENDS, "\n", re.sub(_ESCAPES, "", text)))
+
+
 # --- What looks like a secret, and texts without it: nothing that we render shows one (rulings, Secrets)
 
 

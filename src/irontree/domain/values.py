@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 
@@ -52,3 +52,12 @@ class Value(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Event(Value):
+    """What every kind of event carries; where the two keys stand among the others on disk is for the kind to say."""
+
+    version: ProtocolVersion = 1
+    if TYPE_CHECKING:
+        sequence: int
+        event: str

@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
+from irontree.domain.timestamps import parsed
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_http import GiteaClient, Query
@@ -246,7 +247,7 @@ class GiteaIssues(GiteaAccess):
 
 
 def _listed(shown: ApiObject) -> ListedIssue:
-    return ListedIssue(shown["number"], shown["body"] or "", datetime.fromisoformat(shown["updated_at"]))
+    return ListedIssue(shown["number"], shown["body"] or "", parsed(shown["updated_at"]))
 
 
 # --- Pull requests, reviews and commit statuses of the `gitea` forge

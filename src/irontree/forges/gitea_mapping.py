@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from irontree.domain.timestamps import parsed, utc_text
 from irontree.ports import (
     CheckState,
     Comment,
@@ -181,7 +181,7 @@ def facts_of(shown: ApiObject, account: str) -> RepositoryFacts:
 
 def utc(moment: str) -> str:
     """A time in UTC; servers write it in their own zone."""
-    return datetime.fromisoformat(moment).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(parsed(moment))
 
 
 def _open_or_closed(shown: ApiObject) -> Literal["open", "closed"]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, Literal
 
+from irontree.domain.timestamps import utc_text
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
 from irontree.forges import github_values as values
@@ -328,7 +329,7 @@ class GithubForge(GithubPullRequests):
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         query = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
-            query["since"] = since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            query["since"] = utc_text(since)
         return (values.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:

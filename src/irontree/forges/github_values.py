@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Final, Literal
 
+from irontree.domain.timestamps import parsed
 from irontree.forges.markers import ListedIssue, as_kept
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, PullRequest, Remark, Review, ReviewVerdict
 
@@ -52,7 +52,7 @@ def issue(data: Json, *, trusted: bool) -> Issue:
 def listed(data: Json) -> ListedIssue:
     """What the index keeps; the text of a pull request is nobody's marker."""
     body = "" if is_pull(data) else as_kept(data["body"] or "")
-    return ListedIssue(data["number"], body, datetime.fromisoformat(data["updated_at"]))
+    return ListedIssue(data["number"], body, parsed(data["updated_at"]))
 
 
 def comment(data: Json, *, ours: bool, trusted: bool) -> Comment:

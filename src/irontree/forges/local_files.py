@@ -5,8 +5,6 @@ Writers hold `flock` on `.lock`, which is never deleted; a file is replaced by o
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import IrontreeError, LogDamaged, RemoteFailed, RemoteUnavailable
+from irontree.files import Disk, locked
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept
 
@@ -107,9 +107,7 @@ class LocalFiles:
     def _writing(self) -> Iterator[None]:
         """Hold the forge's lock; the kernel lets go of it if we die."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with (self._folder / ".lock").open("a") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with locked(self._folder / ".lock"):
                 yield
         except OSError as error:
             raise RemoteUnavailable(
@@ -122,7 +120,7 @@ class LocalFiles:
         return take_number(self._issues, (*numbers(self._pulls), *self._settings.taken()))
 
     def _stamp(self) -> str:
-        return self._settings.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc_text(self._settings.clock.now())
 
     def _write_new(self, path: Path, fields: Mapping[str, Any], body: str) -> None:
         head = self._settings.write_mapping({**fields, "author": self._account, "created_at": self._stamp()})
@@ -194,16 +192,12 @@ def title_of(fields: Mapping[str, Any], body: str, otherwise: str) -> str:
 
 def modified(path: Path) -> str:
     """When the file was written last, UTC."""
-    return datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_text(datetime.fromtimestamp(path.stat().st_mtime, UTC))
 
 
 def moment_of(text: str) -> datetime:
-    """The time that a person or we wrote, UTC where no zone is named; what is no time is never too old to be read."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.max.replace(tzinfo=UTC)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    """The time that a person or we wrote; what is no time is never too old to be read."""
+    return moment_in_utc(text) or datetime.max.replace(tzinfo=UTC)
 
 
 def read(path: Path) -> str:
@@ -217,16 +211,5 @@ def read(path: Path) -> str:
 
 
 def replace(path: Path, text: str) -> None:
-    """Put *text* there durably by one rename; the caller holds the lock, so one temporary name is enough."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    with temporary.open("wb") as file:
-        file.write(text.encode("utf-8", "replace"))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    """Put *text* there durably, by one rename."""
+    Disk().put(path, text.encode("utf-8", "replace"))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
+from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept, behind, holds_line, one_line
@@ -358,7 +359,7 @@ class MemoryForge:
         return replace(review, trusted=trusted, remarks=remarks)
 
     def _stamp(self) -> str:
-        return self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return utc_text(self._clock.now())
 
     def _trusts(self, author: str) -> bool:
         return author == self._account or author in self._tracker.writers

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused, GitFailed
+from irontree.files import locked
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
 from irontree.repository.history import is_ancestor
 
@@ -31,7 +30,7 @@ def back_up(git: Git, folder: Path) -> None:
     """Commit the state as it is now, if it changed; *folder* is for our own index and its lock."""
     if not any((git.folder / STATE_FOLDER / name).is_dir() for name in KEPT):
         return
-    with _alone(folder / "log.lock"):
+    with locked(folder / "log.lock"):  # two commands may end at the same time
         index = folder / "log.index"
         Path(f"{index}.lock").unlink(missing_ok=True)
         try:
@@ -75,15 +74,6 @@ def _commit(git: Git, tree: str) -> None:
     parent = ("-p", known) if known else ()
     made = git.change(*DURABLY, "commit-tree", *parent, "-m", "The state of the log", tree, variables=_AUTHOR)
     git.change(*DURABLY, "update-ref", LOG_REF, made.splitlines()[-1], known or "0" * len(tree))
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Two commands may end at the same time; the kernel frees the lock of one that was killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def lost(git: Git) -> tuple[str, ...]:

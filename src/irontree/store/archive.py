@@ -23,17 +23,16 @@ from typing import IO, Annotated, Final, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from irontree.domain.digests import event_digest
-from irontree.domain.events import IssueEvent
-from irontree.domain.loop import LoopEntity, LoopEvent
+from irontree.domain.loop import LoopEntity
 from irontree.domain.plan import Plan
-from irontree.domain.values import Value
+from irontree.domain.values import Event, Value
 from irontree.errors import LogDamaged, Refused
+from irontree.files import Disk, disk_errors, is_leftover
 from irontree.store.codec import first_error
 from irontree.store.documents import PLAN_BYTES, decode_value
-from irontree.store.files import Disk, disk_errors, is_leftover
 from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
-from irontree.store.streams import ISSUE_FORM, LOOP_EVENT_BYTES, LOOP_FORM, UPGRADE
+from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
 # --- Which names a file may have in an archive: what every disk takes, and no two that are one on some (R21)
 
@@ -291,8 +290,6 @@ def _damaged(path: Path, what: str) -> Refused:
 # --- Bringing files of the log back from earlier versions of them (ruling R13); what is there is never touched
 
 
-_ISSUE_EVENT = re.compile(r"\.mino/(events/issue-\d+|archive/[^/]+/events)/[^/]+\.ya?ml")
-_LOOP_EVENT = re.compile(r"\.mino/loops/[^/]+/events/[^/]+\.ya?ml")
 _PLAN = re.compile(r"\.mino/plans/[^/]+\.yml")
 _ENTITY = re.compile(r"\.mino/loops/[^/]+\.yml")
 
@@ -358,14 +355,12 @@ def _is_readable(path: str, data: bytes) -> bool:
 
 
 def is_event(path: str) -> bool:
-    """Whether *path* is the place of an issue's or a loop's event."""
-    return bool(_ISSUE_EVENT.fullmatch(path) or _LOOP_EVENT.fullmatch(path))
+    """Whether *path* is the place of an event."""
+    return any(form.holds(path) for form in FORMS)
 
 
-def _read_event(path: str, data: bytes) -> IssueEvent | LoopEvent | None:
-    if _ISSUE_EVENT.fullmatch(path):
-        return ISSUE_FORM.decode(data, path).event
-    return LOOP_FORM.decode(data, path).event if _LOOP_EVENT.fullmatch(path) else None
+def _read_event(path: str, data: bytes) -> Event | None:
+    return next((form.decode(data, path).event for form in FORMS if form.holds(path)), None)
 
 
 # --- Taking the files of an archive into a repository's state folder: only where nothing here is lost by it (R21)

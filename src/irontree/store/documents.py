@@ -11,15 +11,16 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.plan import Plan
+from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
+from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
 from irontree.ports import DeliveryCursor
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
-from irontree.store.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 
@@ -145,10 +146,7 @@ class FilePlanStore:
 
 def approved_at(plan: Plan) -> datetime:
     """When the plan was approved, or else taken in; long ago if it does not say so in ISO 8601."""
-    try:
-        return datetime.fromisoformat(plan.in_force_since).astimezone(UTC)
-    except ValueError:
-        return _LONG_AGO
+    return moment_in_utc(plan.in_force_since) or _LONG_AGO
 
 
 # --- Check results by commit, `.mino/reports/issue-{N}/{anchor}.yml`: durable before publication
@@ -234,19 +232,9 @@ def _written(path: Path, text: str) -> Path:
 
 
 class _CursorFile(Value):
-    sequence: int = Field(ge=0)
-    failures: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    replied: int = Field(default=0, ge=0)
-    closed: bool = False
-    text: str = ""
-    noticed: tuple[str, ...] = ()
-    halt_told: str = ""
-    ready: str = ""
-    withdrawn: str = ""
-    settled: tuple[str, ...] = ()
-    voted_on: str = ""
-    voters: tuple[str, ...] = ()
+    """The cursor is the whole file: its keys are those of the value, others are refused as everywhere."""
+
+    cursor: DeliveryCursor
 
 
 class FileDeliveries:
@@ -265,14 +253,14 @@ class FileDeliveries:
         if data is None:
             return DeliveryCursor()
         try:
-            found = decode_value(_CursorFile, data, self._layout.shown(path), limit=EVENT_BYTES, remedy="")
+            found = read_mapping(data, self._layout.shown(path), limit=EVENT_BYTES)
+            return validated(_CursorFile, {"cursor": found}, str(path), remedy="").cursor
         except LogDamaged:
             return DeliveryCursor()
-        return DeliveryCursor(**dict(found))
 
     def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
         """Store the cursor."""
-        replace(self._layout.delivery(issue_number), encode_value(_CursorFile(**asdict(cursor))))
+        replace(self._layout.delivery(issue_number), write_mapping(asdict(cursor)).encode())
 
 
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from irontree.store.files import Disk
+from irontree.files import Disk
 
 STATE_FOLDER = ".mino"
 # Nothing but the configuration is ever committed.
@@ -77,10 +77,6 @@ class Layout:
     def loop(self, loop_id: str) -> Path:
         """The entity file of one loop."""
         return self.loops / f"{loop_id}.yml"
-
-    def loop_stream(self, loop_id: str) -> Path:
-        """The folder of one loop's events."""
-        return self.loops / loop_id / "events"
 
     @property
     def active_lock(self) -> Path:

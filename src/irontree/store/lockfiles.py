@@ -15,12 +15,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.domain.values import Value
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
+from irontree.files import disk_errors, lives, overwrite, read_bytes, replace
 from irontree.ports import Child, Clock, Holder, LeftLease
 from irontree.store.codec import EVENT_BYTES, read_mapping
 from irontree.store.documents import V, encode_value, validated
-from irontree.store.files import disk_errors, lives, overwrite, read_bytes, replace, utc_text
 from irontree.store.layout import Layout
 from irontree.store.locks import FileLock, exclusive
 
@@ -94,7 +95,7 @@ class _LockFile:
         if not data:
             return None
         mapping = self._mapping(data)
-        since = _moment(mapping.get("heartbeat_at") or mapping.get("acquired_at")) or self._written_at()
+        since = moment_in_utc(mapping.get("heartbeat_at") or mapping.get("acquired_at")) or self._written_at()
         ours = self._is_ours(mapping)
         return FoundLock(
             what=self._what(mapping),
@@ -359,11 +360,3 @@ class LoopLease:
                 f"stale loop lease detected: {found} (.mino/loops/active.lock)",
                 remedy="`irontree task` asks whether to take it over",
             )
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -11,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, EnvironmentRefused
+from irontree.files import disk_errors, take_lock
 from irontree.ports import Children, Clock, Holder
-from irontree.store.files import disk_errors, utc_text
 from irontree.store.layout import STATE_FOLDER
 
 # `holder()` of another process takes the lock for an instant; nobody is refused because of that.
@@ -26,7 +26,7 @@ HOLDER_BYTES = 4096
 def exclusive(path: Path) -> Iterator[None]:
     """Hold the lock of an append, waiting for it as long as others need for theirs (milliseconds)."""
     with _opened(path) as descriptor:
-        _flock(descriptor, fcntl.LOCK_EX, path)
+        _take(descriptor, path, wait=True)
         yield
 
 
@@ -35,8 +35,8 @@ def flock_works(folder: Path) -> bool:
     probe = folder / ".flock-probe"
     try:
         with _opened(probe) as first, _opened(probe) as second:
-            _flock(first, fcntl.LOCK_EX, probe)
-            return not _try_lock(second, probe)
+            _take(first, probe, wait=True)
+            return not _take(second, probe)
     except EnvironmentRefused:
         return False
     finally:
@@ -72,7 +72,7 @@ class FileLock:
         """Who holds it now; None when it is free, whatever the file says."""
         try:
             with _opened(self._path, os.O_RDONLY) as descriptor:
-                return None if _try_lock(descriptor, self._path, shared=True) else _read_holder(descriptor)
+                return None if _take(descriptor, self._path, shared=True) else _read_holder(descriptor)
         except EnvironmentRefused:
             if self._path.exists():
                 raise
@@ -81,7 +81,7 @@ class FileLock:
     def _acquired(self, descriptor: int, wait_seconds: float) -> bool:
         deadline = time.monotonic() + max(wait_seconds, PROBE_SECONDS)
         pause = FIRST_PAUSE
-        while not _try_lock(descriptor, self._path):
+        while not _take(descriptor, self._path):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(pause)
@@ -114,7 +114,7 @@ class DriverLock:
 def remove_if_free(path: Path) -> bool:
     """Remove the lock file *path* unless somebody holds it; who has just opened it must look if it is still there."""
     with _opened(path) as descriptor:
-        free = _try_lock(descriptor, path)
+        free = _take(descriptor, path)
         if free:
             path.unlink(missing_ok=True)
         return free
@@ -140,19 +140,9 @@ def _opened(path: Path, mode: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int, path: Path, *, shared: bool = False) -> bool:
+def _take(descriptor: int, path: Path, *, shared: bool = False, wait: bool = False) -> bool:
     try:
-        _flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, path)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _flock(descriptor: int, operation: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, operation)
-    except BlockingIOError:
-        raise
+        return take_lock(descriptor, shared=shared, wait=wait)
     except OSError as error:
         raise EnvironmentRefused(
             f"{path}: this file system has no working flock ({error.strerror})",

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from irontree.domain.checks import CheckReport
-from irontree.domain.events import E, IssueEvent, Record
+from irontree.domain.events import E, Record
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
+from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
-from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, LoopStream, Stream
+from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, N
 from irontree.store.documents import approved_at, decode_value
 from irontree.store.event_log import encode_entity
-from irontree.store.files import utc_text
-from irontree.store.streams import (
-    ISSUE_FORM,
-    LOOP_EVENT_BYTES,
-    LOOP_FORM,
-    StreamForm,
-    archive_names,
-    issue_stream,
-    next_file,
-    number_in,
-    read_blocks,
-    read_stream,
-    replied_file,
-    restored_files,
-)
+from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog, restored_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,119 +36,71 @@ class MemoryFiles:
         """The content of one of them."""
         return self.files[name]
 
-
-def _append(
-    form: StreamForm[E],
-    stream: MemoryFiles,
-    event: E,
-    expected_sequence: int,
-    meta: Mapping[str, Any] | None,
-    clock: Clock,
-) -> Record[E]:
-    name, data, record = next_file(
-        form, stream, event, expected_sequence=expected_sequence, meta=meta or {}, moment=clock.now()
-    )
-    stream.files[name] = data
-    return record
+    def write(self, name: str, data: bytes) -> None:
+        """Put it in place of what is there."""
+        self.files[name] = data
 
 
-class MemoryEventLog:
+class MemoryEventLog(StreamLog[N, E]):
     """The port `EventLog` in a dictionary; `archived` holds what was moved away, by the folder's name."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, form: StreamForm[N, E], clock: Clock) -> None:
+        super().__init__(form, clock)
         self._writing = threading.Lock()
-        self._streams: dict[int, MemoryFiles] = {}
+        self._streams: dict[N, MemoryFiles] = {}
         self.archived: dict[str, MemoryFiles] = {}
 
-    def files(self, issue_number: int) -> MemoryFiles:
+    def files(self, name: N) -> MemoryFiles:
         """The stream's files, for a test to look at or to damage."""
-        return self._streams.setdefault(issue_number, MemoryFiles(f".mino/events/issue-{issue_number}"))
+        return self._streams.setdefault(name, MemoryFiles(self._form.place(name)))
 
-    def streams(self) -> tuple[int, ...]:
-        """Issue numbers that have a stream, ascending."""
-        return tuple(sorted(number for number, stream in self._streams.items() if stream.files))
+    def streams(self) -> tuple[N, ...]:
+        """Names of the streams that have a file, ascending."""
+        return tuple(sorted(name for name, stream in self._streams.items() if stream.files))
 
-    def read(self, issue_number: int) -> Stream:
-        """All events of the issue; unreadable files become problems."""
-        return issue_stream(self.files(issue_number), issue_number)
-
-    def append(
-        self, event: IssueEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
-    ) -> Record[IssueEvent]:
-        """Store *event*; raises SequenceConflict if the stream does not end at *expected_sequence*."""
-        with self._writing:
-            stream = self.files(event.issue_number)
-            return _append(ISSUE_FORM, stream, event, expected_sequence, meta, self._clock)
-
-    def record_reply(self, issue_number: int, sequence: int, url: str) -> None:
-        """Set `reply_posted` of that event from null to *url*, once."""
-        stream = self.files(issue_number)
-        if (change := replied_file(stream, issue_number, sequence, url)) is not None:
-            name, data = change
-            stream.files[name] = data
-
-    def read_text(self, text: str, where: str, issue_number: int) -> Stream:
-        """The events of the issue in the YAML blocks of a comment."""
-        return read_blocks(text, where, issue_number)
-
-    def restore(self, issue_number: int, records: Sequence[Record[IssueEvent]]) -> None:
+    def restore(self, name: N, records: Sequence[Record[E]]) -> None:
         """Store a whole stream; raises SequenceConflict if there is one by now."""
+        stream = self.files(name)
         with self._writing:
-            stream = self.files(issue_number)
             if stream.files:
                 raise SequenceConflict(f"{stream.where}: has events by now")
-            stream.files.update(restored_files(records, self._clock.now()))
+            stream.files.update(restored_files(self._form, records, self._clock.now()))
 
-    def archive(self, issue_number: int, revision: str) -> Path:
+    def archive(self, name: N, revision: str) -> Path:
         """Move the stream to `archived`; raises NotEligible without one."""
-        if issue_number not in self.streams():
-            raise NotEligible(f"issue-{issue_number}: there is no stream to archive")
-        free = self.archive_name(issue_number, revision)
-        self.archived[free] = self._streams.pop(issue_number)
+        if name not in self.streams():
+            raise NotEligible(f"{self._form.id(name)}: there is no stream to archive")
+        free = self.archive_name(name, revision)
+        self.archived[free] = self._streams.pop(name)
         return Path(".mino/archive") / free
 
-    def archive_name(self, issue_number: int, revision: str) -> str:
-        """The first that is no key of `archived`."""
-        return next(name for name in archive_names(issue_number, revision) if name not in self.archived)
+    def archives(self, name: N | None = None) -> tuple[str, ...]:
+        """Keys of `archived` that earlier streams of that name, or of any, are under, oldest first."""
+        return tuple(archive for archive in self.archived if name in (None, self._form.archived(archive)))
 
-    def archives(self, issue_number: int | None = None) -> tuple[str, ...]:
-        """Keys of `archived` that earlier streams of that issue, or of all, are under, oldest first."""
-        return tuple(name for name in self.archived if issue_number in (None, number_in(name)))
+    def _files(self, name: N) -> MemoryFiles:
+        return self.files(name)
 
-    def read_archived(self, name: str) -> Stream:
-        """All events of a stream that was moved away."""
-        return issue_stream(self.archived[name], number_in(name))
+    def _archived_files(self, archive: str) -> MemoryFiles:
+        return self.archived[archive]
+
+    def _is_taken(self, archive: str) -> bool:
+        return archive in self.archived
+
+    def _alone(self) -> AbstractContextManager[object]:
+        return self._writing
 
 
-class MemoryLoopLog:
-    """The port `LoopLog` in two dictionaries; `entities` are the files' bytes, for a test to damage."""
+class MemoryLoopLog(MemoryEventLog[str, LoopEvent]):
+    """The port `LoopLog`; `entities` are the files' bytes, for a test to damage."""
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._writing = threading.Lock()
-        self._streams: dict[str, MemoryFiles] = {}
+        super().__init__(LOOP_FORM, clock)
         self.entities: dict[str, bytes] = {}
-
-    def files(self, loop_id: str) -> MemoryFiles:
-        """The stream's files, for a test to look at or to damage."""
-        return self._streams.setdefault(loop_id, MemoryFiles(f".mino/loops/{loop_id}/events"))
 
     def ids(self) -> tuple[str, ...]:
         """Ids of loops with events or an entity, oldest first."""
-        return tuple(sorted({loop_id for loop_id, stream in self._streams.items() if stream.files} | {*self.entities}))
-
-    def read(self, loop_id: str) -> LoopStream:
-        """All events of the loop; unreadable files become problems."""
-        found = read_stream(LOOP_FORM, self.files(loop_id), loop_id)
-        return LoopStream(found.records, found.problems, found.highest_sequence)
-
-    def append(
-        self, event: LoopEvent, *, expected_sequence: int, meta: Mapping[str, Any] | None = None
-    ) -> Record[LoopEvent]:
-        """Store *event*; raises SequenceConflict if the stream does not end at *expected_sequence*."""
-        with self._writing:
-            return _append(LOOP_FORM, self.files(event.loop_id), event, expected_sequence, meta, self._clock)
+        return tuple(sorted({*self.streams(), *self.entities}))
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
         """The entity; None if there is none."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import platformdirs
 
-from irontree.store.files import disk_errors, replace
+from irontree.files import disk_errors, replace
 
 ID = re.compile(r"[0-9a-f]{12}")
 

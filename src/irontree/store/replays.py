@@ -18,9 +18,9 @@ from irontree.domain.machine import Replay
 from irontree.domain.spending import Spending, spendings_of
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused
-from irontree.ports import Clock, EventLog, Problem, Reading
-from irontree.store.event_log import stream_folders
-from irontree.store.files import read_bytes, replace
+from irontree.files import read_bytes, replace
+from irontree.ports import Clock, IssueLog, Problem, Reading
+from irontree.store.streams import ISSUE_FORM, stream_folders
 
 # --- What was derived from streams, kept in `.mino/.cache/` until the files change; `audit` never looks here
 
@@ -36,7 +36,7 @@ def fingerprint_streams(events: Path, clock: Clock) -> dict[int, str | None]:
     None where a file is so young that it could still change without a sign of it.
     """
     settled = int(clock.now().timestamp() * 1e9) - SETTLED_NS
-    found = {number: _facts(folder) for number, folder in stream_folders(events).items()}
+    found = {number: _facts(folder) for number, folder in stream_folders(ISSUE_FORM, events.parent).items()}
     return {number: _digest(facts, settled) for number, facts in found.items() if facts}
 
 
@@ -104,7 +104,7 @@ def _seal(body: bytes, version: str) -> bytes:
 class PlainReplays:
     """Reads every stream each time: the port `Replays` without a cache."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: IssueLog) -> None:
         self._log = log
 
     def all(self) -> Mapping[int, Reading]:
@@ -115,7 +115,7 @@ class PlainReplays:
 class CachedReplays:
     """The port `Replays`; streams whose files are the same as last time are not read."""
 
-    def __init__(self, log: EventLog, events: Path, cache: Path, clock: Clock) -> None:
+    def __init__(self, log: IssueLog, events: Path, cache: Path, clock: Clock) -> None:
         self._log = log
         self._events = events
         self._clock = clock
@@ -137,7 +137,7 @@ class CachedReplays:
         return reading
 
 
-def read_one(log: EventLog, issue_number: int) -> Reading:
+def read_one(log: IssueLog, issue_number: int) -> Reading:
     """Read and replay one stream."""
     stream = log.read(issue_number)
     return Reading(stream.replayed(), stream.problems, spendings_of(stream.records))

@@ -8,23 +8,26 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Protocol
+from typing import Any, Final, Generic, Protocol
 
 from pydantic import ValidationError
 
 from irontree.domain.digests import event_digest
-from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, kebab
+from irontree.domain.events import ISSUE_EVENTS, E, IssueEvent, Record, StreamId, kebab
 from irontree.domain.loop import LOOP_EVENTS, LoopEvent
+from irontree.domain.timestamps import utc_text
 from irontree.errors import IrontreeError, LogDamaged, NotEligible, Refused, SequenceConflict
-from irontree.ports import Problem, Stream
+from irontree.files import Disk, disk_errors, is_leftover, read_bytes
+from irontree.ports import Clock, EventStream, N, Problem
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
-from irontree.store.files import Disk, disk_errors, is_leftover, read_bytes, utc_text
+from irontree.store.layout import STATE_FOLDER
 
 # --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
 
@@ -58,24 +61,52 @@ class EventFiles(Protocol):
         """The content of one of them."""
         ...
 
-
-@dataclass(frozen=True, slots=True)
-class Contents(Generic[E]):
-    """The readable events in sequence order, the problems, and the highest sequence among the file names."""
-
-    records: tuple[Record[E], ...]
-    problems: tuple[Problem, ...]
-    highest_sequence: int
+    def write(self, name: str, data: bytes) -> None:
+        """Put it in place of what is there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamForm(Generic[E]):
-    """How one kind of event stands in its file: under *block*, beside `meta:`; *owner* names its stream."""
+class StreamForm(Generic[N, E]):
+    """One kind of stream: where it is, and how its events stand in their files, under *block* beside `meta:`.
 
+    `{}` in *folder*, below the state folder, is the stream's name, which *pattern* tells and *parse* reads; an
+    event's key *owner* holds it too. *beside* are files that are archived with it: place by name in the archive.
+    """
+
+    kind: str
+    folder: str
+    pattern: str
+    parse: Callable[[str], N]
     block: str
     owner: str
     models: Mapping[str, type[E]]
     limit: int
+    beside: Mapping[str, str] = field(default_factory=dict)
+
+    def id(self, name: N) -> StreamId:
+        """The stream of that name."""
+        return StreamId(self.kind, str(name))
+
+    def place(self, name: N) -> str:
+        """Its folder, from the repository's root."""
+        return f"{STATE_FOLDER}/{self.folder.format(name)}"
+
+    def holds(self, path: str) -> bool:
+        """Whether *path*, from the repository's root, is that of an event file of this kind, archived or not."""
+        folder = rf"{self.folder.format('[^/]+')}|archive/{self.kind}-[^/]+/events"
+        return re.fullmatch(rf"{re.escape(STATE_FOLDER)}/(?:{folder})/[^/]+\.ya?ml", path) is not None
+
+    def archive_names(self, name: N, revision: str) -> Iterator[str]:
+        """What the folder of an earlier stream may be called, best first: the same text may be left twice."""
+        first = f"{self.id(name)}-rev-{revision}"
+        yield first
+        yield from (f"{first}-{turn}" for turn in count(2))
+
+    def archived(self, archive: str) -> N | None:
+        """The name of the stream whose earlier life a folder of that name holds; None if it is of another kind."""
+        found = re.fullmatch(rf"{self.kind}-({self.pattern})-rev-.*", archive)
+        return self.parse(found[1]) if found else None
 
     def file_name(self, event: E) -> str:
         """`{sequence:04d}-{event-kebab}.yml`."""
@@ -85,7 +116,7 @@ class StreamForm(Generic[E]):
         """The file's bytes, keys in the model's order."""
         return write_mapping({self.block: event.model_dump(mode="json"), "meta": meta}).encode()
 
-    @lru_cache(maxsize=_DECODED)  # noqa: B019 - the two forms live as long as the program
+    @lru_cache(maxsize=_DECODED)  # noqa: B019 - the forms live as long as the program
     def decode(self, data: bytes, path: str) -> Record[E]:
         """The event in *data*; raises LogDamaged saying what is wrong with it."""
         mapping = read_mapping(data, path, limit=self.limit)
@@ -109,11 +140,32 @@ class StreamForm(Generic[E]):
         return self.models[name]
 
 
-ISSUE_FORM: StreamForm[IssueEvent] = StreamForm("iron_tree", "issue_number", ISSUE_EVENTS, EVENT_BYTES)
-LOOP_FORM: StreamForm[LoopEvent] = StreamForm("loop", "loop_id", LOOP_EVENTS, LOOP_EVENT_BYTES)
+ISSUE_FORM: Final[StreamForm[int, IssueEvent]] = StreamForm(
+    kind="issue",
+    folder="events/issue-{}",
+    pattern=r"[1-9]\d*",
+    parse=int,
+    block="iron_tree",
+    owner="issue_number",
+    models=ISSUE_EVENTS,
+    limit=EVENT_BYTES,
+    beside={"brief.md": "briefs/issue-{}.md"},
+)
+LOOP_FORM: Final[StreamForm[str, LoopEvent]] = StreamForm(
+    kind="loop",
+    folder="loops/{}/events",
+    pattern=r"\d{4}-\d{2}-\d{2}-\d{4}-[0-9a-f]{6}",
+    parse=str,
+    block="loop",
+    owner="loop_id",
+    models=LOOP_EVENTS,
+    limit=LOOP_EVENT_BYTES,
+)
+FORMS: Final[tuple[StreamForm[Any, Any], ...]] = (ISSUE_FORM, LOOP_FORM)
+"""Every kind of stream that there is."""
 
 
-def read_stream(form: StreamForm[E], files: EventFiles, owner: object) -> Contents[E]:
+def read_stream(form: StreamForm[N, E], files: EventFiles, owner: N) -> EventStream[E]:
     """Everything in *files*; what cannot be used becomes a problem and counts as missing."""
     numbered = _numbered(files)
     times = Counter(sequence for sequence, _ in numbered)
@@ -127,7 +179,7 @@ def read_stream(form: StreamForm[E], files: EventFiles, owner: object) -> Conten
             records.append(_read(form, files, name, owner))
         except IrontreeError as error:
             problems.append(problem_of(path, error))
-    return Contents(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
+    return EventStream(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
 
 
 def problem_of(path: str, error: IrontreeError) -> Problem:
@@ -136,30 +188,12 @@ def problem_of(path: str, error: IrontreeError) -> Problem:
     return Problem(path, what, newer=isinstance(error, WrittenByNewer))
 
 
-def issue_stream(files: EventFiles, issue_number: int) -> Stream:
-    """All events of an issue; unreadable files become problems, never exceptions."""
-    found = read_stream(ISSUE_FORM, files, issue_number)
-    return Stream(found.records, found.problems, found.highest_sequence)
-
-
-def archive_names(issue_number: int, revision: str) -> Iterator[str]:
-    """What the folder of an earlier stream may be called, the first that is free: the same text may be left twice."""
-    name = f"issue-{issue_number}-rev-{revision}"
-    yield name
-    yield from (f"{name}-{turn}" for turn in count(2))
-
-
-def number_in(archive_name: str) -> int:
-    """The issue whose earlier stream a folder of that name holds: `issue-{N}-rev-{revision}`."""
-    return int(archive_name.removeprefix("issue-").partition("-")[0])
-
-
 def _numbered(files: EventFiles) -> list[tuple[int, str]]:
     """Files that look like events, by number: `{seq:04d}` has no order as text beyond 9,999."""
     return sorted((int(match[1]), name) for name in files.names() if (match := _EVENT_NAME.fullmatch(name)))
 
 
-def _read(form: StreamForm[E], files: EventFiles, name: str, owner: object) -> Record[E]:
+def _read(form: StreamForm[N, E], files: EventFiles, name: str, owner: N) -> Record[E]:
     path = f"{files.where}/{name}"
     record = form.decode(files.load(name), path)
     if record.event.sequence != int(name.partition("-")[0]):
@@ -170,7 +204,7 @@ def _read(form: StreamForm[E], files: EventFiles, name: str, owner: object) -> R
 
 
 def next_file(
-    form: StreamForm[E],
+    form: StreamForm[N, E],
     files: EventFiles,
     event: E,
     *,
@@ -200,20 +234,20 @@ def next_file(
     return name, data, form.decode(data, f"{files.where}/{name}")
 
 
-def restored_files(records: Iterable[Record[IssueEvent]], moment: datetime) -> dict[str, bytes]:
+def restored_files(form: StreamForm[N, E], records: Iterable[Record[E]], moment: datetime) -> dict[str, bytes]:
     """File names and bytes of a whole stream, each event under its own sequence, chained where they follow."""
     files: dict[str, bytes] = {}
-    before: IssueEvent | None = None
+    before: E | None = None
     for record in sorted(records, key=lambda record: record.event.sequence):
         event = record.event
         follows = before is not None and before.sequence == event.sequence - 1
         own = {"time": utc_text(moment), "previous": event_digest(before) if before and follows else None}
-        files[ISSUE_FORM.file_name(event)] = ISSUE_FORM.encode(event, own | record.meta | own)
+        files[form.file_name(event)] = form.encode(event, own | record.meta | own)
         before = event
     return files
 
 
-def _digest_of(form: StreamForm[E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
+def _digest_of(form: StreamForm[N, E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
     """Digest of the last event; None for an empty stream, or one whose end cannot be read."""
     if not numbered or [sequence for sequence, _ in numbered].count(numbered[-1][0]) > 1:
         return None
@@ -223,7 +257,9 @@ def _digest_of(form: StreamForm[E], files: EventFiles, numbered: list[tuple[int,
         return None
 
 
-def replied_file(files: EventFiles, issue_number: int, sequence: int, url: str) -> tuple[str, bytes] | None:
+def replied_file(
+    form: StreamForm[N, E], files: EventFiles, owner: N, sequence: int, url: str
+) -> tuple[str, bytes] | None:
     """Name and bytes of that event with `reply_posted` set to *url*; None if it already is (ruling R10).
 
     Raises NotEligible if there is no such readable event, it takes no reply, or it has another one.
@@ -232,13 +268,13 @@ def replied_file(files: EventFiles, issue_number: int, sequence: int, url: str) 
     names = [name for number, name in _numbered(files) if number == sequence]
     if len(names) != 1:
         raise NotEligible(f"{where}: {len(names)} events there, one is needed to note a reply on")
-    record = _read(ISSUE_FORM, files, names[0], issue_number)
+    record = _read(form, files, names[0], owner)
     before = getattr(record.event, "reply_posted", url)
     if "reply_posted" not in type(record.event).model_fields or before not in {None, url}:
         raise NotEligible(f"{where}: {record.event.event} takes no reply, or has another one")
     if before == url:
         return None
-    return names[0], ISSUE_FORM.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)
+    return names[0], form.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)
 
 
 # --- Events in the YAML blocks of a comment, as tools before 1.12 wrote them (protocol, Source Of Truth)
@@ -247,34 +283,115 @@ def replied_file(files: EventFiles, issue_number: int, sequence: int, url: str) 
 _FENCED = re.compile(
     r"^(?P<fence>`{3,}|~{3,})ya?ml[ \t]*\r?\n(?P<yaml>.*?)^(?P=fence)[ \t]*\r?$", re.MULTILINE | re.DOTALL
 )
-_EVENT = re.compile(rf"^{ISSUE_FORM.block}:", re.MULTILINE)
 
 
-def read_blocks(text: str, where: str, issue_number: int) -> Stream:
-    """The events of the issue in *text*, in the order they stand there; blocks without an event are passed over."""
+def read_blocks(form: StreamForm[N, E], text: str, where: str, owner: N) -> EventStream[E]:
+    """The events of the stream in *text*, in the order they stand there; blocks without an event are passed over."""
     records, problems = [], []
-    for yaml in _event_blocks(text):
+    for yaml in _event_blocks(form, text):
         try:
-            records.append(_read_block(yaml, where, issue_number))
+            records.append(_read_block(form, yaml, where, owner))
         except IrontreeError as error:
             problems.append(problem_of(where, error))
     highest = max((record.event.sequence for record in records), default=0)
-    return Stream(tuple(records), tuple(problems), highest)
+    return EventStream(tuple(records), tuple(problems), highest)
 
 
-def _event_blocks(text: str) -> Iterator[str]:
+def _event_blocks(form: StreamForm[N, E], text: str) -> Iterator[str]:
     blocks = (found["yaml"] for found in _FENCED.finditer(text))
-    return (yaml for yaml in blocks if _EVENT.search(yaml))
+    return (yaml for yaml in blocks if re.search(rf"^{form.block}:", yaml, re.MULTILINE))
 
 
-def _read_block(yaml: str, where: str, issue_number: int) -> Record[IssueEvent]:
-    record = ISSUE_FORM.decode(yaml.encode(errors="surrogatepass"), where)
-    if record.event.issue_number != issue_number:
-        raise LogDamaged(f"{where}: speaks of issue {record.event.issue_number}")
+def _read_block(form: StreamForm[N, E], yaml: str, where: str, owner: N) -> Record[E]:
+    record = form.decode(yaml.encode(errors="surrogatepass"), where)
+    if (found := getattr(record.event, form.owner)) != owner:
+        raise LogDamaged(f"{where}: speaks of {form.kind} {found}")
     return record
 
 
-# --- Streams as folders of files: reading them, and the durable append (ruling R2)
+# --- A log, wherever its files are: where that is, and how one of them is written, the adapters say
+
+
+class StreamLog(Generic[N, E]):
+    """What the adapters of the port `EventLog` share."""
+
+    def __init__(self, form: StreamForm[N, E], clock: Clock) -> None:
+        self._form = form
+        self._clock = clock
+
+    def read(self, name: N) -> EventStream[E]:
+        """All events of the stream; unreadable files become problems, never exceptions."""
+        return read_stream(self._form, self._files(name), name)
+
+    def append(self, event: E, *, expected_sequence: int, meta: Mapping[str, Any] | None = None) -> Record[E]:
+        """Write *event* as `expected_sequence + 1`; raises SequenceConflict if another writer was faster."""
+        files = self._files(getattr(event, self._form.owner))
+        with self._alone():
+            name, data, record = next_file(
+                self._form,
+                files,
+                event,
+                expected_sequence=expected_sequence,
+                meta=meta or {},
+                moment=self._clock.now(),
+            )
+            files.write(name, data)
+        return record
+
+    def record_reply(self, name: N, sequence: int, url: str) -> None:
+        """Set `reply_posted` of that event from null to *url*, once; the same again is nothing.
+
+        Raises NotEligible if there is no such event, or it takes no reply or has another one.
+        """
+        files = self._files(name)
+        with self._alone():
+            if (change := replied_file(self._form, files, name, sequence, url)) is not None:
+                files.write(*change)
+
+    def read_text(self, text: str, where: str, name: N) -> EventStream[E]:
+        """The events of the stream in the YAML blocks of a comment."""
+        return read_blocks(self._form, text, where, name)
+
+    def archive_name(self, name: N, revision: str) -> str:
+        """The first that is free."""
+        names = self._form.archive_names(name, revision)
+        return next(archive for archive in names if not self._is_taken(archive))
+
+    def read_archived(self, archive: str) -> EventStream[E]:
+        """All events of a stream that was moved away; unreadable files become problems."""
+        name = self._form.archived(archive)
+        if name is None:
+            raise ValueError(f"{archive!r} is no archive of this kind")
+        return read_stream(self._form, self._archived_files(archive), name)
+
+    def _files(self, name: N) -> EventFiles:
+        raise NotImplementedError
+
+    def _archived_files(self, archive: str) -> EventFiles:
+        raise NotImplementedError
+
+    def _is_taken(self, archive: str) -> bool:
+        raise NotImplementedError
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Hold the lock of whoever writes."""
+        raise NotImplementedError
+
+
+# --- Streams as folders of files: finding and reading them, and the durable append (ruling R2)
+
+
+def stream_folders(form: StreamForm[N, E], state: Path) -> dict[N, str]:
+    """Name -> path of every stream's folder in the state folder, in no order; empty where there is no log yet."""
+    parent, _, own = form.folder.partition("/")
+    segment, _, inner = own.partition("/")
+    name = re.compile(segment.format(f"({form.pattern})"))
+    try:
+        with os.scandir(state / parent) as entries:
+            found = {form.parse(match[1]): entry.path for entry in entries if (match := name.fullmatch(entry.name))}
+    except FileNotFoundError:
+        return {}
+    return {name: f"{path}/{inner}" for name, path in found.items()} if inner else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +400,8 @@ class StreamFolder:
 
     path: Path
     where: str
-    limit: int = EVENT_BYTES
+    limit: int
+    disk: Disk
 
     def names(self) -> list[str]:
         """All file names but hidden ones; none if the folder does not exist."""
@@ -301,27 +419,10 @@ class StreamFolder:
             raise LogDamaged(f"{self.where}/{name}: the file is gone")
         return data
 
-
-def append_durably(
-    disk: Disk,
-    form: StreamForm[E],
-    files: StreamFolder,
-    event: E,
-    *,
-    expected_sequence: int,
-    meta: Mapping[str, Any],
-    moment: datetime,
-) -> Record[E]:
-    """Append to the folder; the caller holds the append lock. Removes what killed writers left."""
-    remove_leftovers(files.path)
-    name, data, record = next_file(form, files, event, expected_sequence=expected_sequence, meta=meta, moment=moment)
-    disk.write_durably(files.path / name, data)
-    return record
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove dot-temporaries: under the append lock nobody is writing one."""
-    with disk_errors(folder):
-        for path in folder.glob(".*"):
-            if is_leftover(path.name):
-                path.unlink(missing_ok=True)
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file durably. Removes what killed writers left: under the append lock nobody is writing one."""
+        with disk_errors(self.path):
+            for path in self.path.glob(".*"):
+                if is_leftover(path.name):
+                    path.unlink(missing_ok=True)
+        self.disk.write_durably(self.path / name, data)

@@ -14,10 +14,12 @@ import pytest
 
 from irontree.app import SystemClock
 from irontree.domain.digests import digest_chain
+from irontree.domain.events import IssueEvent
 from irontree.errors import Busy
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock
+from irontree.store.streams import ISSUE_FORM
 from tests.integration.store.writers import LOST, WON
 from tests.support.store import StillClock, published, started
 
@@ -37,9 +39,9 @@ def exit_codes(mode: str, root: Path, *numbers: int) -> list[int]:
 
 
 @pytest.fixture
-def log(tmp_path) -> FileEventLog:
+def log(tmp_path) -> FileEventLog[int, IssueEvent]:
     create(tmp_path)
-    return FileEventLog(tmp_path, StillClock())
+    return FileEventLog(ISSUE_FORM, tmp_path, StillClock())
 
 
 def test_sixteen_processes_append_a_stream_without_gap_or_double(tmp_path, log):
@@ -87,7 +89,7 @@ def test_a_writer_killed_at_any_step_leaves_a_log_that_can_be_read_and_written(t
     logs = {}
     for step in STEPS:
         create(tmp_path / str(step))
-        logs[step] = FileEventLog(tmp_path / str(step), StillClock())
+        logs[step] = FileEventLog(ISSUE_FORM, tmp_path / str(step), StillClock())
         logs[step].append(published(), expected_sequence=0)
     codes = exit_codes("kill", tmp_path, *STEPS)
     assert codes[0] == KILLED

@@ -19,6 +19,7 @@ from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout
 from irontree.store.lockfiles import RunLockFile
 from irontree.store.locks import FileLock
+from irontree.store.streams import ISSUE_FORM
 from tests.support.disk import StoppingDisk
 from tests.support.store import StillClock, published, started
 
@@ -27,7 +28,7 @@ WON, LOST = 0, 3
 
 def many(root: Path, processes: int, each: int) -> list[int]:
     """Every process appends *each* events wherever the stream ends by then."""
-    log = FileEventLog(root, StillClock())
+    log = FileEventLog(ISSUE_FORM, root, StillClock())
 
     def work() -> int:
         for _ in range(each):
@@ -40,7 +41,7 @@ def many(root: Path, processes: int, each: int) -> list[int]:
 
 def race(root: Path, processes: int) -> list[int]:
     """Every process appends the second event of the stream, all let go at once."""
-    log = FileEventLog(root, StillClock())
+    log = FileEventLog(ISSUE_FORM, root, StillClock())
     start, go = os.pipe()
 
     def work() -> int:
@@ -79,7 +80,7 @@ def run(root: Path, processes: int) -> list[int]:
 
 def retry(root: Path, processes: int) -> list[int]:
     """Every process appends one event, and tries again wherever the stream ends by then; how often it was refused."""
-    log = FileEventLog(root, StillClock())
+    log = FileEventLog(ISSUE_FORM, root, StillClock())
     start, go = os.pipe()
 
     def work() -> int:
@@ -98,7 +99,7 @@ def kill(root: Path, *steps: int) -> list[int]:
 
     def work(step: int) -> Callable[[], int]:
         disk = StoppingDisk(step, lambda: os.kill(os.getpid(), signal.SIGKILL))
-        log = FileEventLog(root / str(step), StillClock(), disk)
+        log = FileEventLog(ISSUE_FORM, root / str(step), StillClock(), disk)
         return lambda: WON if _appended(log, 1) else LOST
 
     return _forked([work(step) for step in steps])

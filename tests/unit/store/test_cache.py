@@ -10,6 +10,7 @@ import pytest
 from irontree.store.event_log import FileEventLog
 from irontree.store.layout import Layout, create
 from irontree.store.replays import DerivedCache, fingerprint_streams
+from irontree.store.streams import ISSUE_FORM
 from tests.support.store import StillClock, passed, published, started
 
 VALUE = {"phase": "done", "counts": [1, 2], "code_ref": None}
@@ -20,7 +21,7 @@ class Repository:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.log = FileEventLog(layout.root, StillClock())
+        self.log = FileEventLog(ISSUE_FORM, layout.root, StillClock())
         self.clock = StillClock(datetime.now(UTC) + timedelta(minutes=1))
         self.path = layout.cache / "states.json"
 

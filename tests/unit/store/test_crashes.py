@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from irontree.domain.events import Record
+from irontree.domain.events import IssueEvent, Record
+from irontree.files import Disk
 from irontree.store.documents import FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
-from irontree.store.files import Disk
 from irontree.store.layout import Layout, create
+from irontree.store.streams import ISSUE_FORM
 from tests.contract.test_result_store import report
 from tests.support.disk import Stopped, stopping_at
 from tests.support.store import (
@@ -46,8 +47,8 @@ def root(tmp_path) -> Path:
     return tmp_path
 
 
-def log(root: Path, disk: Disk | None = None) -> FileEventLog:
-    return FileEventLog(root, StillClock(), disk)
+def log(root: Path, disk: Disk | None = None) -> FileEventLog[int, IssueEvent]:
+    return FileEventLog(ISSUE_FORM, root, StillClock(), disk)
 
 
 def leftovers(folder: Path) -> list[str]:

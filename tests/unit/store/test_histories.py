@@ -25,7 +25,7 @@ def expected_of(story: Path) -> dict[str, Any]:
 
 
 def stream_of(story: Path, expected: dict[str, Any]) -> Stream:
-    log = MemoryEventLog(StillClock())
+    log = MemoryEventLog(ISSUE_FORM, StillClock())
     files = {path.name: path.read_bytes() for path in (story / "events").rglob("*.yml")}
     log.files(expected["issue_number"]).files.update(files)
     return log.read(expected["issue_number"])

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from irontree.errors import EnvironmentRefused, LogDamaged
+from irontree.files import replace
 from irontree.ports import DeliveryCursor
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
-from irontree.store.files import replace
 from irontree.store.layout import Layout, create
+from irontree.store.streams import ISSUE_FORM
 from tests.contract.test_result_store import report
 from tests.support.store import LOOP_ID, SHA, StillClock, entity, plan, published, started
 
@@ -40,7 +41,7 @@ def test_creating_again_leaves_what_is_there(layout):
 
 
 def test_making_the_adapters_and_reading_creates_nothing(tmp_path):
-    log, loops = FileEventLog(tmp_path, StillClock()), FileLoopLog(tmp_path, StillClock())
+    log, loops = FileEventLog(ISSUE_FORM, tmp_path, StillClock()), FileLoopLog(tmp_path, StillClock())
     plans, results, deliveries = FilePlanStore(tmp_path), FileResultStore(tmp_path), FileDeliveries(tmp_path)
     assert (log.streams(), log.read(1).records, loops.ids(), plans.revisions()) == ((), (), (), ())
     assert (loops.read_entity(LOOP_ID), plans.load("00123456"), results.load(1, SHA)) == (None, None, None)
@@ -50,12 +51,12 @@ def test_making_the_adapters_and_reading_creates_nothing(tmp_path):
 
 def test_writing_where_nothing_was_initialised_says_how_to_begin(tmp_path):
     with pytest.raises(EnvironmentRefused) as caught:
-        FileEventLog(tmp_path, StillClock()).append(published(), expected_sequence=0)
+        FileEventLog(ISSUE_FORM, tmp_path, StillClock()).append(published(), expected_sequence=0)
     assert "irontree init" in caught.value.remedy
 
 
 def test_the_names_on_disk_are_the_contract_s(layout):
-    FileEventLog(layout.root, StillClock()).append(published(), expected_sequence=0)
+    FileEventLog(ISSUE_FORM, layout.root, StillClock()).append(published(), expected_sequence=0)
     FilePlanStore(layout.root).save(plan())
     FileResultStore(layout.root).save(report())
     FileDeliveries(layout.root).save(12, DeliveryCursor(1))
@@ -148,13 +149,13 @@ def test_a_damaged_cursor_means_delivering_again(layout, content):
 def test_a_file_where_a_stream_should_be_stops_nothing(layout):
     layout.events.mkdir()
     layout.stream(12).write_text("not a folder")
-    log = FileEventLog(layout.root, StillClock())
+    log = FileEventLog(ISSUE_FORM, layout.root, StillClock())
     assert log.streams() == ()
     assert log.read(12).records == ()
 
 
 def test_folders_that_are_no_streams_are_not_listed(layout):
-    log = FileEventLog(layout.root, StillClock())
+    log = FileEventLog(ISSUE_FORM, layout.root, StillClock())
     log.append(published(), expected_sequence=0)
     for name in ("issue-012", "issue-0", "issue-x", "old", "issue-99"):
         (layout.events / name).mkdir()
@@ -164,14 +165,14 @@ def test_folders_that_are_no_streams_are_not_listed(layout):
 def test_earlier_streams_are_told_in_the_order_in_which_they_ended_wherever_their_files_come_from(layout):
     """An import writes them all anew, in the order of their names."""
     for minute, revision in ((1, "ffffffff"), (2, "00000000")):
-        log = FileEventLog(layout.root, StillClock(datetime(2026, 4, 22, 12, minute, tzinfo=UTC)))
+        log = FileEventLog(ISSUE_FORM, layout.root, StillClock(datetime(2026, 4, 22, 12, minute, tzinfo=UTC)))
         log.append(published(), expected_sequence=0)
         os.utime(log.archive(12, revision), (0, 10 - minute))
     assert log.archives(12) == ("issue-12-rev-ffffffff", "issue-12-rev-00000000")
 
 
 def test_an_event_that_is_a_folder_is_a_problem(layout):
-    log = FileEventLog(layout.root, StillClock())
+    log = FileEventLog(ISSUE_FORM, layout.root, StillClock())
     log.append(published(), expected_sequence=0)
     (layout.stream(12) / "0002-run-started.yml").mkdir()
     [problem] = log.read(12).problems

@@ -15,6 +15,7 @@ from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
+from irontree.domain.timestamps import utc_text
 from irontree.errors import (
     FORGE_FAILED,
     AccessRefused,
@@ -101,7 +102,7 @@ def _failed(asked: Question, error: IrontreeError) -> CommentResult:
 
 
 def _look_at(app: App, asked: Question) -> Iterator[CommentResult]:
-    since = (_moment(asked.since) - SKEW).strftime("%Y-%m-%dT%H:%M:%SZ")
+    since = utc_text(_moment(asked.since) - SKEW)
     comments = app.forge().comments_since(asked.under, since)
     if not any(_commands(app, asked.under, comments)):
         return
@@ -250,11 +251,7 @@ def _came_before(asked: Question, comment: Comment, among: tuple[Comment, ...]) 
 
 def _moment(text: object) -> datetime:
     """ISO 8601, UTC where no zone is named; what was written by hand and is no time counts as long ago."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return LONG_AGO
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment_in_utc(text) or LONG_AGO
 
 
 def _record(app: App, asked: Question, answer: Answer) -> None:

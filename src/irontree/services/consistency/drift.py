@@ -206,7 +206,7 @@ def is_question_deleted(app: App, state: TaskState) -> bool:
     """
     stream = app.log.read(state.issue_number)
     newest = next((about for _, about in due_comments(stream) if about.event.sequence == state.sequence), None)
-    if newest is None or "restored_from" in newest.meta:
+    if newest is None or newest.told.restored_from:
         return False
     marker = comment_marker(state.issue_number, newest, state.renewed_from)
     return not any(comment.ours and marker in comment.body for comment in app.forge().comments(state.issue_number))

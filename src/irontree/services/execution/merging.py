@@ -76,11 +76,8 @@ def _requests(app: App, state: TaskState, dropped: str) -> Iterator[tuple[int, s
 
 
 def _named_in(stream: Stream) -> Iterator[int]:
-    return (int(record.meta["request"]) for record in stream.records if _proposes(record))
-
-
-def _proposes(record: Record[IssueEvent]) -> bool:
-    return record.event.event == "verify_pending_acceptance" and "request" in record.meta
+    waits = (record for record in stream.records if record.event.event == "verify_pending_acceptance")
+    return (number for record in waits if (number := record.told.request) is not None)
 
 
 def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) -> None:
@@ -221,13 +218,12 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:
     """The ids of the reviews by which work was sent back: not every forge says which commit one is about."""
-    return frozenset(str(review) for record in records for review in record.meta.get("reviews", ()))
+    return frozenset(review for record in records for review in record.told.reviews)
 
 
 def failures_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[tuple[str, str]]:
     """The checks of CI, each with its commit, by which work was sent back: the same again would come to the same."""
-    metas = (record.meta for record in records if "failed_at" in record.meta)
-    return frozenset((str(meta.get("failed_check")), str(meta["failed_at"])) for meta in metas)
+    return frozenset((told.failed_check, told.failed_at) for record in records if (told := record.told).failed_at)
 
 
 def objection_to(

@@ -48,7 +48,7 @@ _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unrea
 
 def salvaged_work(app: App, state: TaskState) -> str | None:
     """The commit that keeps the work of the newest such attempt since the last one that counted; None without one."""
-    refs = (str(record.meta["salvage_ref"]) for record in _turned_away(app.log.read(state.issue_number)))
+    refs = (record.told.salvage_ref for record in _turned_away(app.log.read(state.issue_number)))
     ref = next(refs, None)
     return app.repository.read_ref(ref) if ref else None
 
@@ -56,9 +56,9 @@ def salvaged_work(app: App, state: TaskState) -> str | None:
 def _turned_away(stream: Stream) -> Iterator[Record[IssueEvent]]:
     since = takewhile(lambda record: record.event.event != "run_completed", reversed(stream.records))
     for entry in since:
-        agent = entry.meta.get("agent")
-        failure = agent.get("failure") if isinstance(agent, Mapping) else None
-        if entry.event.event == "run_interrupted" and failure in _TURNED_AWAY and "salvage_ref" in entry.meta:
+        told = entry.told
+        turned_away = entry.event.event == "run_interrupted" and told.agent.get("failure") in _TURNED_AWAY
+        if turned_away and told.salvage_ref:
             yield entry
 
 
@@ -341,7 +341,7 @@ def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     kept = result_in(transcript_folder(app, attempt.state))
     if usage := usage_in(kept):
         return {"seconds": kept.get("seconds"), "agent": usage}
-    begun = moment(next(r.meta.get("time") for r in _events(app, attempt) if r.event.event == "run_started"))
+    begun = moment(next(r.told.time for r in _events(app, attempt) if r.event.event == "run_started"))
     passed = (app.clock.now() - begun).total_seconds() if begun else math.inf
     return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
 

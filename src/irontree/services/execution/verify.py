@@ -215,11 +215,9 @@ def _still_proposed(app: App, subject: Subject) -> Proposed | None:
 def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
     """What CI said of the commit that is proposed, if this attempt was made for that and changed nothing."""
     judged = last_of(app.log.read(state.issue_number), "verify_failed_retryable", "verify_failed_terminal")
-    if judged is None or "failed_at" not in judged.meta:
+    if judged is None or not judged.told.failed_at:
         return ()
-    return (
-        f"{judged.meta['failed_check']} failed at the commit that is proposed, and the agent found nothing to change",
-    )
+    return (f"{judged.told.failed_check} failed at the commit that is proposed, and the agent found nothing to change",)
 
 
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
@@ -321,7 +319,7 @@ def _note_before(app: App, state: TaskState, anchor: str) -> str:
     """What was said when this commit was verified and could not be published: only that is done again (outcome E)."""
     failed_before = app.log.read(state.issue_number).records[-1]
     same = getattr(failed_before.event, "verify_anchor_sha", None) == anchor
-    return str(failed_before.meta.get("verifier_note", "")) if same else ""
+    return failed_before.told.verifier_note if same else ""
 
 
 def _anchor(app: App, plan: Plan, state: TaskState) -> str:

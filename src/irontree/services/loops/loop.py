@@ -28,10 +28,11 @@ from irontree.domain.loop import (
     entity_after,
     entity_from,
 )
+from irontree.domain.meta import Meta
 from irontree.domain.plan import canonical_digest
 from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
-from irontree.ports import LoopStream
+from irontree.ports import EventStream
 from irontree.services.record.world import World, read_world
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
@@ -106,7 +107,7 @@ def require_trusted(app: App) -> None:
 def read_loop(app: App, loop_id: str) -> Loop:
     """The loop as its events say; its file only where the first of them is gone. Raises NotEligible without either."""
     stream, entity = app.loops.read(loop_id), _entity(app, loop_id)
-    begin = next(((r.event, r.meta) for r in stream.records if isinstance(r.event, LoopStarted)), None)
+    begin = next(((r.event, r.told) for r in stream.records if isinstance(r.event, LoopStarted)), None)
     if entity is None and begin:
         entity = entity_from(*begin)
     if entity is None:
@@ -115,7 +116,7 @@ def read_loop(app: App, loop_id: str) -> Loop:
         raise NotEligible(f"Loop {loop_id} not found.", remedy="`irontree loops` lists them")
     loop = Loop(entity, 0)
     for record in stream.records:
-        loop = _fold(loop, record.event, record.meta)
+        loop = _fold(loop, record.event, record.told)
     whole = begin is not None and len(stream.records) == stream.highest_sequence
     return loop if whole else replace(loop, damage=_damage(loop_id, stream), sequence=stream.highest_sequence)
 
@@ -140,7 +141,7 @@ def _entity(app: App, loop_id: str) -> LoopEntity | None:
         return None
 
 
-def _damage(loop_id: str, stream: LoopStream) -> LogDamaged:
+def _damage(loop_id: str, stream: EventStream[LoopEvent]) -> LogDamaged:
     newer = next((problem for problem in stream.problems if problem.newer), None)
     if newer:
         return LogDamaged(f"loop {loop_id}: {newer.path}: {newer.what}")
@@ -339,7 +340,7 @@ def _record(app: App, loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loo
     if loop.damage:
         raise loop.damage
     written = app.loops.append(event, expected_sequence=loop.sequence, meta=app.origin.meta() | meta)
-    after = _fold(loop, written.event, written.meta)
+    after = _fold(loop, written.event, written.told)
     status = after.entity.model_dump(include={*_STATUS_KEYS})
     entity = _change(app, loop.id, lambda known: known.model_copy(update=status))
     return replace(after, entity=entity)
@@ -348,22 +349,16 @@ def _record(app: App, loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loo
 _STATUS_KEYS = ("status", "halt_reason", "halt_at_task_key", "halt_at_iso", "budget_max_transitions", "completed_at")
 
 
-def _fold(loop: Loop, event: LoopEvent, meta: dict[str, Any]) -> Loop:
+def _fold(loop: Loop, event: LoopEvent, told: Meta) -> Loop:
     """The loop after one more of its events."""
     cancelled = loop.cancelled
     if isinstance(event, LoopCancelled) and event.cancellation_scope == "task" and event.task_key:
         cancelled |= {event.task_key}
-    extended = (
-        _extension(meta["budget"], loop.id) if isinstance(event, LoopBudgetExtended) and "budget" in meta else None
-    )
+    extended = extension_from(told.budget, loop.id) if isinstance(event, LoopBudgetExtended) and told.budget else None
     return replace(
         loop,
-        entity=entity_after(loop.entity, event, meta),
+        entity=entity_after(loop.entity, event, told),
         sequence=event.sequence,
         cancelled=cancelled,
         extensions=(*loop.extensions, extended) if extended else loop.extensions,
     )
-
-
-def _extension(meta: object, loop_id: str) -> Extension | None:
-    return extension_from(meta, loop_id)

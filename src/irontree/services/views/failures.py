@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,7 +36,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     anchor = getattr(event, "verify_anchor_sha", None)
     report = results_at(app, state.issue_number, anchor)
     check = report.failed if report else None
-    note = str(record.meta.get("note", "")) or _note_since(stream, event.sequence)
+    note = record.told.note or _note_since(stream, event.sequence)
     return FailureView(
         failed_check=_what_failed(record, check.shown if check else ""),
         anchor=anchor,
@@ -44,7 +44,7 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
         attempts=1 + event.max_retry_count,
         outcome=event.pass_fail_outcome or "commit refused",
         captured_at=time_of(record),
-        output=check.output if check else str(record.meta.get("output", "")),
+        output=check.output if check else record.told.output,
         note=note,
         said=_said_by_who_gave_up(stream, event.sequence),
     )
@@ -54,20 +54,19 @@ def _note_since(stream: Stream, sequence: int) -> str:
     """What the person wrote who last let the work go on behind the event with that *sequence*."""
     later = (record for record in reversed(stream.records) if record.event.sequence > sequence)
     cleared = next((record for record in later if record.event.event == "checkup_unblocked"), None)
-    return str(cleared.meta.get("note", "")) if cleared else ""
+    return cleared.told.note if cleared else ""
 
 
 def claims_failure(completed: Record[IssueEvent]) -> bool:
     """Whether the agent of a completed attempt says itself that it did not do what was asked."""
-    agent = completed.meta.get("agent")
-    return isinstance(agent, Mapping) and str(agent.get("claims_success")).lower() == "false"
+    return str(completed.told.agent.get("claims_success")).lower() == "false"
 
 
 def _said_by_who_gave_up(stream: Stream, before: int) -> str:
     """The last words of the agent whose attempt the event with the sequence *before* is about."""
     earlier = (record for record in reversed(stream.records) if record.event.sequence < before)
     completed = next((record for record in earlier if record.event.event == "run_completed"), None)
-    return str(completed.meta.get("summary", "")) if completed and claims_failure(completed) else ""
+    return completed.told.summary if completed and claims_failure(completed) else ""
 
 
 def publication_failure_of(stream: Stream) -> FailureView | None:
@@ -87,15 +86,15 @@ def publication_failure_of(stream: Stream) -> FailureView | None:
         attempts=1 + event.max_retry_count,
         outcome="publication_failed",
         captured_at=time_of(record),
-        output=str(record.meta.get("reason", "")),
+        output=record.told.reason,
     )
 
 
 def _what_failed(record: Record[IssueEvent], check: str) -> str:
     if record.event.event == "run_commit_failed":
         return "git commit"
-    otherwise = "sent back by a person" if record.meta.get("note") else "verification"
-    return check or str(record.meta.get("failed_check") or otherwise)
+    otherwise = "sent back by a person" if record.told.note else "verification"
+    return check or record.told.failed_check or otherwise
 
 
 # --- What an agent asked leave for and was denied, for the person who can add the rule (`agent.permissions`)
@@ -124,8 +123,7 @@ def denied_lines(stream: Stream) -> tuple[str, ...]:
 
 def _denied_words(stream: Stream) -> tuple[str, ...]:
     ended = last_of(stream, "run_completed", "run_interrupted")
-    agent = ended.meta.get("agent") if ended else None
-    return tuple(map(str, agent.get("denied", ()))) if isinstance(agent, Mapping) else ()
+    return tuple(map(str, ended.told.agent.get("denied", ()))) if ended else ()
 
 
 # --- Attempts that failed in the same way, side by side: what each changed, and how it failed
@@ -159,11 +157,11 @@ def _attempts(stream: Stream) -> list[_Attempt]:
         match record.event.event:
             case "run_started":
                 # A later attempt begins with the commit of the one before, if it stands on the same base (R5).
-                same = record.meta.get("base_sha") == base
-                base = record.meta.get("base_sha")
+                told_base = record.told.base_sha or None
+                same, base = told_base == base, told_base
                 began_with = left if same and left else base
             case "run_completed":
-                left, said = _commit(record.event.code_ref), str(record.meta.get("summary", ""))
+                left, said = _commit(record.event.code_ref), record.told.summary
             case "verify_failed_retryable" | "verify_failed_terminal":
                 found.append(_Attempt(record, began_with, left, said))
             case _:
@@ -176,7 +174,7 @@ def _commit(code_ref: str | None) -> str | None:
 
 
 def _view(app: App, state: TaskState, attempt: _Attempt) -> AttemptView:
-    meta, anchor = attempt.failed.meta, getattr(attempt.failed.event, "verify_anchor_sha", None)
+    told, anchor = attempt.failed.told, getattr(attempt.failed.event, "verify_anchor_sha", None)
     report = results_at(app, state.issue_number, anchor)
     check = report.failed if report else None
     return AttemptView(
@@ -184,8 +182,8 @@ def _view(app: App, state: TaskState, attempt: _Attempt) -> AttemptView:
         commit=attempt.left or "",
         changed=_changed(app, attempt),
         said=attempt.said,
-        failed_check=check.shown if check else str(meta.get("failed_check", "verification")),
-        excerpt=excerpt(check) if check else str(meta.get("output", "")),
+        failed_check=check.shown if check else told.failed_check or "verification",
+        excerpt=excerpt(check) if check else told.output,
     )
 
 

@@ -12,6 +12,7 @@ from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Veri
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.halt import RULE
 from irontree.domain.loop import LoopEvent
+from irontree.domain.meta import Meta
 from irontree.domain.text import without_secrets
 from irontree.errors import IrontreeError, LogDamaged
 from irontree.ports import Forge, Stream
@@ -28,12 +29,12 @@ def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
 
 def time_of(record: Record[IssueEvent] | None) -> str:
     """When it was recorded, as the log says; empty if it does not."""
-    return str(record.meta.get("time", "")) if record else ""
+    return record.told.time if record else ""
 
 
 def request_url_of(stream: Stream) -> str:
     """Where the request is whose merge would accept the work; empty if the newest event proposes none."""
-    return str(stream.records[-1].meta.get("request_url", "")) if stream.records else ""
+    return stream.records[-1].told.request_url if stream.records else ""
 
 
 def document_of(event: IssueEvent) -> str | None:
@@ -60,56 +61,54 @@ def results_at(app: App, issue_number: int, anchor: str | None) -> CheckReport |
 
 def say_issue_event(record: Record[IssueEvent]) -> str:
     """What happened to the issue, with what matters of its particulars."""
-    event, meta = record.event, record.meta
+    event, told = record.event, record.told
     words = _ISSUE_WORDS.get(event.event, event.event.replace("_", " "))
-    if event.event == "verify_failed_retryable" and meta.get("note"):
+    if event.event == "verify_failed_retryable" and told.note:
         words = "sent back by {by}: “{note}”"
-    if meta.get("not_before"):
+    if told.not_before:
         words += ", tried again after {not_before}"
-    if meta.get("allowed"):
+    if told.allowed:
         words += "; allowed from now on: {allowed} (.mino/config.yml has it now: commit that)"
     document = document_of(event)
     if document:
         words += ", with notes in {document}"
-    if meta.get("warnings"):
+    if told.warnings:
         words += ", but {warnings}"
     return words.format(
         attempt=event.attempt_count,
         started=event.attempt_count + (1 if event.event in ("run_commit_failed", "run_interrupted") else 0),
         attempts=1 + event.max_retry_count,
         commit=_short(event.code_ref),
-        why=_why(meta),
-        by=meta.get("by") or getattr(event, "by", ""),
-        note=meta.get("note", ""),
+        why="; ".join(told.why),
+        by=told.by or getattr(event, "by", ""),
+        note=told.note,
         check=getattr(event, "blocking_check", ""),
-        allowed="; ".join(map(str, meta.get("allowed", ()))),
+        allowed="; ".join(told.allowed),
         document=document,
-        warnings="; ".join(map(str, meta.get("warnings", ()))),
-        not_before=meta.get("not_before", ""),
+        warnings="; ".join(told.warnings),
+        not_before=told.not_before,
     )
 
 
 def say_loop_event(record: Record[LoopEvent]) -> str:
     """What happened to the loop, with the note of whoever decided it."""
-    note, by = record.meta.get("note"), record.meta.get("by")
-    return f"{_loop_words(record)} ({by}: “{note}”)" if note else _loop_words(record)
+    told = record.told
+    words = _loop_words(record.event, told)
+    return f"{words} ({told.by}: “{told.note}”)" if told.note else words
 
 
-def _loop_words(record: Record[LoopEvent]) -> str:
-    event = record.event
+def _loop_words(event: LoopEvent, told: Meta) -> str:
     match event.event:
         case "loop_started":
             return f"loop {event.loop_id} started"
-        case "loop_halted" if getattr(event, "halt_reason", "") == "loop_budget_exhausted" and record.meta.get(
-            "detail"
-        ):
-            return f"the loop stops here: no agent may spend more. {record.meta['detail']}"
-        case "loop_budget_extended" if isinstance(record.meta.get("budget"), dict):
-            return f"{getattr(event, 'by', '')} allows {record.meta['budget'].get('extra')} more"
+        case "loop_halted" if getattr(event, "halt_reason", "") == "loop_budget_exhausted" and told.detail:
+            return f"the loop stops here: no agent may spend more. {told.detail}"
+        case "loop_budget_extended" if told.budget:
+            return f"{getattr(event, 'by', '')} allows {told.budget.get('extra')} more"
         case "loop_halted":
             return f"the loop stops here: {_said_of(str(getattr(event, 'halt_reason', '')))}"
         case "loop_completed":
-            return f"goal reached: {say_goal(record.meta.get('skipped', ()))}"
+            return f"goal reached: {say_goal(told.skipped)}"
         case "loop_cancelled" if getattr(event, "task_key", None):
             return f"skipped: {getattr(event, 'task_key', '')}"
         case other:
@@ -146,11 +145,6 @@ _ISSUE_WORDS = {
     "checkup_reconcile_external_close_detected": "closed outside, without evidence",
     "checkup_reconcile_sequence_gap_detected": "events are missing",
 }
-
-
-def _why(meta: dict[str, Any]) -> str:
-    reasons = meta.get("reasons") or [meta.get("reason", "")]
-    return "; ".join(str(reason) for reason in reasons)
 
 
 def _said_of(reason: str) -> str:
@@ -225,7 +219,7 @@ def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any
         event: IssueEvent | LoopEvent = record.event
         if event.sequence > sequence:
             words = say_loop_event(record) if isinstance(event, LoopEvent) else say_issue_event(record)
-            told = {"said": without_secrets(words), "time": str(record.meta.get("time", ""))}
+            told = {"said": without_secrets(words), "time": record.told.time}
             yield FeedEntry(event.event, stream, place, event.sequence, event.model_dump(mode="json") | told)
 
 

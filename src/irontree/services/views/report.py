@@ -10,6 +10,7 @@ from irontree.app import App
 from irontree.domain.checks import NOTHING_CITED, CheckReport, Coverage, coverage
 from irontree.domain.comments import is_substantive
 from irontree.domain.events import IssueEvent, Record, Reported
+from irontree.domain.meta import Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import TaskState
 from irontree.ports import Stream
@@ -58,8 +59,8 @@ def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
 def warnings_of(app: App, stream: Stream) -> tuple[str, ...]:
     """What did not go as it should when the work was verified or accepted last, and what was to be said once."""
     verified = last_of(stream, *_OUTCOME, "checkup_accept_recorded")
-    said = verified.meta.get("warnings", ()) if verified else ()
-    return (*map(str, said), *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
+    said = verified.told.warnings if verified else ()
+    return (*said, *app.deliveries.load(stream.records[-1].event.issue_number).warnings)
 
 
 def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: str) -> str | None:
@@ -103,24 +104,24 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             budgets=read_funds(app, read_world(app)).of_issue(state) if plan.policy.budgets else (),
             recipe=plan.policy.workspace.setup,
             promoted_doc=record.event.promoted_doc,
-            rationale=str(record.meta.get("promotion", NOT_PROMOTED)),
-            note=str(record.meta.get("verifier_note", "")),
+            rationale=record.told.promotion or NOT_PROMOTED,
+            note=record.told.verifier_note,
         )
         app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
     """What the agent said of its attempt, in one line: a claim."""
-    meta = completed.meta if completed else {}
-    agent, words = meta.get("agent") or {}, str(meta.get("summary", ""))
+    told = completed.told if completed else Meta()
+    agent = told.agent
     ok = {"true": "done", "false": "not done"}.get(str(agent.get("claims_success")).lower(), "")
     kind = str(agent.get("claims", "")) if ok else ""
-    return ": ".join(filter(None, (f"{ok} ({kind})" if kind else ok, words)))
+    return ": ".join(filter(None, (f"{ok} ({kind})" if kind else ok, told.summary)))
 
 
 def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], report: CheckReport) -> str:
     """What was seen of the same attempt: its end, what changed, and what the checks say."""
-    agent = (completed.meta.get("agent") if completed else None) or {}
+    agent = completed.told.agent if completed else {}
     code = agent.get("exit_code")
     end = f"{agent.get('ended', 'cut off, its commit was found')}{f' with code {code}' if code is not None else ''}"
     passed = sum(result.passed for result in report.results)
@@ -138,8 +139,8 @@ def _spent(agent: Mapping[str, object]) -> tuple[str, ...]:
 
 def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
     """Why automation could not decide, or why a person sent the work back."""
-    note, by = record.meta.get("note"), record.meta.get("by", "a person")
-    return (*map(str, record.meta.get("reasons", ())), *((f"sent back by {by}: {note}",) if note else ()))
+    told = record.told
+    return (*told.reasons, *((f"sent back by {told.by or 'a person'}: {told.note}",) if told.note else ()))
 
 
 def _repeated(state: TaskState) -> tuple[str, ...]:
@@ -153,5 +154,5 @@ def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
     """In words, and what a person decided since."""
     accepted = last_of(stream, "checkup_accept_recorded")
     if accepted and accepted.event.sequence > record.event.sequence:
-        return f"accepted by {accepted.meta.get('by', 'a person')}"
+        return f"accepted by {accepted.told.by or 'a person'}"
     return _OUTCOME[record.event.event]

@@ -12,6 +12,7 @@ from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.plan import ExecutionPolicy, Plan
 from irontree.domain.state import Phase, TaskState
+from irontree.domain.timestamps import utc_text
 from irontree.errors import (
     ConfigRefused,
     EnvironmentRefused,
@@ -155,7 +156,7 @@ def block(
 
     *more* is what else its `meta:` says.
     """
-    later = not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if not_before else ""
+    later = utc_text(not_before) if not_before else ""
     if later and not remedy:
         remedy = f"nothing: it is tried again after {later}; an answer before that counts too"
     meta = {"reason": reason, "remedy": remedy, "not_before": later}

@@ -1,13 +1,13 @@
-"""Effects on files: durable and plain replacement, what a failing disk means, and whether a recorded process lives."""
+"""Effects on files: durable and plain replacement, kernel locks, what a failing disk means; whether a process lives."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
@@ -30,11 +30,10 @@ def lives(pid: int) -> bool:
 
 
 if sys.platform == "darwin":
-    from fcntl import F_FULLFSYNC, fcntl
 
     def _sync(descriptor: int) -> None:
         """Reach the platter: fsync alone stops at the drive's cache there."""
-        fcntl(descriptor, F_FULLFSYNC)
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
 else:
     _sync = os.fsync
 
@@ -77,9 +76,13 @@ class Disk:
     def write_durably(self, path: Path, data: bytes) -> None:
         """Replace *path* so that after a crash or power loss it holds the old or the new bytes, all of them."""
         with disk_errors(path):
-            self.make_folder(path.parent)
-            self.rename(self.write_temporary(path, data), path)
-            self.sync_folder(path.parent)
+            self.put(path, data)
+
+    def put(self, path: Path, data: bytes) -> None:
+        """The same for who says in words of their own what an OSError means."""
+        self.make_folder(path.parent)
+        self.rename(self.write_temporary(path, data), path)
+        self.sync_folder(path.parent)
 
     def make_folder(self, folder: Path) -> None:
         """Create *folder* and its parents, each durable before the next is made."""
@@ -114,9 +117,14 @@ def replace(path: Path, data: bytes) -> None:
     """Replace *path* in one step; after a power loss it may be gone. For what can be made again from the log."""
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _temporary_of(path)
-        temporary.write_bytes(data)
-        temporary.replace(path)
+        swap(path, data)
+
+
+def swap(path: Path, data: bytes) -> None:
+    """The same in a folder that is there, for who says in words of their own what an OSError means."""
+    temporary = _temporary_of(path)
+    temporary.write_bytes(data)
+    temporary.replace(path)
 
 
 def overwrite(path: Path, data: bytes) -> bytes:
@@ -152,9 +160,23 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-# --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
+# --- The kernel's lock of a file: it ends with the process that holds it, whatever the file says (ruling R3)
 
 
-def utc_text(moment: datetime) -> str:
-    """ISO 8601 in UTC with seconds, as every time under .mino/ is written: `2026-04-22T14:32:11Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool:
+    """Take the lock of an open file, which ends with the descriptor; False if it is taken and nobody is to *wait*."""
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(descriptor, operation if wait else operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of *path*, which is made where it is missing, waiting for it; raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        take_lock(file.fileno(), wait=True)
+        yield
