@@ -15,7 +15,7 @@ from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
-from irontree.domain.timestamps import utc_text
+from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import (
     FORGE_FAILED,
     AccessRefused,
