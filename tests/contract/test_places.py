@@ -27,7 +27,8 @@ DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
 from irontree.domain.plan import ContainerSpec
-from irontree.processes import Children, Limits
+from irontree.processes import ChildProcesses
+from irontree.processes.family import ProcessLimits
 
 class FileRegistry:
     def record(self, child):
@@ -37,8 +38,8 @@ class FileRegistry:
 
 given = json.loads(sys.argv[2])
 container = ContainerSpec.model_validate(given) if given else None
-Children(FileRegistry(), environment=os.environ).within(container).run(
-    ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=Limits(60)
+ChildProcesses(FileRegistry(), environment=os.environ).within(container).run(
+    ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60)
 )
 """
 

@@ -6,7 +6,7 @@
 `N.result.json`     exit code, seconds and command; without it, the session was cut off
 
 It stands in `agent.command` before the program itself: what the program hears and says goes through, and a copy of
-it into DIR with the changes that it made (see `tape`). `irontree.agents.replay` plays it again.
+it into DIR with the changes that it made (see `tape`). `replay` plays it again.
 
 It is run through the `command` adapter like any other agent (or through the one that the session was recorded
 with), and calls no model. For task `KEY`, attempt `N` it applies `DIR/KEY/N.patch` to the current folder, or the patch

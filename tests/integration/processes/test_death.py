@@ -18,7 +18,8 @@ from tests.support.processes import MemoryRegistry
 DRIVER = """
 import dataclasses, json, os, sys
 from pathlib import Path
-from irontree.processes import Children, Limits
+from irontree.processes import ChildProcesses
+from irontree.processes.family import ProcessLimits
 
 class FileRegistry:
     def record(self, child):
@@ -26,7 +27,7 @@ class FileRegistry:
     def forget(self, pid): pass
     def recorded(self): return ()
 
-Children(FileRegistry()).run(["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=Limits(60))
+ChildProcesses(FileRegistry()).run(["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60))
 """
 
 

@@ -249,11 +249,15 @@ def resume(app: App, loop_id: str, by: str = "", note: str = "") -> Loop:
 
 
 def complete(app: App, loop_id: str) -> Loop:
-    """Record that everything in scope is done but what was skipped; NotEligible for a loop that was cancelled."""
+    """Record that everything in scope is done but what was skipped; NotEligible for a loop that was cancelled.
+
+    One that stands halted goes on first: what it halted at was answered or skipped in the meantime.
+    """
     loop = read_loop(app, loop_id)
     if loop.entity.status == "completed":
         return loop
     require_open(loop)
+    loop = resume(app, loop_id)
     event = LoopCompleted(**_next(loop), completed_at=app.stamp(), transitions_used=loop.entity.budget_used)
     return _record(app, loop, event, {"skipped": sorted(loop.cancelled)} if loop.cancelled else {})
 
