@@ -198,7 +198,7 @@ class _WaitingIsNoError(logging.Filter):
 WAITING_IS_NO_ERROR = _WaitingIsNoError()
 
 
-# --- From a question of the log to a form in Prefect, and from the form to a recorded answer (rulings, Questions)
+# --- From a question of the log to a form in Prefect, and from the form to a recorded answer
 
 
 RecordAnswer = Callable[[Answer], Awaitable[None]]

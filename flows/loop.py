@@ -40,7 +40,7 @@ from irontree.tasks.artifacts import show_loop
 from irontree.tasks.mirror import mirror
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
-# --- What a loop shows of itself while it works: beside the work, which neither waits for it nor fails with it
+# --- What a loop shows of itself while it works
 
 
 logger = logging.getLogger(__name__)

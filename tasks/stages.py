@@ -30,7 +30,7 @@ from irontree.services.record.world import read_world
 from irontree.tasks.artifacts import publish_report
 from irontree.tasks.mirror import mirror
 
-# --- Runs a service, which blocks, in a thread of an async task, and stops it when Prefect stops the task
+# --- Runs a service
 
 
 Result = TypeVar("Result")

@@ -22,7 +22,7 @@ from irontree.ports import Lock
 from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free
 
-# --- How a flow run ends when something refuses to go on: calmly, with what to do in its message (rulings, Errors)
+# --- How a flow run ends when something refuses to go on
 
 
 Parameters = ParamSpec("Parameters")

@@ -100,7 +100,7 @@ def step_title(step: Step, state: TaskState) -> str:
             return "checkup: aggregate"
 
 
-# --- Flow runs as a client sees them: made once per idempotency key, rescheduled, cancelled, looked at
+# --- Flow runs as a client sees them
 
 
 PATIENCE = 5.0

@@ -58,7 +58,7 @@ def what_happened(app: App, issue_number: int, *, after: int) -> Iterator[str]:
             yield f"#{issue_number} {say_issue_event(record)}"
 
 
-# --- Waits for what another run brings about by looking at our own log; Prefect only says whether the run still liv
+# --- Waits for what another run brings about by looking at our own log
 
 
 Found = TypeVar("Found")
@@ -89,7 +89,7 @@ def _read(run_id: UUID) -> RunInfo:
         return state(client, run_id)
 
 
-# --- One run starts another, each a top-level run of its own deployment (rulings, Questions): never as a subflow
+# --- One run starts another, each a top-level run of its own deployment (rulings, Questions)
 
 
 LOOP_STARTS_WITHIN = 30.0

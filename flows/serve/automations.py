@@ -25,7 +25,7 @@ from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment, deployment_id
 from irontree.flows.serve.registration import NIGHTLY, nightly_parameters
 
-# --- Ready-made automations of a repository on a Prefect server: notify, start, reconcile (docs/how-to/automate.md)
+# --- Ready-made automations of a repository on a Prefect server
 
 
 LABELLED: Final = "irontree.issue_labelled"
@@ -124,7 +124,7 @@ def _block(client: SyncPrefectClient, name: str) -> UUID:
         ) from error
 
 
-# --- The server follows a repository's configuration while it is served: its automations, and what it does at night
+# --- The server follows a repository's configuration while it is served
 
 
 Connect = Callable[[], AbstractContextManager[SyncPrefectClient]]

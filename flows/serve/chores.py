@@ -26,7 +26,7 @@ from irontree.services.consistency.drift import drifted_issues
 from irontree.services.record.world import read_world
 from irontree.tasks.mirror import emit, emit_question, read_told, tell_events, telling, write_told
 
-# --- What a server's automations are told besides the log: labelled issues, questions that wait for long
+# --- What a server's automations are told besides the log
 
 
 HOUR: Final = 3600
@@ -195,7 +195,7 @@ def _same(address: str) -> str:
     return address.rstrip("/").casefold()
 
 
-# --- What who serves repositories does beside serving: small things, each for each repository, from time to time
+# --- What who serves repositories does beside serving
 
 
 Say = Callable[[App, str], None]

@@ -18,7 +18,7 @@ from irontree.flows.serve.chores import Say
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.tasks.stages import app_of
 
-# --- Comments that answer, for whoever serves: a look every half minute, and what waited for them goes on
+# --- Comments that answer, for whoever serves
 
 
 LETS_GO_SECONDS: Final = 10.0

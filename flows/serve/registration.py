@@ -79,7 +79,7 @@ def deployments_of(app: App) -> tuple[Served, ...]:
     )
 
 
-# --- What a server must know before anybody can serve a repository: the pool, its queue, its deployments
+# --- What a server must know before anybody can serve a repository
 
 
 COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])

@@ -28,7 +28,7 @@ from irontree.flows.server.state import ServerState
 from irontree.services.execution.recovery import settle_leftovers
 from irontree.services.views.overview import SERVING
 
-# --- What goes with serving one repository's flows, whoever does it: alone, and leaving nothing that seems to go on
+# --- What goes with serving one repository's flows, whoever does it
 
 
 FREE_SECONDS: Final = 2.0
@@ -91,7 +91,7 @@ def _tell_what_became(app: App, *, private: bool) -> None:
         mark_dead(app, private=private)
 
 
-# --- What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker
+# --- What `irontree serve` does for as long as it runs
 
 
 JOIN_EVERY: Final = 5.0

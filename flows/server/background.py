@@ -21,7 +21,7 @@ import psutil
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.flows.server.state import LOOPBACK, ListenAddress
 
-# --- Starts our own Python programs beside this process: the private server, and the one that serves deployments
+# --- Starts our own Python programs beside this process
 
 
 LOG_LIMIT = 1_000_000
@@ -102,7 +102,7 @@ def turn_over_if_long(log: Path) -> None:
             os.truncate(log, 0)
 
 
-# --- Ends processes whose parent is gone: a flow without its runner, a runner without its command (rulings, Crashes
+# --- Ends processes whose parent is gone
 
 
 RUNNER = "IRONTREE__RUNNER"

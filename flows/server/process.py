@@ -24,7 +24,7 @@ from irontree.flows.server.state import LOOPBACK, Address, ListenAddress, Server
 if TYPE_CHECKING:
     import uvicorn
 
-# --- The private server's database, copied from a migrated template: migrations would take most of its start
+# --- The private server's database, copied from a migrated template
 
 
 NO_SERVER = "http://127.0.0.1:9/api"
@@ -108,7 +108,7 @@ def _forget(database: Path) -> None:
         file.unlink()
 
 
-# --- The private Prefect server's own process (`--serve`), and the building of its database template (`--build-temp
+# --- The private Prefect server's own process
 
 
 def main(arguments: list[str]) -> int:

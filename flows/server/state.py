@@ -150,7 +150,7 @@ def _lock(path: Path, *, shared: bool = False, wait: bool = False) -> int | None
     return None
 
 
-# --- Which Prefect server a command has to do with, without starting one and without importing Prefect
+# --- Which Prefect server a command has to do with
 
 
 def environment_of_server(app: App) -> Mapping[str, str] | None:
@@ -187,7 +187,7 @@ def runs_url(ui: str, app: App) -> str:
     return f"{ui}/runs?tag=repository:{quote(app.repository.id)}"
 
 
-# --- Whether a Prefect server can know anything of a repository, as far as that can be told without asking for one
+# --- Whether a Prefect server can know anything of a repository
 
 
 _ASKS: Final = (b"api_url", b"start_label", b"nightly")

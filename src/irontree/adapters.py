@@ -22,7 +22,7 @@ from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
-# --- What a look at the log does without: the configuration, and with it the forge, agents, checks and their settin
+# --- What a look at the log does without
 
 
 _QUESTION_SECONDS = 20.0

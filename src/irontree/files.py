@@ -12,7 +12,7 @@ from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
 
-# --- Whether a process of this host lives: for files of others, where no kernel lock can say it (ruling R3)
+# --- Whether a process of this host lives
 
 
 def lives(pid: int) -> bool:
@@ -26,7 +26,7 @@ def lives(pid: int) -> bool:
     return True
 
 
-# --- Effects on files: durable and plain replacement, and what a failing disk means to the person at the keyboard
+# --- Effects on files
 
 
 if sys.platform == "darwin":
@@ -160,7 +160,7 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-# --- The kernel's lock of a file: it ends with the process that holds it, whatever the file says (ruling R3)
+# --- The kernel's lock of a file
 
 
 def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool:

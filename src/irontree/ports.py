@@ -428,7 +428,7 @@ class Deliveries(Protocol):
         ...
 
 
-# --- Requests to merge a branch, what people and CI say about them, and what a forge tells about itself
+# --- Requests to merge a branch
 
 
 ReviewVerdict = Literal["approved", "changes_requested", "commented", "dismissed"]

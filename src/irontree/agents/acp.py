@@ -27,7 +27,7 @@ from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
 
-# --- One session with an agent that speaks the Agent Client Protocol: our half of the talk, and nothing else
+# --- One session with an agent that speaks the Agent Client Protocol
 
 
 _INITIALIZE, _NEW_SESSION, _PROMPT = range(3)
@@ -252,7 +252,7 @@ def _located(named: str, workspace: Path) -> Path:
     return Path(plain) if plain.startswith("~") or "\0" in plain else Path(os.path.realpath(workspace / plain))
 
 
-# --- Any agent that speaks the Agent Client Protocol on its stdin and stdout: `gemini --acp`, `opencode acp`,
+# --- Any agent that speaks the Agent Client Protocol on its stdin and stdout
 
 
 _TROUBLE = re.compile(r"^(?:API )?Error: .*", re.MULTILINE | re.DOTALL)

@@ -40,7 +40,7 @@ from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture
 
-# --- A program as a coding agent: how it is called, watched, read and stopped, whichever program it is
+# --- A program as a coding agent
 
 
 SUMMARY_CHARACTERS = 500
@@ -132,7 +132,7 @@ def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Ca
     return hear
 
 
-# --- Any program as a coding agent: prompt on stdin and as a file, work in the current folder (see `program`)
+# --- Any program as a coding agent
 
 
 class CommandAgent(ProgramAgent):

@@ -13,7 +13,7 @@ from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.budgets import MILLIONTHS, MOST_BELIEVED, Allowance
 from irontree.ports import Cancellation
 
-# --- What the output of an agent program says of the attempt: pure functions, shared by all that are known here
+# --- What the output of an agent program says of the attempt
 
 
 JsonRecord = Mapping[str, Any]
@@ -171,7 +171,7 @@ def believed(time: datetime, now: datetime) -> datetime | None:
     return time if now < time <= now + LONGEST_BELIEVED else None
 
 
-# --- Stops an agent that takes more than it may, as far as it says what it takes while it works (protocol, Budgets)
+# --- Stops an agent that takes more than it may, as far as it says what it takes while it works
 
 
 UsageCount = Callable[[Usage, str], Usage]

@@ -23,7 +23,7 @@ from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.running import capture
 
-# --- Coding agents on this machine: which of those that are known here are installed, and whether one can be starte
+# --- Coding agents on this machine
 
 
 VERSION_SECONDS: Final = 20
@@ -85,7 +85,7 @@ def require_agent(spec: AgentSpec) -> None:
         )
 
 
-# --- `irontree agents [list | record DIR -- COMMAND | replay DIR]`: coding agents, and their sessions as recordings
+# --- `irontree agents [list | record DIR -- COMMAND | replay DIR]`
 
 
 _EPILOG: Final = """\

@@ -35,7 +35,7 @@ def forget_keys(keys: TextIO) -> None:
         termios.tcflush(keys, termios.TCIFLUSH)
 
 
-# --- Have a person's word for what would be done: from before, as an option, or here and now (protocol, the one gat
+# --- Have a person's word for what would be done
 
 
 YES: Final = frozenset({"y", "yes"})
@@ -119,7 +119,7 @@ def _says_yes(console: Console, prompt: str) -> bool:
         console.write(f"“{printable(typed)}” is neither yes nor no.\n")
 
 
-# --- Answers that are given on the command line, before anything asks: `--answer 'issue-7=accept:note'`
+# --- Answers that are given on the command line, before anything asks
 
 
 _FORM = re.compile(

@@ -41,7 +41,7 @@ from irontree.store.archive import (
 from irontree.store.layout import STATE_FOLDER, Layout, create
 from irontree.store.locks import FileLock
 
-# --- `irontree export FILE`: pack the home of a repository for another place, and give it up here (ruling R21)
+# --- `irontree export FILE`
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _events(app: App) -> dict[str, int]:
     return issues | {loop_id: app.loops.read(loop_id).highest_sequence for loop_id in app.loops.ids()}
 
 
-# --- `irontree import FILE`: make this clone the home of a log that `irontree export` packed (ruling R21)
+# --- `irontree import FILE`
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from irontree.domain.text import harmless
 
-# --- Text by people and programs, made harmless for a terminal: nothing in it moves a cursor or hides a line
+# --- Text by people and programs, made harmless for a terminal
 
 
 _DIRECTIONS: Final = {0x200E: None, 0x200F: None}

@@ -22,7 +22,7 @@ from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.settings import Section
 from irontree.errors import EnvironmentRefused
 
-# --- `irontree config`: every setting, its value, where it comes from; `config schema` and `plan-schema` for progra
+# --- `irontree config`
 
 
 UNSET: Final = "(unset)"

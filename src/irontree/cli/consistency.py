@@ -251,7 +251,7 @@ def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending
     yield from ending.blocks()
 
 
-# --- `irontree audit`: the whole log re-derived from its files; 1 and exact findings if anything in it is not sound
+# --- `irontree audit`
 
 
 def add_audit_arguments(parser: argparse.ArgumentParser) -> None:

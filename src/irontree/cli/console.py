@@ -25,7 +25,7 @@ from irontree import __version__
 from irontree.cli.blocks import OutputBlock, one_line, plain, printable
 from irontree.errors import IrontreeError, RequirementsRefused
 
-# --- Where everything is printed: JSON, plain text when piped, Rich on a terminal. Data on stdout, all else on stde
+# --- Where everything is printed
 
 
 _FAINT: Final = "\x1b[2m"

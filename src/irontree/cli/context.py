@@ -22,7 +22,7 @@ from irontree.errors import NotEligible
 from irontree.ports import Cancellation
 from irontree.services.record.world import World
 
-# --- What a verb gets: its options, where to print, where to work; and the way to the repository's ports
+# --- What a verb gets
 
 
 class Verb(NamedTuple):

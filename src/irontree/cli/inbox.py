@@ -65,7 +65,7 @@ def _commands(asked: Question, program: str) -> Iterator[Cell]:
         yield Cell(f"  {command}", "command")
 
 
-# --- All that waits for a person in one repository: what its log asks, and the approvals that only a server knows o
+# --- All that waits for a person in one repository
 
 
 NO_SERVER = (

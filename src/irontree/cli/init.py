@@ -66,7 +66,7 @@ def obstacles(facts: RepositoryFacts) -> Iterator[tuple[str, str]]:
         yield f"{facts.account} may not write to {facts.full_name}", "use a token with write access (docs/forges.md)"
 
 
-# --- `irontree init --from-backup`: what is lost of the log comes back from `refs/irontree/log` (ruling R13)
+# --- `irontree init --from-backup`
 
 
 _SHOWN = 10
@@ -133,7 +133,7 @@ def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:
     return written
 
 
-# --- `irontree init`: set a repository up, say what was chosen and why; a second time changes nothing it need not
+# --- `irontree init`
 
 
 _READ: Final = re.compile(r"pyproject\.toml|package\.json|Makefile|[\w-]*requirements[\w-]*\.txt")

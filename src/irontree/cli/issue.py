@@ -281,7 +281,7 @@ def _diff(app: App, state: TaskState) -> str:
     return app.repository.diff(state.base_sha, state.commit)
 
 
-# --- `irontree events ISSUE`: the event log of one issue; with `--json` the contract's blocks exactly as recorded
+# --- `irontree events ISSUE`
 
 
 def add_events_arguments(parser: argparse.ArgumentParser) -> None:
@@ -364,7 +364,7 @@ def _without(app: App, state: TaskState) -> NotEligible:
     )
 
 
-# --- `irontree why ISSUE`: why a task is done, next, ready, waiting, blocked or skipped, in plain words
+# --- `irontree why ISSUE`
 
 
 _STYLE: Final[dict[TaskStanding, Style]] = {

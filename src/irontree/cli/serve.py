@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from irontree.flows.serve.service import Service
 
 
-# --- `irontree serve [DIR …]`: a Prefect server and a worker for the repositories of this machine, until Ctrl-C
+# --- `irontree serve [DIR …]`
 
 
 GRACE: Final = 60
@@ -385,7 +385,7 @@ def _print(console: Console, text: str) -> None:
     console.flush()
 
 
-# --- `irontree automations`: have the Prefect server notify, start and reconcile by itself, as the configuration sa
+# --- `irontree automations`
 
 
 def add_automations_arguments(parser: argparse.ArgumentParser) -> None:

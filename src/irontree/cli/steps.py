@@ -30,7 +30,7 @@ from irontree.services.views.failures import failure_of
 from irontree.services.views.history import say_issue_event
 from irontree.services.views.overview import title_of
 
-# --- What `run`, `verify` and `checkup` have in common: one transition, then what happened and what to type next
+# --- What `run`, `verify` and `checkup` have in common
 
 
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
@@ -142,7 +142,7 @@ def blocks(told: StepReport) -> Iterator[OutputBlock]:
         yield TextLines((Cell(told.next, "command"),), title="Next")
 
 
-# --- `irontree run ISSUE`: one attempt of the agent at the issue; one that was cut off before is settled first
+# --- `irontree run ISSUE`
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +167,7 @@ def run_attempt(context: Context) -> int:
     return take_step(context, step, wanted=("run_completed",))
 
 
-# --- `irontree verify ISSUE [NOTE]`: the checks at exactly the issue's commit, and its publication if they pass
+# --- `irontree verify ISSUE [NOTE]`
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
@@ -189,7 +189,7 @@ def run_verify(context: Context) -> int:
     return take_step(context, step, wanted=("verify_passed",))
 
 
-# --- `irontree checkup MODE [ISSUE] [NOTE]`: decisions, completion, and looking for trouble (protocol, phase 6)
+# --- `irontree checkup MODE [ISSUE] [NOTE]`
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def suggested_document(typed: str, folder: Path, root: Path) -> str | None:
     return os.path.relpath(found[close], folder) if close else None
 
 
-# --- `irontree task … --what-if`: the steps that would follow, if all went well, and who would be asked on the way
+# --- `irontree task … --what-if`
 
 
 _STEPS: Final = {
@@ -166,7 +166,7 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
     console.write(f"Next: irontree task '#{number}'  (approves it and works on it), or {approve}\n")
 
 
-# --- `irontree task`: from a document or issues to done; one approval, then the loop, followed on this terminal
+# --- `irontree task`
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

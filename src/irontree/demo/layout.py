@@ -22,7 +22,7 @@ from irontree.processes.running import capture
 from irontree.repository.git import git_environment
 from irontree.store.layout import create
 
-# --- Fairshare, a small real project: its history, its requirement document, and the work prepared for each task
+# --- Fairshare, a small real project
 
 
 PROJECT: Final = "fairshare"

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 
 from irontree.domain.values import Value
 
-# --- Budgets of agents: money, tokens and time, for an attempt, an issue, a loop and a day (protocol, Budgets)
+# --- Budgets of agents
 
 
 Unit = Literal["money", "tokens", "time"]

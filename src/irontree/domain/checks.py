@@ -98,7 +98,7 @@ def truncate(output: str) -> str:
     return f"{head}\n{TRUNCATION_MARKER}\n{tail}"
 
 
-# --- Which commands verify a task, what covers its criteria, and what check results amount to (phase 5, R18)
+# --- Which commands verify a task, what covers its criteria, and what check results amount to
 
 
 ITS_PARTS: Final = "its parts, all done"
@@ -207,7 +207,7 @@ def _without_repeats(commands: list[CheckCommand]) -> tuple[CheckCommand, ...]:
     return tuple(first.values())
 
 
-# --- Whether two failures of a check are the same: what differs between equal runs is ignored, the rest compared
+# --- Whether two failures of a check are the same
 
 
 EXCERPT_LINES: Final = 8
@@ -283,7 +283,7 @@ def _plain(raw: str) -> str:
     return _ESCAPES.sub("", raw).rstrip("\r").rpartition("\r")[2].strip()
 
 
-# --- What is run where nothing is configured: the protocol's detection table (phase 5), shown whole at approval
+# --- What is run where nothing is configured
 
 
 def _row(files: str, **commands: str) -> DetectionRow:

@@ -17,7 +17,7 @@ from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.text import suggestion
 
-# --- What a comment on an issue tells us to do: `/accept`, `/send-back NOTE`, `/retry 2` (protocol, Answers in comm
+# --- What a comment on an issue tells us to do
 
 
 _LINE: Final = re.compile(
@@ -102,7 +102,7 @@ def _amount(text: str) -> tuple[str, str]:
     return (amount, text.removeprefix(amount).strip()) if amount else _first(text)
 
 
-# --- What the words after `irontree task` ask for: resolved once, first match wins (protocol, Intent Resolution)
+# --- What the words after `irontree task` ask for
 
 
 ADOPTED_LABEL: Final = "iron-tree:adopted"

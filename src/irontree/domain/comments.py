@@ -22,7 +22,7 @@ from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
 from irontree.domain.values import CloseOnDone, ReplyMode
 
-# --- What a comment on a forge must not hold (Slim Comment Invariant, ruling R10), and how to make a text fit for o
+# --- What a comment on a forge must not hold
 
 
 MAX_CHARACTERS: Final = 60_000
@@ -158,7 +158,7 @@ def _outside_urls(rule: _Rule, text: str) -> str:
     return "".join([*pieces, rule.pattern.sub(rule.repair, text[end:])])
 
 
-# --- Whether to reply to who wrote an issue, and whether notes are worth a place in the project's documents
+# --- Whether to reply to who wrote an issue
 
 
 REPLYING: Final = frozenset({"verify_passed", "verify_pending_acceptance", "checkup_done"})

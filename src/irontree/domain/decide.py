@@ -18,7 +18,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
 from irontree.domain.values import HaltReason
 
-# --- `decide(scope) -> Decision`: the next action of a loop, or of one issue (protocol, Decision Function; R11)
+# --- `decide(scope) -> Decision`
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _list(keys: Iterable[str]) -> str:
     return ", ".join(found[:_LISTED]) + more
 
 
-# --- What a loop would do, step by step, if every attempt went well: `decide` over imagined outcomes, nothing touch
+# --- What a loop would do, step by step, if every attempt went well
 
 
 NeedsPerson = Callable[[str], bool]

@@ -18,7 +18,7 @@ from irontree.domain.events import CheckupUnblocked, IssueEvent, Record
 from irontree.domain.machine import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
 
-# --- What was done to an issue outside: which of it stops the work, in which words (protocol, External Events)
+# --- What was done to an issue outside
 
 
 IssuePresence = Literal["open", "closed", "gone"]
@@ -109,7 +109,7 @@ def _is_recorded(found: ExternalEvent, event: IssueEvent) -> bool:
     return event.event == found.event and getattr(event, "blocking_check", found.check) == found.check
 
 
-# --- What a forge signs when it tells that something happened: GitHub, and Gitea and Forgejo, which sign alike
+# --- What a forge signs when it tells that something happened
 
 
 SIGNATURE: Final = "x-hub-signature-256"

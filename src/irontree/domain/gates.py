@@ -14,7 +14,7 @@ from pydantic import Field
 from irontree.domain.values import HaltReason, Value
 from irontree.errors import ApprovalRefused
 
-# --- Gates: decisions that take several people, or others than who asked, and so somebody who is known by name
+# --- Gates: decisions that take several people
 
 
 GateKind = Literal["acceptance", "approval", "failure", "blocked"]
@@ -83,7 +83,7 @@ class Gates(Value):
         return tuple((kind, gate) for kind, gate in found if gate)
 
 
-# --- Approvals that a form asks for before anything is in the log (ruling R6), and the keys of those questions
+# --- Approvals that a form asks for before anything is in the log
 
 
 _KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")

@@ -87,7 +87,7 @@ LOOP_EVENTS: dict[str, type[LoopEvent]] = {
 }
 
 
-# --- The loop entity: goal, frozen set, budget and status (protocol, Loop Entity; events win over it, R17)
+# --- The loop entity
 
 
 LoopStatus = Literal["running", "halted", "completed", "cancelled"]

@@ -39,7 +39,7 @@ class ContainerSpec(Value):
     options: tuple[str, ...] = ()
 
 
-# --- What a person approved (ruling R6): the tree, its commands and where its code goes, as one frozen value
+# --- What a person approved (ruling R6)
 
 
 class Criterion(Value):
@@ -293,7 +293,7 @@ def canonical_digest(value: object) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-# --- What an agent that asks for leave may do: the approved rules, and what holds where they say nothing (ruling R6
+# --- What an agent that asks for leave may do
 
 
 IN_WORKSPACE: Final = frozenset({"read", "search", "edit", "move", "delete"})

@@ -43,7 +43,7 @@ def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: It
     )
 
 
-# --- An issue's events from its comments, where older tools wrote them down (protocol, Source Of Truth)
+# --- An issue's events from its comments, where older tools wrote them down
 
 
 Source = Literal["summary comment", "event comments"]

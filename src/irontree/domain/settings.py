@@ -14,7 +14,7 @@ from irontree.domain.budgets import Unit, measure
 from irontree.domain.gates import Gate, Gates
 from irontree.errors import ConfigRefused
 
-# --- What single values of `.mino/config.yml` may be: refused where they are read, not where they would be used
+# --- What single values of `.mino/config.yml` may be
 
 
 AGENT_ADAPTERS: Final = (

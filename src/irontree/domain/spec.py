@@ -20,7 +20,7 @@ from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.domain.text import DECEPTIVE
 from irontree.errors import RequirementsRefused
 
-# --- Requirement documents: Markdown in, the tree of tasks and its Spec Revision out (protocol, phase 1)
+# --- Requirement documents
 
 
 MAX_BYTES: Final = 1024 * 1024
@@ -154,7 +154,7 @@ def plan_node(draft: TaskDraft, findings: Findings) -> PlanNode:
     )
 
 
-# --- What changed between what was approved and what is there now, line by line for a person (ruling R7)
+# --- What changed between what was approved and what is there now, line by line for a person
 
 
 def changes_of(before: Sequence[PlanNode], now: Sequence[PlanNode]) -> tuple[str, ...]:

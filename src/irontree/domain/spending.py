@@ -27,7 +27,7 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
 from irontree.domain.timestamps import moment, utc_text
 
-# --- What agents took, as the log says (protocol, Budgets); what that leaves of a budget is the ledger's
+# --- What agents took, as the log says
 
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
@@ -161,7 +161,7 @@ def _passed(started: Record[IssueEvent], ended: Record[IssueEvent]) -> int | Non
     return max(0, int((over - began) / timedelta(milliseconds=1))) if began and over else None
 
 
-# --- What is left of a budget by what agents took, and what people allowed beyond it (protocol, Budgets)
+# --- What is left of a budget by what agents took, and what people allowed beyond it
 
 
 @dataclass(frozen=True, slots=True)

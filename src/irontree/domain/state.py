@@ -17,7 +17,7 @@ from irontree.domain.values import (
     Stage,
 )
 
-# --- The replayed state of one issue: the newest event's snapshot, and what recovery and decisions need besides
+# --- The replayed state of one issue
 
 
 class Phase(StrEnum):
@@ -143,7 +143,7 @@ class TaskState:
         return self.commit not in (None, NOT_APPLICABLE)
 
 
-# --- Labels are a function of the state (ruling R16): nothing moves them, they are set to what the state says
+# --- Labels are a function of the state (ruling R16)
 
 
 STAGE_TASK: Final = "stage:task"

@@ -46,7 +46,7 @@ def harmless(text: str) -> str:
     return re.sub(_UNWANTED, "", re.sub(_LINE_ENDS, "\n", re.sub(_ESCAPES, "", text)))
 
 
-# --- What looks like a secret, and texts without it: nothing that we render shows one (rulings, Secrets)
+# --- What looks like a secret, and texts without it
 
 
 HIDDEN: Final = "(secret)"

@@ -21,7 +21,7 @@ def token_variable(environment: Mapping[str, str]) -> str | None:
     return next((name for name in GITEA_TOKENS if environment.get(name, "").strip()), None)
 
 
-# --- Where a credential for GitHub comes from: the environment, or the log-in of `gh`; never the configuration
+# --- Where a credential for GitHub comes from
 
 
 GITHUB_TOKENS: Final = ("GITHUB_TOKEN", "GH_TOKEN")

@@ -355,7 +355,7 @@ class GiteaPullRequests(GiteaAccess):
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
 
 
-# --- The `gitea` forge: issues and pull requests on a Gitea or Forgejo server, over its REST API (version 1)
+# --- The `gitea` forge
 
 
 class GiteaForge(GiteaIssues, GiteaPullRequests):

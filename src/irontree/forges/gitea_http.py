@@ -100,7 +100,7 @@ def _said(answer: HttpAnswer) -> str:
     return f": {answer.message}" if answer.message else ""
 
 
-# --- JSON over HTTP with a Gitea server: the token, small waits, pages, and repositories that were renamed
+# --- JSON over HTTP with a Gitea server
 
 
 Query = Mapping[str, str | int]

@@ -90,7 +90,7 @@ def _final(answer: HttpAnswer, where: str) -> RemoteFailed:
             return RemoteFailed(f"{where} refused it ({answer.status}): {said}")
 
 
-# --- HTTP with GitHub through PyGithub's requester: authentication, pages, patience, and errors a person can act on
+# --- HTTP with GitHub through PyGithub's requester
 
 
 PER_PAGE: Final = 100

@@ -183,7 +183,7 @@ def _check(name: str, entry: object) -> CommitCheck:
     return CommitCheck(name, state, str(fields.get("description", "")), str(fields.get("url", "")))
 
 
-# --- The `local` forge: issues, comments, labels and pull requests as Markdown files, made to be read and edited
+# --- The `local` forge
 
 
 class LocalForge(LocalPullRequests):

@@ -23,7 +23,7 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-# --- What the accounts of a memory forge share: contents, what others do to them, and what can go wrong
+# --- What the accounts of a memory forge share
 
 
 @dataclass(slots=True)

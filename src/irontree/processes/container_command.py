@@ -34,7 +34,7 @@ def scrubbed_environment(base: Mapping[str, str], allow: Iterable[str] = ()) -> 
     return {name: value for name, value in base.items() if name in names or name.startswith("LC_")}
 
 
-# --- The command lines by which a program runs in a container: pure, for Docker and Podman alike (ruling R6)
+# --- The command lines by which a program runs in a container
 
 
 # What is true on this machine alone. An image has its own tools, homes and certificates; text and proxies are common.

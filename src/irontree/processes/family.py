@@ -36,7 +36,7 @@ class ProcessLimits:
     cancel: Cancellation | None = None
 
 
-# --- Who belongs to a child of ours: told apart from strangers, found wherever they went, and killed (ruling R3)
+# --- Who belongs to a child of ours
 
 
 KILL_SECONDS = 5.0

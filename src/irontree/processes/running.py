@@ -319,7 +319,7 @@ class Running:
         take(data)
 
 
-# --- The one way to start programs: recorded before they run, limited, and gone when we say so (ruling R3)
+# --- The one way to start programs
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from irontree.files import locked
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
 from irontree.repository.history import is_ancestor
 
-# --- The log's backup: `.mino/{plans,events,archive,loops,forge}` as commits on `refs/irontree/log` (ruling R13)
+# --- The log's backup
 
 
 LOG_REF = "refs/irontree/log"

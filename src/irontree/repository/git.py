@@ -14,7 +14,7 @@ from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, capture
 
-# --- The one runner of git: nothing waits for a person, nothing of the caller leaks in, nothing runs unlimited
+# --- The one runner of git
 
 
 READ_SECONDS = 120
@@ -166,7 +166,7 @@ def said(done: Completed) -> str:
     return f"{done.output}\ngit was stopped after {done.seconds:.0f} s ({done.ended})".lstrip()
 
 
-# --- What git says when a remote does not answer or does not want to, sorted by who must act (ruling R12)
+# --- What git says when a remote does not answer or does not want to, sorted by who must act
 
 
 @dataclass(frozen=True, slots=True)

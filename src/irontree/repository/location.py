@@ -9,7 +9,7 @@ from typing import NoReturn
 from irontree.errors import NotARepository
 from irontree.repository.git import Git
 
-# --- Where a repository's state lives: in its main worktree, from wherever the program is called (B12)
+# --- Where a repository's state lives
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
-# --- Which names a file may have in an archive: what every disk takes, and no two that are one on some (R21)
+# --- Which names a file may have in an archive
 
 
 CONFIG: Final = f"{STATE_FOLDER}/config.yml"
@@ -80,7 +80,7 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
     return next(((path, folders[name]) for name, path in files.items() if name in folders), None)
 
 
-# --- The archive that `export` writes and `import` reads: a plain tar of regular files, each as its manifest says (
+# --- The archive that `export` writes and `import` reads
 
 
 MANIFEST: Final = "manifest.json"
@@ -287,7 +287,7 @@ def _damaged(path: Path, what: str) -> Refused:
     return Refused(f"{path}: {what}", remedy=_REMEDY)
 
 
-# --- Bringing files of the log back from earlier versions of them (ruling R13); what is there is never touched
+# --- Bringing files of the log back from earlier versions of them
 
 
 _PLAN = re.compile(r"\.mino/plans/[^/]+\.yml")
@@ -363,7 +363,7 @@ def _read_event(path: str, data: bytes) -> Event | None:
     return next((form.decode(data, path).event for form in FORMS if form.holds(path)), None)
 
 
-# --- Taking the files of an archive into a repository's state folder: only where nothing here is lost by it (R21)
+# --- Taking the files of an archive into a repository's state folder
 
 
 _STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")

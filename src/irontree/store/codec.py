@@ -28,7 +28,7 @@ from yaml.events import (
 
 from irontree.errors import LogDamaged
 
-# --- The YAML form of the files under .mino/: a strict reader that types nothing, a writer that all readers agree o
+# --- The YAML form of the files under .mino/
 
 
 EVENT_BYTES = 64 * 1024

@@ -182,7 +182,7 @@ class FileResultStore:
         return self._layout.reports(issue_number) / f"{anchor}.yml"
 
 
-# --- Briefs and reports under `.mino/`: text made from log and plan, never read back as truth (ruling R2)
+# --- Briefs and reports under `.mino/`
 
 
 TEXT_BYTES = 4 * 1024 * 1024

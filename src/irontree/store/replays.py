@@ -22,7 +22,7 @@ from irontree.files import read_bytes, replace
 from irontree.ports import Clock, IssueLog, Problem, Reading
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
-# --- What was derived from streams, kept in `.mino/.cache/` until the files change; `audit` never looks here
+# --- What was derived from streams, kept in `.mino/.cache/` until the files change
 
 
 CACHE_BYTES = 512 * 1024 * 1024

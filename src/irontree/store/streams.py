@@ -29,7 +29,7 @@ from irontree.ports import Clock, EventStream, N, Problem
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
 from irontree.store.layout import STATE_FOLDER
 
-# --- What a stream is, wherever its files are: names, blocks, order, what counts as missing, and the next file
+# --- What a stream is, wherever its files are
 
 
 # A loop's frozen set can have thousands of task keys.
@@ -277,7 +277,7 @@ def replied_file(
     return names[0], form.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)
 
 
-# --- Events in the YAML blocks of a comment, as tools before 1.12 wrote them (protocol, Source Of Truth)
+# --- Events in the YAML blocks of a comment, as tools before 1.12 wrote them
 
 
 _FENCED = re.compile(

@@ -27,7 +27,9 @@ class FileRegistry:
     def forget(self, pid): pass
     def recorded(self): return ()
 
-ChildProcesses(FileRegistry()).run(["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60))
+ChildProcesses(FileRegistry()).run(
+    ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), environment=dict(os.environ), limits=ProcessLimits(60)
+)
 """
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
-# --- Markdown as headings with the blocks under them, each with its lines (CommonMark, read by markdown-it-py)
+# --- Markdown as headings with the blocks under them, each with its lines
 
 
 BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
@@ -185,7 +185,7 @@ def _lines_of(node: SyntaxTreeNode) -> tuple[int, int]:
     return node.map
 
 
-# --- What is wrong or doubtful in a requirement document, by line, gathered so that all of it is told at once
+# --- What is wrong or doubtful in a requirement document
 
 
 _MAX_QUOTED: Final = 80

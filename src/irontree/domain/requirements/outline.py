@@ -17,7 +17,7 @@ from irontree.domain.requirements.markdown import (
     quoted,
 )
 
-# --- The names that mean something in a requirement document, as labels (`Type: bug`) and as section headings
+# --- The names that mean something in a requirement document, as labels
 
 
 Kind = Literal[
@@ -74,7 +74,7 @@ def _folded(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", name).strip(" :\uff1a").casefold()
 
 
-# --- Labels in a task's text: `Type: bug`, `**Depends on:** A, B`, `- Priority: high`, and what belongs to each
+# --- Labels in a task's text
 
 
 _NAME: Final = r"[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff _-]{0,30}?"
@@ -163,7 +163,7 @@ def _block_texts(blocks: Sequence[MarkdownBlock]) -> Iterator[Text]:
             yield from _block_texts(item.blocks)
 
 
-# --- The tree that headings make: which are tasks, which are sections of a task, which is the document's title
+# --- The tree that headings make
 
 
 @dataclass(slots=True)

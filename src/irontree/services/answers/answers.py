@@ -40,7 +40,7 @@ from irontree.services.record.world import World, read_world
 from irontree.services.views.failures import rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
-# --- One way in for every answer: form, terminal, command and comment are validated here (rulings, Questions)
+# --- One way in for every answer
 
 
 NOTE_LIMIT: Final = 8000
@@ -317,7 +317,7 @@ _USE_CASES: Final[Mapping[tuple[Kind, str, str], UseCase]] = {
 """What is done for each answer: by what asks, why, and the choice."""
 
 
-# --- A block that time alone lifts is lifted for who takes single steps, too; a flow's run does it by itself
+# --- A block that time alone lifts is lifted for who takes single steps, too
 
 
 def let_time_pass(app: App, state: TaskState, seconds: float) -> TaskState:

@@ -200,7 +200,7 @@ def _replaceable(app: App, proposal: Proposal, *, loop_mode: bool) -> tuple[Loop
     return shared
 
 
-# --- What an approval that is asked for in a form is about, read anew each time: it may be open for days (ruling R6
+# --- What an approval that is asked for in a form is about, read anew each time
 
 
 ApprovalStanding = Literal["open", "changed", "settled"]

@@ -29,7 +29,7 @@ from irontree.services.record.world import World, read_world
 from irontree.services.work.preflight import block
 from irontree.services.work.staleness import changed_since_approval
 
-# --- What people did to issues on the forge: noticed, told, and set back or asked about; never believed (R9, R16)
+# --- What people did to issues on the forge
 
 
 EDITED: Final = "its title or text was edited on the forge"
@@ -212,7 +212,7 @@ def is_question_deleted(app: App, state: TaskState) -> bool:
     return not any(comment.ours and marker in comment.body for comment in app.forge().comments(state.issue_number))
 
 
-# --- Which issues the forge shows otherwise than the log would have them, by a few listings alone (External Events)
+# --- Which issues the forge shows otherwise than the log would have them, by a few listings alone
 
 
 _FOLLOWS = MANAGED | {ADOPTED}

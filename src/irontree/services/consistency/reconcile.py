@@ -34,7 +34,7 @@ from irontree.services.questions.questions import Question, questions_of_issues
 from irontree.services.record.world import World, read_world
 from irontree.services.views.history import say_issue_event, time_of
 
-# --- Make again what is derived from log and plans, and clean up behind crashes (protocol, checkup repair)
+# --- Make again what is derived from log and plans, and clean up behind crashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _sections(brief: str) -> set[str]:
     return {line.removeprefix("## ") for line in brief.splitlines() if line.startswith("## ")}
 
 
-# --- Write the log of an issue anew from its comments, where an older tool left the events there and nothing is her
+# --- Write the log of an issue anew from its comments
 
 
 LOCAL: Final = "local events"
@@ -189,7 +189,7 @@ def _write(app: App, issue_number: int, found: RestoredStream) -> None:
     app.repository.mark_history()
 
 
-# --- Compare the log with itself and with the forge; say what is wrong, never silently believe it (phase 6)
+# --- Compare the log with itself and with the forge; say what is wrong, never silently believe it
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, 
     yield from (f"{problem.path}: {problem.what}" for one in restored for problem in one.problems)
 
 
-# --- What may go in time: what agents said on their way to work that is done. Evidence, results and refs stay
+# --- What may go in time
 
 
 LONG: Final = ("output.log", "prompt.md")

@@ -20,7 +20,7 @@ from irontree.services.views.failures import rules_for_denied, rules_in_words
 from irontree.services.views.history import results_at
 from irontree.services.views.values import CommentView, comment_template
 
-# --- Status comments: what an audible event says to the people who follow the issue (protocol, Comment Classes)
+# --- Status comments
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
@@ -112,7 +112,7 @@ def _reason(record: Record[IssueEvent]) -> str:
     return str(reasons[0])
 
 
-# --- Our comments as they stand on the forge, held against what one may hold (Slim Comment Invariant, ruling R10)
+# --- Our comments as they stand on the forge, held against what one may hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _findings(app: App, issue_number: int) -> Iterator[CommentFinding]:
             yield CommentFinding(issue_number, comment.url or comment.id, problems)
 
 
-# --- The open questions of a repository, each with the issue under which a comment answers it (rulings R9, R10)
+# --- The open questions of a repository, each with the issue under which a comment answers it
 
 
 def asked_in_comments(app: App) -> tuple[Question, ...]:

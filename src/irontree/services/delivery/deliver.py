@@ -38,7 +38,7 @@ from irontree.services.record.record import close_where_due, is_closed_by_us
 from irontree.services.record.world import World, read_world
 from irontree.services.views.values import CommentView
 
-# --- Bring the forge to what the log says: labels, comments, closing (ruling R9). Never stops the work
+# --- Bring the forge to what the log says
 
 
 def deliver(app: App, issue_number: int) -> DeliveryCursor:
@@ -155,7 +155,7 @@ def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
     return None
 
 
-# --- `loop_halted` belongs to no issue: it is told on the one the loop halted at, if nothing else was (ruling R10)
+# --- `loop_halted` belongs to no issue
 
 
 _FAILED: Final = "comment_post_failed: loop halted: "

@@ -31,7 +31,7 @@ from irontree.services.record.refs import merged_ref
 from irontree.services.record.world import World, read_world
 from irontree.services.work.preflight import block
 
-# --- Requests of work that was given up are closed: nobody is to merge what nobody accepts any more (rulings R7, R1
+# --- Requests of work that was given up are closed
 
 
 _RENEWED: Final = "its text was changed and approved anew, and the work begins again"
@@ -90,7 +90,7 @@ def _withdraw(app: App, state: TaskState, number: int, why: str, marker: str) ->
     app.progress.note(f"request #{number} of #{state.issue_number} was closed: {why}")
 
 
-# --- What became of a request to merge: its merge is the acceptance, by whoever merged it (ruling R15)
+# --- What became of a request to merge
 
 
 REQUEST_CLOSED: Final = "request-closed"

@@ -23,7 +23,7 @@ from irontree.services.record.refs import docs_ref, docs_trailer, merge_message,
 from irontree.services.views.report import changed_files
 from irontree.services.views.values import NotesView
 
-# --- Notes of verified work in the project's documents, a commit of their own on top of it (protocol, Promotion)
+# --- Notes of verified work in the project's documents, a commit of their own on top of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.brief import write_projections
 from irontree.services.record.world import World, read_world
 
-# --- Work that is published already though the log still has it wait for acceptance: a kill came in between (R11, R
+# --- Work that is published already though the log still has it wait for acceptance
 
 
 def require_not_landed(app: App, world: World, state: TaskState) -> None:
@@ -70,7 +70,7 @@ def _way_on(state: TaskState) -> str:
     )
 
 
-# --- What an earlier driver left behind is put in order before anything else is done (rulings R3, R9, R11)
+# --- What an earlier driver left behind is put in order before anything else is done
 
 
 def settle_leftovers(app: App, *, spare: int | None = None) -> None:

@@ -39,7 +39,7 @@ from irontree.services.work.preflight import (
     try_again_at,
 )
 
-# --- Work that an attempt left behind when its service turned it away: the next attempt goes on from it (ruling R5)
+# --- Work that an attempt left behind when its service turned it away
 
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})

@@ -23,7 +23,7 @@ from irontree.services.loops.loop import (
 )
 from irontree.services.record.world import World, read_world
 
-# --- What is refused beside a loop at work, whoever drives it (protocol, Loop lease): asked before anything is writ
+# --- What is refused beside a loop at work, whoever drives it (protocol, Loop lease)
 
 
 def refuse_beside_loop(app: App) -> None:

@@ -260,7 +260,7 @@ def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-# --- Budgets for who only looks: where nothing has a limit, nothing is counted, and what counts is not even loaded
+# --- Budgets for who only looks
 
 
 def shown_budgets(app: App, world: World, loops: Sequence[Loop]) -> tuple[Budget, ...]:

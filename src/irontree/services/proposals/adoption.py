@@ -80,7 +80,7 @@ def _first_status(plan: Plan, node: PlanNode) -> StatusView:
     )
 
 
-# --- Existing issues become tasks: taken in, approved, and taken in anew when their text changed (protocol, adoptio
+# --- Existing issues become tasks
 
 
 def why_not(app: App, world: World, issue: Issue) -> Ineligible | None:
@@ -215,7 +215,7 @@ def number_of(plan: Plan) -> int:
     return plan.adoption.issue_number
 
 
-# --- Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; rulings R7, R8)
+# --- Every node of a plan gets an issue and a stream, exactly once
 
 
 def archive_path(name: str) -> str:

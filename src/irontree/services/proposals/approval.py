@@ -26,7 +26,7 @@ from irontree.services.views.values import ApprovalView, PlannedView, QuoteView
 from irontree.services.work.preflight import blockers_of, unreadable_budget
 from irontree.services.work.staleness import diff_of, is_changed
 
-# --- How often the agent is called until what is approved is done, and at most (rulings, Command line)
+# --- How often the agent is called until what is approved is done, and at most
 
 
 _WITH_WORK: Final = frozenset({Phase.COMMITTED, Phase.PENDING})
@@ -215,7 +215,7 @@ def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-# --- Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; rulings R7, R8)
+# --- Every node of a plan gets an issue and a stream, exactly once
 
 
 def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
@@ -234,7 +234,7 @@ def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:
     return tuple(ordered.values())
 
 
-# --- What the loop over a plan would do if all went well (`task … --what-if`); nothing is written or asked for
+# --- What the loop over a plan would do if all went well
 
 
 def foresee_plan(app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> tuple[ForecastStep, ...]:

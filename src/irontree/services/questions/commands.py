@@ -161,7 +161,7 @@ def _step(world: World, step: Step) -> str:
     return step_command(step, world.states[step.task_key].issue_number)
 
 
-# --- Why a task is done, next, ready, waiting, blocked or skipped: in plain words, with the events and the rule
+# --- Why a task is done, next, ready, waiting, blocked or skipped
 
 
 TaskStanding = Literal["done", "next", "ready", "waiting", "blocked", "skipped"]

@@ -38,7 +38,7 @@ from irontree.services.views.report import changed_files, check_defining, criter
 from irontree.services.views.values import FormView, LoopFormView, form_template
 from irontree.services.work.staleness import diff_of
 
-# --- The text of every question a person is asked: everything needed to decide, in one place (rulings, Questions)
+# --- The text of every question a person is asked
 
 
 DIFF_LINES = 200
@@ -171,7 +171,7 @@ def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
     return task if key in in_loop else f"{task} (not in this loop)"
 
 
-# --- What waits for a person in a repository: its open questions with since when and where. Takes no lock (R3)
+# --- What waits for a person in a repository
 
 
 FormUrl = Callable[[str], str]
@@ -251,7 +251,7 @@ def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
     return frozenset(meta["flow_run"] for meta in metas if meta.get("flow_run"))
 
 
-# --- The page of one issue's run: where it stands, its links, its open question and what happened to it so far
+# --- The page of one issue's run
 
 
 def story_text(app: App, issue_number: int, *, question: str = "", report: str = "") -> str:
@@ -278,7 +278,7 @@ def _is_published(state: TaskState) -> bool:
     return state.code_publication_state == "published"
 
 
-# --- The tree of tasks as people see it: how each node of a picture looks, and a page with a row for each task
+# --- The tree of tasks as people see it
 
 
 MOST_DRAWN: Final = 60

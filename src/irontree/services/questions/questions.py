@@ -26,7 +26,7 @@ from irontree.services.record.world import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import title_of
 
-# --- What the log asks a person: the same question for form, terminal, command line and comment (rulings, Questions
+# --- What the log asks a person
 
 
 Kind = Literal["issue", "loop", "document"]
@@ -203,7 +203,7 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
     )
 
 
-# --- Decisions that only people decide whom the forge knows by name, and more than one where that was approved
+# --- Decisions that only people decide whom the forge knows by name
 
 
 FORM: Final = "form"

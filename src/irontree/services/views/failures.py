@@ -97,7 +97,7 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
     return check or record.told.failed_check or otherwise
 
 
-# --- What an agent asked leave for and was denied, for the person who can add the rule (`agent.permissions`)
+# --- What an agent asked leave for and was denied, for the person who can add the rule
 
 
 def denied_of(stream: Stream) -> DeniedView | None:

@@ -156,7 +156,7 @@ def _short(code_ref: str | None) -> str:
     return code_ref[:7] if code_ref and code_ref != "not_applicable" else "(no change)"
 
 
-# --- Addresses of an issue and of what belongs to it, for people; empty where a forge shows none or cannot be had
+# --- Addresses of an issue and of what belongs to it, for people
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def links_for(app: App) -> IssueLinks:
         return IssueLinks(None)
 
 
-# --- What the log says that others may want to hear of: every event of every issue and loop, as a plain value
+# --- What the log says that others may want to hear of
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any
             yield FeedEntry(event.event, stream, place, event.sequence, event.model_dump(mode="json") | told)
 
 
-# --- What to type next: the exact command for every answer and every step, from the same table as the forms
+# --- What to type next
 
 
 def step_command(step: Step, number: int) -> str:
