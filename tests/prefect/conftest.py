@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 from pathlib import Path
@@ -33,13 +32,8 @@ def no_leak_reaches_other_tests():
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory) -> Path:
-    """The state folder of the session's server, one for all workers of a test run."""
-    folder = tmp_path_factory.getbasetemp()
-    together = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with (together / "prefect.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        state = together / "prefect" / "state"
-        return state if state.exists() else prepare_home(state)
+    """The state folder of the session's server."""
+    return prepare_home(tmp_path_factory.mktemp("prefect") / "state")
 
 
 @pytest.fixture(scope="session")
