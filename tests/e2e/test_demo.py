@@ -130,7 +130,7 @@ def test_without_a_terminal_it_says_which_command_approves_and_answers(home):
     assert command[:5] == ["irontree", "demo", "unasked", "--approve", REVISION]
     answers = prepare(command[6::2])
     assert set(command[5::2]) == {"--answer"}
-    refuse_unknown(answers, expected_numbers(sample.requirements(), {}))
+    refuse_unknown(answers, expected_numbers(sample.requirements().nodes, {}))
 
 
 # --- before anything is laid out -----------------------------------------------------------------------------
