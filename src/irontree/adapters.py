@@ -22,9 +22,6 @@ from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
-# --- What a look at the log does without
-
-
 _QUESTION_SECONDS = 20.0
 """A program that knows a token answers at once, or has to be asked by a person."""
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from irontree.domain.events import ISSUE_EVENTS
-from irontree.domain.machine import LEGAL, evolve, replay
+from irontree.domain.machine import LEGAL, MACHINE, evolve, replay
 from irontree.domain.state import Phase
 from irontree.errors import IllegalTransition
 from tests.unit.domain.histories import (
@@ -65,6 +65,12 @@ def test_an_event_follows_a_phase_exactly_where_the_table_says(phase, name):
     else:
         with pytest.raises(IllegalTransition, match=f"{name} at sequence .* cannot follow"):
             evolve(state, record(name, sequence=state.sequence + 1 if state else 1))
+
+
+def test_every_event_leads_to_a_phase_by_its_name_or_by_what_it_says():
+    """One that were forgotten would leave an issue in the phase that it was in."""
+    by_what_they_say = {"task_published", "task_approved", "checkup_unblocked"}
+    assert {event for events in LEGAL.values() for event in events} == {*MACHINE.after} | by_what_they_say
 
 
 def test_every_phase_has_a_row_and_every_event_follows_something():

@@ -260,7 +260,7 @@ def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-# --- Budgets for who only looks
+# --- Budgets in listings: where nothing has a limit, nothing is counted
 
 
 def shown_budgets(app: App, world: World, loops: Sequence[Loop]) -> tuple[Budget, ...]:

@@ -215,7 +215,7 @@ def number_of(plan: Plan) -> int:
     return plan.adoption.issue_number
 
 
-# --- Every node of a plan gets an issue and a stream, exactly once
+# --- Where the streams that ended are kept
 
 
 def archive_path(name: str) -> str:

@@ -215,7 +215,7 @@ def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-# --- Every node of a plan gets an issue and a stream, exactly once
+# --- The order in which issues are made
 
 
 def publication_order(nodes: Sequence[PlanNode]) -> tuple[PlanNode, ...]:

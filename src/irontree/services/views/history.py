@@ -182,7 +182,7 @@ def links_for(app: App) -> IssueLinks:
         return IssueLinks(None)
 
 
-# --- What the log says that others may want to hear of
+# --- The event feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _behind(sequence: int, stream: str, place: str, records: Iterable[Record[Any
             yield FeedEntry(event.event, stream, place, event.sequence, event.model_dump(mode="json") | told)
 
 
-# --- What to type next
+# --- The command of a step
 
 
 def step_command(step: Step, number: int) -> str:
