@@ -12,11 +12,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, field_validator, model_validator
 
-from irontree.domain.budgets import approved_budgets
+from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
@@ -33,17 +33,15 @@ from irontree.domain.settings import (
     AgentAdapter,
     ApiUrl,
     Automations,
-    BudgetSettings,
     Container,
     GateSettings,
     InnerPath,
     RefName,
-    Section,
     VariableName,
     approved_gates,
 )
 from irontree.domain.text import nearest
-from irontree.domain.values import COMPOSITE_THRESHOLD, ReplyMode
+from irontree.domain.values import COMPOSITE_THRESHOLD, FROM_FILE, ReplyMode, Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.files import swap
 
@@ -75,13 +73,13 @@ CheckCommands = Annotated[
     BeforeValidator(_checks),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, _CHECK]}}),
 ]
-Flag = Annotated[bool, Field(strict=True)]
-Count = Annotated[int, Field(strict=True, ge=0)]
-Positive = Annotated[int, Field(strict=True, gt=0)]
 
 
-class Agent(Section):
+class Agent(Section, AgentSpec):
     """The program that changes the code."""
+
+    called: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]  # no key of the file
+    container: ClassVar[None] = None  # type: ignore[misc]
 
     adapter: AgentAdapter = Field(
         default="command", description="What drives it: any `command`, or the name of an agent that is known here."
@@ -89,31 +87,14 @@ class Agent(Section):
     command: Words = Field(
         default=(), description="Its command line, as one string or as a list of words; of a known agent the program."
     )
-    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
     arguments: Words = Field(default=(), description="More words for the command line of a known agent.")
-    permissions: tuple[PermissionRule, ...] = Field(
-        default=(),
-        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
-        "Without one, they may read and change files of their workspace, and nothing else.",
-    )
-    wall_seconds: Positive = Field(default=3600, description="Limit of one attempt.")
-    stall_seconds: Positive = Field(default=600, description="How long it may say nothing.")
     environment: tuple[VariableName, ...] = Field(
         default=(), description="Names of environment variables that it may see."
     )
 
-    @property
-    def program(self) -> str | None:
-        """The program that is started; None if none is configured."""
-        return AgentSpec(adapter=self.adapter, command=self.command).program
 
-
-class Reviewer(Agent):
+class Reviewer(Agent, ReviewerSpec):
     """An agent that looks at the change once the checks have passed, before it is published."""
-
-    name: str = Field(
-        pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
-    )
 
     @model_validator(mode="after")
     def _has_a_program(self) -> Reviewer:
@@ -132,8 +113,8 @@ class VerifySection(Section):
         default=(),
         description="Shell commands, or `{name, run}` for criteria that say `(check: name)`. They replace detection.",
     )
-    seconds: Positive = Field(default=1800, description="Limit of each command.")
-    detection: Flag = Field(
+    seconds: int = Field(default=1800, gt=0, description="Limit of each command.")
+    detection: bool = Field(
         default=True, description="Whether files such as package.json may say what to run where nothing else does."
     )
     reviewers: tuple[Reviewer, ...] = Field(
@@ -157,8 +138,9 @@ class IssueSection(Section):
         default=None,
         description="Who closes an issue that is done. Unset: a person closes bugs, all else is closed for them.",
     )
-    composite_threshold: Count = Field(
+    composite_threshold: int = Field(
         default=COMPOSITE_THRESHOLD,
+        ge=0,
         description="An issue with more open checkboxes than this is not adopted: it has to be split first.",
     )
 
@@ -188,33 +170,23 @@ class CommentSection(Section):
     )
 
 
-class WorkspaceSection(Section):
+class WorkspaceSection(Section, WorkspacePolicy):
     """The private workspaces in which work is done."""
 
-    setup: tuple[str, ...] = Field(
-        default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
-    )
+    container: ClassVar[None] = None  # type: ignore[misc]  # no key of the file
     copy_files: tuple[InnerPath, ...] = Field(
         default=(), alias="copy", description="Untracked files of the user's checkout that work needs, such as `.env`."
     )
-    pristine: Flag = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
-    kind: Literal["clone", "none"] = Field(
-        default="clone",
-        description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",
-    )
 
 
-class Publish(Section):
+class Publish(Section, PublishPolicy):
     """Where verified code goes."""
 
-    mode: Literal["direct", "pull_request"] = Field(
-        default="direct", description="Push to the target branch, or open a request to merge into it."
-    )
     remote: RefName | None = Field(
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
     )
-    target_branch: RefName | None = Field(
+    target_branch: RefName | None = Field(  # type: ignore[assignment]  # what is approved names one
         default=None, description="Unset: the branch that is checked out at the first approval."
     )
 
@@ -232,7 +204,9 @@ class ForgeSection(Section):
         description="The forge's own address, such as `https://git.example.org`. Unset: as the git remote says.",
     )
     ca_file: Path | None = Field(
-        default=None, description="Certificates (PEM) to trust instead of the system's; relative to the repository."
+        default=None,
+        strict=False,
+        description="Certificates (PEM) to trust instead of the system's; relative to the repository.",
     )
 
     @field_validator("repository")
@@ -253,24 +227,25 @@ class ForgeSection(Section):
 class LoopSection(Section):
     """Limits of a loop."""
 
-    max_transitions: Positive | None = Field(default=None, description="Unset: max(50, 10 * tasks).")
-    lease_stale_hours: Positive = Field(
-        default=6, description="After how long another tool's `active.lock` is no longer believed."
+    max_transitions: int | None = Field(default=None, gt=0, description="Unset: max(50, 10 * tasks).")
+    lease_stale_hours: int = Field(
+        default=6, gt=0, description="After how long another tool's `active.lock` is no longer believed."
     )
 
 
 class RunSection(Section):
     """Limits of runs."""
 
-    max_retry_count: Count = Field(
-        default=3, description="How often a failed task is tried again: one more attempt than this in all."
+    max_retry_count: int = Field(
+        default=3, ge=0, description="How often a failed task is tried again: one more attempt than this in all."
     )
-    same_failure: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+    same_failure: int | None = Field(
         default=None,
+        ge=2,
         description="After how many equal failures in a row a person is asked before the next attempt. Unset: never.",
     )
-    lock_stale_hours: Positive = Field(
-        default=2, description="After how long another tool's `run.lock` is no longer believed."
+    lock_stale_hours: int = Field(
+        default=2, gt=0, description="After how long another tool's `run.lock` is no longer believed."
     )
 
 
@@ -297,7 +272,7 @@ class Config(Section):
     gates: GateSettings = GateSettings()
     loop: LoopSection = LoopSection()
     run: RunSection = RunSection()
-    budgets: BudgetSettings = BudgetSettings()
+    budgets: BudgetPolicy = BudgetPolicy()
     prefect: Prefect = Prefect()
     automations: Automations = Automations()
 
@@ -422,7 +397,7 @@ def _parsed(data: bytes | str, name: str) -> Any:
 
 def _validated(document: Any, name: str) -> Config:
     try:
-        config = Config.model_validate(document)
+        config = Config.model_validate(document, context=FROM_FILE)
     except ValidationError as error:
         found = error.errors(include_url=False)
         lines = [f"{name}, line {_line(document, item['loc'])}: {_what(item)}" for item in found]
@@ -457,7 +432,8 @@ def _what(item: Mapping[str, Any]) -> str:
             return f"`{key}`: {item['msg'].removeprefix('Value error, ')}"
         case kind:
             expected = _EXPECTED.get(kind) or item["msg"].removeprefix("Input should be ")
-            return f"`{key}`: expected {expected}, got {item['input']!r}"
+            found = list(item["input"]) if isinstance(item["input"], tuple) else item["input"]
+            return f"`{key}`: expected {expected}, got {found!r}"
 
 
 def _known_keys(location: tuple[str, ...]) -> tuple[str, ...]:

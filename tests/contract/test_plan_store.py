@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from irontree.config import read_config
 from irontree.domain.plan import Approval, PlanNode
 from irontree.store.documents import FilePlanStore
 from irontree.store.layout import create
@@ -31,6 +32,24 @@ def test_what_was_saved_is_loaded_equal_and_in_any_case(plans):
     saved = plan(spec_revision="abcdef12")
     plans.save(saved)
     assert plans.load("abcdef12") == plans.load("ABCDEF12") == saved
+
+
+def test_every_setting_that_a_person_approves_is_loaded_equal(plans):
+    """All scalars of a file are text: no setting may be so strict that what was approved cannot be read."""
+    image = f"sha256:{'ab' * 32}"
+    config = read_config(
+        "verify: {commands: [make], seconds: 9, detection: false, reviewers: [{name: critic, command: critic}]}\n"
+        "agent: {command: agent, wall_seconds: 8, stall_seconds: 7, permissions: [{tool: edit, allow: false}]}\n"
+        f"container: {{image: '{image}', network: false}}\n"
+        "workspace: {pristine: true}\nforge: {adapter: github}\nrun: {max_retry_count: 1, same_failure: 2}\n"
+        "gates: {acceptance: {approvers: 2}, failure: {not_requester: true}}\n"
+        "budgets: {day: {money: 2.5, tokens: 100, time: 1h}, time_zone: Europe/Vienna}\n",
+        "config.yml",
+    )
+    saved = plan(policy=config.policy("origin", "main"))
+    plans.save(saved)
+    assert plans.load("00123456") == saved
+    assert plans.load("00123456").policy.digest == saved.policy.digest
 
 
 @pytest.mark.parametrize("revision", ["00123456", "12345e67", "11111111", "0000000a"])

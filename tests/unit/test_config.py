@@ -19,7 +19,7 @@ from irontree.domain.plan import (
     PublishPolicy,
     WorkspacePolicy,
 )
-from irontree.domain.settings import Section
+from irontree.domain.values import Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
 NAME = ".mino/config.yml"

@@ -19,7 +19,7 @@ from irontree.cli.context import OK, Context, Verb
 from irontree.cli.parser import add_json
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
-from irontree.domain.settings import Section
+from irontree.domain.values import Section
 from irontree.errors import EnvironmentRefused
 
 # --- `irontree config`

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Final, Literal, cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from irontree.domain.values import Value
+from irontree.domain.values import FROM_FILE, Section
 
 # --- Budgets of agents
 
@@ -116,20 +117,26 @@ def _time(text: str) -> int:
 _READERS: Final[Mapping[Unit, Callable[[str], int]]] = {"money": _money, "tokens": _tokens, "time": _time}
 
 
-def _written(unit: Unit) -> BeforeValidator:
-    return BeforeValidator(lambda value: None if value is None else said(unit, measure(unit, value)))
+class SpendingLimits(Section):
+    """How much of each may be spent. Unset: as much as it takes."""
 
+    money: str | float | None = Field(default=None, description="In US dollars, as agents report it: `2.50 USD`.")
+    tokens: str | int | None = Field(default=None, description="Taken and given, together.")
+    time: str | None = Field(default=None, description="Of the agents, while they work: `2h`, `1h 30m`.")
 
-class SpendingLimits(Value):
-    """How much of each unit may be spent; None: as much as it takes."""
-
-    money: Annotated[str | None, _written("money")] = None
-    tokens: Annotated[str | None, _written("tokens")] = None
-    time: Annotated[str | None, _written("time")] = None
+    @field_validator("money", "tokens", "time", mode="before")
+    @classmethod
+    def _an_amount(cls, value: object, info: ValidationInfo) -> object:
+        """As people write it, so that equal ones have equal digests; what the file says stays as it is."""
+        if value is None:
+            return None
+        unit = cast("Unit", info.field_name)
+        parts = measure(unit, value)
+        return value if info.context == FROM_FILE else said(unit, parts)
 
     def of(self, unit: Unit) -> int | None:
         """The limit in parts of that unit."""
-        text: str | None = getattr(self, unit)
+        text: object = getattr(self, unit)
         return None if text is None else measure(unit, text)
 
     @property
@@ -142,14 +149,28 @@ class SpendingLimits(Value):
         return ", ".join(str(getattr(self, unit)) for unit in self.units)
 
 
-class BudgetPolicy(Value):
-    """What agents may spend, as approved: for each attempt, each issue, the loop, and each day in `time_zone`."""
+class BudgetPolicy(Section):
+    """What coding agents, reviewers and planners may take before a person is asked."""
 
-    attempt: SpendingLimits = Field(default_factory=SpendingLimits)
-    issue: SpendingLimits = Field(default_factory=SpendingLimits)
-    loop: SpendingLimits = Field(default_factory=SpendingLimits)
-    day: SpendingLimits = Field(default_factory=SpendingLimits)
-    time_zone: str = "UTC"
+    attempt: SpendingLimits = Field(
+        default=SpendingLimits(), description="One attempt at an issue; stopped there if that can be seen."
+    )
+    issue: SpendingLimits = Field(default=SpendingLimits(), description="All attempts and reviews of an issue.")
+    loop: SpendingLimits = Field(default=SpendingLimits(), description="All issues of a loop.")
+    day: SpendingLimits = Field(default=SpendingLimits(), description="All of this repository in a day.")
+    time_zone: str = Field(default="UTC", description="Where the day begins, such as `Europe/Vienna`.")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known(cls, name: str, info: ValidationInfo) -> str:
+        """A zone that the file names is known here; a plan can be read where it is not."""
+        if info.context != FROM_FILE:
+            return name
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise ValueError("expected a time zone such as `Europe/Vienna` or `UTC`") from error
+        return name
 
     def limits(self, scope: BudgetScope) -> SpendingLimits:
         """Those of that scope."""
@@ -170,7 +191,7 @@ class BudgetPolicy(Value):
 
 
 def approved_budgets(values: Mapping[str, object]) -> BudgetPolicy | None:
-    """The policy that these settings say; None if nothing has a limit."""
+    """The policy that these settings say, each amount in its one form; None if nothing has a limit."""
     found = BudgetPolicy.model_validate(values)
     return found if found.units else None
 

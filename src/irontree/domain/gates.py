@@ -32,10 +32,8 @@ APPROVES_RULES: Final = "allow"
 class Gate(Value):
     """Who has to say that work goes on. Sending back, skipping and stopping stay open to all: they let nothing pass."""
 
-    approvers: int = Field(default=1, strict=True, ge=1, le=20, description="So many people have to say the same.")
-    not_requester: bool = Field(
-        default=False, strict=True, description="Whether who asked for the work does not count."
-    )
+    approvers: int = Field(default=1, ge=1, le=20, description="So many people have to say the same.")
+    not_requester: bool = Field(default=False, description="Whether who asked for the work does not count.")
 
     @property
     def words(self) -> str:

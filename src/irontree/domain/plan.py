@@ -131,15 +131,18 @@ class AgentSpec(Value):
 
     adapter: str = "command"
     command: tuple[str, ...] = ()
-    model: str | None = None
+    model: str | None = Field(default=None, description="The model that a known agent works with. Unset: its own.")
     arguments: tuple[str, ...] = ()
-    permissions: tuple[PermissionRule, ...] = ()
+    permissions: tuple[PermissionRule, ...] = Field(
+        default=(),
+        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
+        "Without one, they may read and change files of their workspace, and nothing else.",
+    )
     called: tuple[str, ...] = ()
     """All words with which a known agent is called, as they were shown at the approval (ruling R6)."""
-    wall_seconds: int = Field(default=3600, gt=0)
-    stall_seconds: int = Field(default=600, gt=0)
+    wall_seconds: int = Field(default=3600, gt=0, description="Limit of one attempt.")
+    stall_seconds: int = Field(default=600, gt=0, description="How long it may say nothing.")
     environment: tuple[str, ...] = ()
-    """Names of variables of ours that the agent may see (an allow-list)."""
     container: ContainerSpec | None = None
     """None: it runs on this machine itself."""
 
@@ -157,13 +160,17 @@ class AgentSpec(Value):
 class ReviewerSpec(AgentSpec):
     """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
+    )
 
 
 class PublishPolicy(Value):
     """Where verified code goes. `remote` None: publication is the fast-forward of the local branch."""
 
-    mode: Literal["direct", "pull_request"] = "direct"
+    mode: Literal["direct", "pull_request"] = Field(
+        default="direct", description="Push to the target branch, or open a request to merge into it."
+    )
     remote: str | None = None
     target_branch: str
 
@@ -180,10 +187,15 @@ def default_remote(remotes: tuple[str, ...]) -> str | None:
 class WorkspacePolicy(Value):
     """How the private workspaces are prepared (ruling R4)."""
 
-    setup: tuple[str, ...] = ()
+    setup: tuple[str, ...] = Field(
+        default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
+    )
     copy_files: tuple[str, ...] = ()
-    pristine: bool = False
-    kind: Literal["clone", "none"] = "clone"
+    pristine: bool = Field(default=False, description="Whether ignored files (caches) are removed too between uses.")
+    kind: Literal["clone", "none"] = Field(
+        default="clone",
+        description="`none` will work in the user's checkout, for repositories that cannot be cloned; refused so far.",
+    )
     container: ContainerSpec | None = None
     """In which `setup` runs."""
 

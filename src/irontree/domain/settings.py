@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self, cast
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from irontree.domain.budgets import Unit, measure
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.values import Section
 from irontree.errors import ConfigRefused
 
 # --- What single values of `.mino/config.yml` may be
@@ -85,29 +84,7 @@ BlockName = Annotated[str, AfterValidator(_block)]
 ApiUrl = Annotated[str, AfterValidator(_api_url)]
 
 
-class Section(BaseModel):
-    """A group of keys; unknown ones are refused, with a guess at what was meant."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _normalised(cls, data: object) -> object:
-        """`verify:` with nothing, or only comments, below it says nothing."""
-        if not isinstance(data, Mapping):
-            return data
-        return {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
-
-    @classmethod
-    def known_keys(cls) -> tuple[str, ...]:
-        """The keys as they are written in the file."""
-        return tuple(field.alias or name for name, field in cls.model_fields.items())
-
-
 # --- `automations:` of `.mino/config.yml`
-
-
-Count = Annotated[int, Field(strict=True, ge=0)]
 
 
 class Automations(Section):
@@ -119,55 +96,18 @@ class Automations(Section):
     start_label: str | None = Field(
         default=None, description="An open issue that gets this label is put up for approval."
     )
-    reconcile: Annotated[bool, Field(strict=True)] = Field(
+    reconcile: bool = Field(
         default=True, description="Compare with the forge when `irontree.forge_changed` is emitted."
     )
-    remind_hours: Count = Field(default=24, description="How often an open question is notified again; 0: never.")
+    remind_hours: int = Field(default=24, ge=0, description="How often an open question is notified again; 0: never.")
     nightly: str | None = Field(
         default=None, description="What to go on with every night: a document, `#12 #13`, `first 5` or `all open`."
     )
-    keep_transcripts_days: Count = Field(
-        default=0, description="How long what agents said is kept once an issue is done; 0: for ever. Evidence stays."
+    keep_transcripts_days: int = Field(
+        default=0,
+        ge=0,
+        description="How long what agents said is kept once an issue is done; 0: for ever. Evidence stays.",
     )
-
-
-# --- The section `budgets` of `.mino/config.yml` (protocol, Budgets)
-
-
-class LimitSettings(Section):
-    """How much of each may be spent. Unset: as much as it takes."""
-
-    money: str | float | None = Field(default=None, description="In US dollars, as agents report it: `2.50 USD`.")
-    tokens: str | int | None = Field(default=None, description="Taken and given, together.")
-    time: str | None = Field(default=None, description="Of the agents, while they work: `2h`, `1h 30m`.")
-
-    @field_validator("money", "tokens", "time", mode="before")
-    @classmethod
-    def _an_amount(cls, value: object, info: ValidationInfo) -> object:
-        if value is not None:
-            measure(cast("Unit", info.field_name), value)
-        return value
-
-
-class BudgetSettings(Section):
-    """What coding agents, reviewers and planners may take before a person is asked."""
-
-    attempt: LimitSettings = Field(
-        default=LimitSettings(), description="One attempt at an issue; stopped there if that can be seen."
-    )
-    issue: LimitSettings = Field(default=LimitSettings(), description="All attempts and reviews of an issue.")
-    loop: LimitSettings = Field(default=LimitSettings(), description="All issues of a loop.")
-    day: LimitSettings = Field(default=LimitSettings(), description="All of this repository in a day.")
-    time_zone: str = Field(default="UTC", description="Where the day begins, such as `Europe/Vienna`.")
-
-    @field_validator("time_zone")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        try:
-            ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise ValueError("expected a time zone such as `Europe/Vienna` or `UTC`") from error
-        return name
 
 
 # --- `container:` of `.mino/config.yml`: in what agents, set-up commands and checks run
@@ -209,9 +149,7 @@ class Container(Section):
         default=(),
         description="What else of this machine it sees: `/SOURCE`, `/SOURCE:/TARGET`, or either with `:ro` behind it.",
     )
-    network: bool = Field(
-        default=True, strict=True, description="Whether it reaches the network; most agents need that."
-    )
+    network: bool = Field(default=True, description="Whether it reaches the network; most agents need that.")
     user: str | None = Field(default=None, pattern=r"^[^\s-]\S*$", description="`UID:GID` or a name. Unset: yours.")
     options: tuple[str, ...] = Field(default=(), description="More words for `docker run` or `podman run`.")
 

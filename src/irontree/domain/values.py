@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, model_validator
 
 NOT_APPLICABLE: Final = "not_applicable"
 
@@ -33,6 +34,8 @@ HaltReason = Literal[
     "stale_takeover",
 ]
 
+FROM_FILE: Final = "file"
+"""The context in which `.mino/config.yml` is validated: what it says is kept as it is written there."""
 COMPOSITE_THRESHOLD: Final = 3
 """More open checkboxes than these make an issue composite (protocol; ruling R16)."""
 
@@ -52,6 +55,29 @@ class Value(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Section(Value):
+    """A group of keys of `.mino/config.yml`: YAML has types, so that text is no number there; see `Config`.
+
+    What is approved of it is itself, or the base that names the same keys: a plan's scalars are all text (ruling R1).
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalised(cls, data: object) -> object:
+        """`verify:` with nothing, or only comments, below it says nothing."""
+        if not isinstance(data, Mapping):
+            return data
+        said = {key: value for key, value in data.items() if value is not None or key not in cls.known_keys()}
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+
+    @classmethod
+    def known_keys(cls) -> tuple[str, ...]:
+        """The keys as they are written in the file."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())
 
 
 class Event(Value):
