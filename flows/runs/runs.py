@@ -43,7 +43,7 @@ from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.settings import LOOPBACK
+from irontree.flows.server.settings import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
 from irontree.tasks.pages import page_of_run
 
@@ -192,7 +192,7 @@ def _api_url() -> str | None:
 def _wait_for_loopback() -> None:
     """A private server that was killed listens again within a second; Prefect's client gives up at once."""
     address = urlsplit(_api_url() or "")
-    if address.hostname not in LOOPBACK or address.port is None:
+    if address.hostname not in LOOPBACK_NAMES or address.port is None:
         return
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from irontree.domain.gates import name_in_key
 from irontree.domain.timestamps import moment, utc_text
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.server.settings import LOOPBACK
+from irontree.flows.server.settings import LOOPBACK_NAMES
 from irontree.flows.server.state import ui_url
 from irontree.http_client import HttpError, UnusableAddress, open_client
 from irontree.services.questions.questions import Question, question_about_approval
@@ -47,7 +47,7 @@ def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) ->
             seconds=PATIENCE_SECONDS,
             https=address.scheme == "https",
             ca_file=Path(ca_file) if ca_file else None,
-            direct=address.hostname in LOOPBACK,
+            direct=address.hostname in LOOPBACK_NAMES,
         ) as client:
             return _listed(client.post(url + path, json=body).raise_for_status().json())
     except (HttpError, UnusableAddress, ConfigRefused, ValueError, TypeError) as error:

@@ -109,7 +109,7 @@ RUNNER = "IRONTREE__RUNNER"
 """The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
 FINISH = "IRONTREE__FINISH"
 """A path that exists once the person asked to stop after the present step."""
-LOOK_EVERY = 0.2
+LOOK_FOR_PARENT_EVERY = 0.2
 
 
 def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
@@ -127,7 +127,7 @@ def end_with(parent: int, end: Callable[[], None]) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(LOOK_EVERY)
+            time.sleep(LOOK_FOR_PARENT_EVERY)
         end()
 
     threading.Thread(target=watch, name="lifeline", daemon=True).start()

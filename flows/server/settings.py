@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
 """Prefixes of variables that are between us and Prefect, and no business of agents and checks."""
 
@@ -108,7 +108,7 @@ def configured_environment(environ: Mapping[str, str], home: Path, api_url: str)
 
 
 def _places(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
-    direct = ",".join(dict.fromkeys([*_unproxied(environ), *LOOPBACK]))
+    direct = ",".join(dict.fromkeys([*_unproxied(environ), *LOOPBACK_NAMES]))
     return {
         "PREFECT_API_URL": api_url,
         "PREFECT_HOME": str(home),

@@ -72,7 +72,7 @@ class IssueSource:
             policy=policy,
             budget=budget,
             excluded=excluded,
-            warnings=tuple(line for task in tasks for line in (*task.warnings, *_differs(task, policy))),
+            warnings=tuple(line for task in tasks for line in (*task.warnings, *_of_another_policy(task, policy))),
         )
 
 
@@ -109,7 +109,7 @@ def _name(query: str, tasks: Iterable[DraftTask], policy: ExecutionPolicy, budge
     return f"{canonical_digest([query, *texts])[:8]}-{canonical_digest(settings)[:8]}"
 
 
-def _differs(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
+def _of_another_policy(task: DraftTask, shown: ExecutionPolicy) -> Iterable[str]:
     """Where a task that was approved before has other settings than those that are shown."""
     own = task.plan.policy
     if own == shown:
