@@ -20,7 +20,7 @@ from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
 from irontree.flows.serve.registration import deployments_of
 from irontree.flows.serve.serving import RUNNER, Serving
-from irontree.flows.server.state import ServerState
+from irontree.flows.server.connection import ServerState
 
 RESUME = "g: from an answer to its event"
 SPREAD = "g: four tasks, of one repository or of four"

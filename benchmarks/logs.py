@@ -13,7 +13,7 @@ from irontree.domain.events import ISSUE_EVENTS, IssueEvent
 from irontree.domain.plan import Plan
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import loop_for
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM
 from tests.support.approving import write_plan

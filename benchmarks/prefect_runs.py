@@ -22,7 +22,7 @@ from irontree.flows.runs.runs import issue_key
 from irontree.flows.runs.starting import start_issue, start_loop
 from irontree.flows.serve.serving import Served
 from irontree.services.loops.loop import read_loop
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 
 BARE = "bare"
 BARE_LOOP = Served("benchmarks.baselines.bare_flows.loop", BARE)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.programs import HERE
+from irontree.flows.server.connection import ServerState, adopt, local_environment
 from irontree.flows.server.private import LocalServer
-from irontree.flows.server.settings import adopt, local_environment
-from irontree.flows.server.state import ServerState
 
 START_SECONDS = 180
 END_SECONDS = 30

@@ -12,7 +12,7 @@ from irontree.domain.decide import Halt
 from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 
 AGENT = 'echo done > "$IRONTREE_TASK_KEY.txt"'
 CHECK = "true"

@@ -30,9 +30,8 @@ from irontree.flows.runs.starting import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import Question, offered
-from irontree.services.record.world import read_world
-from irontree.tasks.artifacts import show_tree, tell_story
-from irontree.tasks.mirror import tell_asked
+from irontree.services.record import read_world
+from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
 # --- Forms for questions, made from the domain's table of choices (rulings, Questions)
 

@@ -17,16 +17,14 @@ from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
 from irontree.flows.gate import ask, forget_answer, make_form, with_page
 from irontree.flows.runs import runs
-from irontree.flows.runs.liveness import fails_if_refused, hold_liveness
-from irontree.flows.runs.recovery import wake_overtaken
+from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, wake_overtaken
 from irontree.flows.runs.starting import start_loop
 from irontree.services.answers.approve import approve, question_key, wanted_for
 from irontree.services.proposals.again import UNREADABLE
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal, ways_to_approve, with_choices
 from irontree.services.questions.questions import FORM
-from irontree.tasks.artifacts import show_approval
-from irontree.tasks.mirror import tell_asked
+from irontree.tasks.artifacts import show_approval, tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
 
 APPROVE: Final = APPROVAL.choices[0].label

@@ -15,14 +15,14 @@ from irontree.app import App, Origin
 from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Step, Verify, is_due
 from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
-from irontree.flows.runs.liveness import hold_liveness, waits_if_refused
+from irontree.flows.runs.recovery import hold_liveness, waits_if_refused
 from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for
 from irontree.flows.runs.starting import let_loop_go_on, start_own_run
-from irontree.flows.server.background import finish_asked
+from irontree.flows.server.private import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
 from irontree.services.questions.questions import Question
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.views.overview import title_of
 from irontree.tasks.artifacts import tell_story
 from irontree.tasks.stages import REFUSED, answer_stage, app_of, checkup_stage, open_here, run_stage, verify_stage

@@ -10,13 +10,21 @@ from prefect.client.schemas.objects import State
 from prefect.runtime import flow_run
 from prefect.states import Completed
 
-from irontree.flows.runs.liveness import fails_if_refused, hold_liveness, tidy
-from irontree.flows.runs.recovery import go_on_approving, mark_dead_runs, put_in_order, start_what_waits, wake_overtaken
+from irontree.flows.runs.recovery import (
+    fails_if_refused,
+    go_on_approving,
+    hold_liveness,
+    mark_dead_runs,
+    put_in_order,
+    start_what_waits,
+    tidy,
+    wake_overtaken,
+)
 from irontree.flows.serve.chores import remind, tell_labelled
 from irontree.services.answers.comments import look
 from irontree.services.consistency.reconcile import drop_old_transcripts
 from irontree.services.loops.loop import read_loops
-from irontree.tasks.mirror import mirror
+from irontree.tasks.artifacts import mirror
 from irontree.tasks.stages import open_here
 
 

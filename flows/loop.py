@@ -22,22 +22,19 @@ from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, IrontreeError, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
-from irontree.flows.runs.liveness import hold_liveness, waits_if_refused
-from irontree.flows.runs.recovery import have_asking, put_in_order
+from irontree.flows.runs.recovery import have_asking, hold_liveness, put_in_order, waits_if_refused
 from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for
 from irontree.flows.runs.starting import pages_of_issues, row_title, start_issue, wait_for, what_happened
-from irontree.flows.server.background import finish_asked
+from irontree.flows.server.private import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop
 from irontree.services.delivery.deliver import tell_halts_if_free
-from irontree.services.execution.stale_lease import recover_lease
-from irontree.services.execution.steps import stop_at
+from irontree.services.execution.steps import recover_lease, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.questions.questions import Question, question_about, question_of_loop
-from irontree.services.record.world import read_world, state_of
+from irontree.services.record import read_world, state_of
 from irontree.services.views.history import say_goal
-from irontree.tasks.artifacts import show_loop
-from irontree.tasks.mirror import mirror
+from irontree.tasks.artifacts import mirror, show_loop
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
 # --- What a loop shows of itself while it works

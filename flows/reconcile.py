@@ -9,7 +9,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from irontree.app import App
-from irontree.flows.runs.liveness import fails_if_refused, hold_liveness
+from irontree.flows.runs.recovery import fails_if_refused, hold_liveness
 from irontree.services.consistency.reconcile import Reconciliation
 from irontree.services.consistency.reconcile import reconcile as compare
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here

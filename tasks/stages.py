@@ -26,9 +26,8 @@ from irontree.errors import Cancelled, IrontreeError, in_words
 from irontree.ports import Cancellation, Progress
 from irontree.services.answers.answers import NOT_TAKEN, Answer, answer_issue
 from irontree.services.execution.steps import perform
-from irontree.services.record.world import read_world
-from irontree.tasks.artifacts import publish_report
-from irontree.tasks.mirror import mirror
+from irontree.services.record import read_world
+from irontree.tasks.artifacts import mirror, publish_report
 
 # --- Runs a service
 

@@ -43,9 +43,9 @@ from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.settings import LOOPBACK_NAMES
+from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
-from irontree.tasks.pages import page_of_run
+from irontree.services.views.history import page_of_run
 
 # --- How runs are called: deployments, idempotency keys, tags and titles (protocol, Runs)
 

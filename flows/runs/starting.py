@@ -27,7 +27,7 @@ from irontree.flows.runs.runs import (
 )
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import loop_of, open_loops, read_loop
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.views.history import say_issue_event
 from irontree.services.views.overview import title_of
 

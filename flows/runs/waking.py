@@ -9,10 +9,9 @@ from contextlib import suppress
 
 from irontree.app import App
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.settings import adopt, state_folder
-from irontree.flows.server.state import environment_of_server
+from irontree.flows.server.connection import adopt, environment_of_server, state_folder
 from irontree.services.loops.loop import read_loops
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 
 
 def wake_run(app: App, issue_number: int) -> str | None:
@@ -43,7 +42,7 @@ def close_overtaken(app: App) -> None:
 def _start_again(app: App, issue_number: int) -> str | None:
     from irontree.flows.runs.recovery import take_up, wake  # noqa: PLC0415
     from irontree.flows.runs.runs import url_for  # noqa: PLC0415  (the settings above come first)
-    from irontree.tasks.mirror import mirror  # noqa: PLC0415
+    from irontree.tasks.artifacts import mirror  # noqa: PLC0415
 
     mirror(app)
     state = read_world(app).state(issue_number)

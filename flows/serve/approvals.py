@@ -15,11 +15,10 @@ from urllib.parse import urlsplit
 from irontree.domain.gates import name_in_key
 from irontree.domain.timestamps import moment, utc_text
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.server.settings import LOOPBACK_NAMES
-from irontree.flows.server.state import ui_url
+from irontree.flows.server.connection import LOOPBACK_NAMES, ui_url
 from irontree.http_client import HttpError, UnusableAddress, open_client
 from irontree.services.questions.questions import Question, question_about_approval
-from irontree.tasks.pages import page_of_run
+from irontree.services.views.history import page_of_run
 
 PATIENCE_SECONDS: Final = 2.0
 

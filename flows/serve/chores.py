@@ -23,8 +23,8 @@ from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, 
 from irontree.flows.serve.automations import CHANGED
 from irontree.ports import Issue
 from irontree.services.consistency.drift import drifted_issues
-from irontree.services.record.world import read_world
-from irontree.tasks.mirror import emit, emit_question, read_told, tell_events, telling, write_told
+from irontree.services.record import read_world
+from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 
 # --- What a server's automations are told besides the log
 

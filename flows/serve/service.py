@@ -1,6 +1,6 @@
 """What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker.
 
-Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import Final, Self
 from irontree.app import App
 from irontree.blocks.repository import keep_block
 from irontree.errors import Busy, IrontreeError, ServerUnavailable, in_words
-from irontree.flows.runs.liveness import tidy
-from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs
+from irontree.flows.runs.recovery import NOBODY_STARTS, WORKERS_START, mark_dead_runs, tidy
 from irontree.flows.runs.runs import connect, taken_up
 from irontree.flows.serve.automations import Configured
 from irontree.flows.serve.chores import CHORES, Chore, Duties, Failures, Say, go_on
 from irontree.flows.serve.comments import Watches
 from irontree.flows.serve.registration import close_queue, deployments_of, drop_schedules, open_queue
 from irontree.flows.serve.serving import LIMIT, WORKER, Served, Serving
-from irontree.flows.server.state import ServerState
-from irontree.services.execution.recovery import settle_leftovers
+from irontree.flows.server.connection import ServerState
+from irontree.services.execution.steps import settle_leftovers
 from irontree.services.views.overview import SERVING
 
 # --- What goes with serving one repository's flows, whoever does it

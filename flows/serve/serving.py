@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.background import FINISH, size, start, tail
+from irontree.flows.server.private import FINISH, size, start, tail
 
 LIMIT = 2
 """Flow processes per repository: the loop, and the issue it waits for."""

@@ -1,8 +1,8 @@
 """What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
 
-Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 
-Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.settings.adopt`).
+Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from irontree.flows.serve.service import LOOK_EVERY, at_rest, held, is_private, 
 from irontree.flows.serve.serving import Serving
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.questions.questions import Question
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.views.overview import SERVING
 
 REST_SECONDS: Final = 15.0

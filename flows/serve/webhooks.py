@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from irontree.domain.external import changed_repository, is_signed
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.state import LOOPBACK
+from irontree.flows.server.connection import LOOPBACK
 
 MOST_BYTES: Final = 25 * 1024 * 1024
 """The most that GitHub sends."""

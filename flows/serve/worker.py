@@ -21,7 +21,7 @@ from prefect.exceptions import PrefectHTTPStatusError
 from prefect.workers.process import ProcessWorker
 
 from irontree.flows.serve.registration import POOL, drop_missed, register
-from irontree.flows.server.background import RUNNER, end_with, keep_short
+from irontree.flows.server.private import RUNNER, end_with, keep_short
 from irontree.http_client import Unreachable
 
 # --- The frame of a process that serves deployments: its order, its life with its parent, its report

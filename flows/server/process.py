@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING
 
 from irontree.errors import IrontreeError, ServerUnavailable
 from irontree.files import locked
-from irontree.flows.server.background import listen, start, tail, turn_over_if_long
-from irontree.flows.server.settings import local_environment, state_folder
-from irontree.flows.server.state import LOOPBACK, Address, ListenAddress, ServerState
+from irontree.flows.server.connection import (
+    LOOPBACK,
+    Address,
+    ListenAddress,
+    ServerState,
+    local_environment,
+    state_folder,
+)
+from irontree.flows.server.private import listen, start, tail, turn_over_if_long
 
 if TYPE_CHECKING:
     import uvicorn

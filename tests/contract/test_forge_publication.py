@@ -14,7 +14,7 @@ import pytest
 from irontree.errors import RemoteUnavailable, RequirementsRefused
 from irontree.ports import Forge
 from irontree.services.execution.publish import PublishedNodes, publish
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
 from tests.support.forges import FallibleStage, Stage
 from tests.support.stages import FALLIBLE, STAGES

@@ -20,7 +20,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answer import expected_numbers, prepare, refuse_unknown
 from irontree.demo import layout as sample
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import faults
 from tests.prefect.harness import prepare_home
 from tests.support.repositories import git

@@ -14,8 +14,8 @@ from irontree.processes.family import SHELL
 from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.containers import ABSENT, IMAGE, fake_place
 

@@ -11,10 +11,9 @@ from irontree.bootstrap import open_app
 from irontree.domain.decide import Finalize, Run, Verify
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import perform
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.execution.steps import catch_up, perform
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.repositories import git
 

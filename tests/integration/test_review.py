@@ -12,8 +12,8 @@ from irontree.bootstrap import open_app
 from irontree.domain.decide import Run, Verify
 from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.support.repositories import git
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from irontree.flows.runs import runs
+from irontree.flows.server.connection import local_environment
 from irontree.flows.server.private import LocalServer
-from irontree.flows.server.settings import local_environment
 from tests.prefect.harness import ROOT, prefect_at, prepare_home
 
 LEAK = "ignore:unclosed <socket:ResourceWarning"

@@ -12,8 +12,8 @@ from irontree.flows.runs.recovery import wake_overtaken
 from irontree.flows.serve.chores import take_up_what_died
 from irontree.services.loops.loop import cancel
 from irontree.services.proposals.again import name_to_approve
-from irontree.services.proposals.issues import resolve
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import resolve
+from irontree.services.record import read_world
 from tests.prefect.toys import FRIENDLY, make_toy, served
 from tests.support.approving import approve_as_shown
 

@@ -9,7 +9,7 @@ import sys
 SHOW = """
 import json, os, sys
 from pathlib import Path
-from irontree.flows.server.settings import adopt, local_environment
+from irontree.flows.server.connection import adopt, local_environment
 assert "prefect" not in sys.modules
 home = Path(sys.argv[1])
 adopt(local_environment(os.environ, home, "http://127.0.0.1:4280/api"), home)

@@ -23,7 +23,7 @@ from irontree.flows.serve.automations import Configured, register_automations
 from irontree.flows.serve.chores import ForgeChanges, remind, tell_labelled
 from irontree.flows.serve.registration import NIGHTLY
 from irontree.ports import Label
-from irontree.tasks.mirror import mirror, read_told
+from irontree.tasks.artifacts import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until
 
 SETTINGS = "automations: {notify: [custom-webhook/team], start_label: agent, remind_hours: 24}\n"

@@ -19,9 +19,8 @@ from irontree.flows.runs import runs
 from irontree.flows.runs.forms import open_question
 from irontree.flows.runs.recovery import newest_run, start_what_waits
 from irontree.flows.serve.session import TerminalSession
+from irontree.flows.server.connection import ServerState, local_environment
 from irontree.flows.server.private import LocalServer
-from irontree.flows.server.settings import local_environment
-from irontree.flows.server.state import ServerState
 from tests.integration.crash.laboratory import faults, outcome
 from tests.prefect.harness import ROOT, drain, prefect_at, prepare_home
 from tests.prefect.terminal import follow, follower, typed

@@ -9,8 +9,8 @@ from prefect.states import Crashed, Scheduled
 from irontree.flows.intake import intake
 from irontree.flows.runs.recovery import go_on_approving, newest_run, wake_overtaken
 from irontree.flows.serve.approvals import asked_approvals
-from irontree.flows.server.state import ui_url
-from irontree.services.proposals.documents import propose
+from irontree.flows.server.connection import ui_url
+from irontree.services.proposals.sources import propose
 from tests.prefect.harness import logs
 from tests.prefect.toys import FRIENDLY, make_toy, wait_until
 

@@ -17,9 +17,8 @@ import psutil
 import pytest
 
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.background import is_prefect
-from irontree.flows.server.private import LocalServer
-from irontree.flows.server.state import ListenAddress
+from irontree.flows.server.connection import ListenAddress
+from irontree.flows.server.private import LocalServer, is_prefect
 from tests.prefect.harness import prepare_home
 from tests.support.soak import in_soak
 

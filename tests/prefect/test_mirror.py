@@ -8,7 +8,7 @@ import uuid
 
 from prefect.events.worker import EventsWorker
 
-from irontree.tasks.mirror import emit
+from irontree.tasks.artifacts import emit
 
 
 def stored(client, resource):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.flows.runs.recovery import newest_run
 from irontree.services.loops.choice import replacement
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.prefect.terminal import typed
 from tests.prefect.toys import GREETING, make_toy, served
 from tests.support.soak import in_soak

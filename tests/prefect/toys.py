@@ -44,8 +44,8 @@ from irontree.flows.runs.starting import start_issue
 from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.loops.loop import Loop, read_loop
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import lay_out
 from tests.prefect.harness import deploy, drive
 from tests.support.approving import write_plan

@@ -10,9 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
-from irontree.flows.server.state import runs_url
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.flows.server.connection import runs_url
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import faults
 from tests.support import browser
 from tests.support.browser import Person

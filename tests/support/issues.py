@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from irontree.app import App
 from irontree.domain.commands import Issues, OpenIssues
-from irontree.services.answers.adopt import adopt
+from irontree.services.answers.approve import adopt
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import Proposal
+from irontree.services.proposals.sources import resolve
 from tests.support.approving import approve_as_shown
 from tests.support.world import Scene
 

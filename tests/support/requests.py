@@ -11,8 +11,7 @@ from irontree.domain.decide import Run, Verify
 from irontree.errors import RemoteUnavailable
 from irontree.ports import PullRequest
 from irontree.repository.memory import Commit
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import perform
+from irontree.services.execution.steps import catch_up, perform
 from tests.support.world import GREETING, ONE_TASK, Scene, does, make_scene
 
 BRANCH = "feature/1-greeting"

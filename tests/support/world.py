@@ -23,15 +23,13 @@ from irontree.repository.memory import MemoryRepository
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.stale_lease import recover_lease
-from irontree.services.execution.steps import perform
+from irontree.services.execution.steps import catch_up, perform, recover_lease
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question, question_about, question_of_loop
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.store.codec import read_mapping, write_mapping
 from irontree.store.memory import (
     MemoryDeliveries,

@@ -15,16 +15,15 @@ from typing import Any, Final
 from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
-from irontree.cli.blocks import Cell, OutputBlock, TextLines
-from irontree.cli.context import Context, Verb
-from irontree.cli.parser import add_json, add_wait
+from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.context import Context, Verb, add_json, add_wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, NotEligible
 from irontree.repository import GitRepository
 from irontree.services.consistency.audit import AuditFinding, audit
 from irontree.services.loops.loop import open_loops
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.views.overview import SERVING
 from irontree.store.archive import (
     BUNDLE,

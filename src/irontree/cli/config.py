@@ -14,9 +14,8 @@ import shtab
 from pydantic import BaseModel
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.context import OK, Context, Verb
-from irontree.cli.parser import add_json
+from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
+from irontree.cli.context import OK, Context, Verb, add_json
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.values import Section

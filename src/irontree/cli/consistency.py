@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, TextLines
-from irontree.cli.context import Context, Verb, find_issue, find_number
+from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.context import Context, Verb, add_json, find_issue, find_number
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import add_json
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
@@ -29,17 +28,17 @@ from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.questions.commands import question_json
 from irontree.services.questions.questions import Question, asked_about, list_questions
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import half_published, title_of
 from irontree.services.work.preflight import (
     FREE_TRANSITIONS,
     blockers,
+    changed_since_approval,
     repeated_failure,
     require_runnable,
     stop_before_run,
 )
-from irontree.services.work.staleness import changed_since_approval
 
 # --- The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight
 

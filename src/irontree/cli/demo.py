@@ -12,19 +12,18 @@ from typing import Final
 
 from irontree.bootstrap import set_up
 from irontree.cli.agents import require_agent
-from irontree.cli.answer import WAIT_SECONDS, Prepared, ask_for_approval, expected_numbers, prepare, refuse_unknown
-from irontree.cli.context import Context, Verb
-from irontree.cli.drive import Drive, local_server
-from irontree.cli.parser import UsageError
+from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
+from irontree.cli.context import Context, UsageError, Verb
+from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.answers.approve import approve
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import program_for, this_program
-from irontree.services.record.world import World
+from irontree.services.record import World
 from irontree.services.views.overview import SERVING
 
 FOLDER = "irontree-demo"

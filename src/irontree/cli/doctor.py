@@ -19,15 +19,14 @@ from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
 from irontree.cli.agents import require_agent
-from irontree.cli.blocks import Cell, OutputBlock, Style, Table
-from irontree.cli.context import OK, REFUSED, Context, Verb
+from irontree.cli.console import Cell, OutputBlock, Style, Table
+from irontree.cli.context import OK, REFUSED, Context, Verb, add_json
 from irontree.cli.init import access_line, obstacles
-from irontree.cli.parser import add_json
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.proposals.approval import unpushed
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.work.preflight import blockers_of
 from irontree.store.locks import flock_works
 
@@ -130,8 +129,7 @@ def _folder(name: str, folder: Path) -> Examined:
 
 
 def _server(environment: Mapping[str, str]) -> Examined:
-    from irontree.flows.server.settings import chosen_api_url, state_folder
-    from irontree.flows.server.state import ServerState
+    from irontree.flows.server.connection import ServerState, chosen_api_url, state_folder
 
     configured = chosen_api_url(environment, None)
     if configured:

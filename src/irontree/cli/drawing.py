@@ -13,7 +13,7 @@ from rich.syntax import Syntax
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from irontree.cli.blocks import (
+from irontree.cli.console import (
     Cell,
     OutputBlock,
     Style,

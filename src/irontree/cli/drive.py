@@ -1,4 +1,4 @@
-"""Local mode: have a server, serve this repository's flows from here, and follow the loop (rulings, Local mode)."""
+"""Approve in the terminal, then drive: have the flows served, follow them, answer what they ask."""
 
 from __future__ import annotations
 
@@ -6,42 +6,128 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
-from irontree.cli.blocks import short_sha
-from irontree.cli.console import Console
-from irontree.cli.context import INTERRUPTED, OK, REFUSED
+from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
+from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context
+from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
+from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
-from irontree.errors import ConfigRefused, IrontreeError, in_words
+from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.runs.waking import close_overtaken
-from irontree.flows.server.private import LocalServer
-from irontree.flows.server.settings import (
+from irontree.flows.serve.session import TerminalSession
+from irontree.flows.server.connection import (
     adopt,
     chosen_api_url,
     configured_environment,
     local_environment,
     state_folder,
 )
+from irontree.flows.server.private import LocalServer
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import left_out, read_loop
-from irontree.services.proposals.documents import uncommitted_documents
+from irontree.services.proposals.approval import approval_text
+from irontree.services.proposals.proposal import Proposal
+from irontree.services.proposals.sources import uncommitted_documents
 from irontree.services.questions.commands import program_for
-from irontree.services.record.record import left_to_people
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, left_to_people, read_world
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
-if TYPE_CHECKING:
-    from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
-    from irontree.flows.serve.session import TerminalSession
+# --- A person's approval or answer on the command line: typed before as an option, or asked for here and now
 
 
-Shoot = Callable[[World], bool]
+# --- Have a person's word for what would be done
+
+
+YES: Final = frozenset({"y", "yes"})
+NO: Final = frozenset({"n", "no"})
+WAIT_SECONDS: Final = 10
+"""How long what was approved waits for another process to let go of the driver lock."""
+
+
+def ask_for_approval(
+    context: Context,
+    app: App,
+    wanted: Proposal,
+    *,
+    loop_mode: bool,
+    meanwhile: Callable[[], None] = lambda: None,
+    command: str = "",
+) -> None:
+    """Return once a person has approved exactly this; raises ApprovalRefused if nobody does.
+
+    *meanwhile* is called once somebody is reading. *command* approves it without a terminal, where that needs more
+    than `--approve` in addition to what was typed.
+    """
+    given = context.options.approve
+    if wanted.approved and given is None:
+        context.console.write(f"{wanted.approved_in_words}; going on with it.\n")
+        return
+    if given is not None:
+        wanted.require_named(given)
+    asked_here = given is None and sys.stdin.isatty()
+    text = approval_text(app, wanted, loop_mode=loop_mode, answer="yes" if asked_here else "")
+    show_markdown(context.console, text)
+    wanted.require_clear()
+    if given is None:
+        if not asked_here:
+            raise ApprovalRefused(
+                f"{wanted.what} is not approved, and nobody is here to ask",
+                remedy=f"look at the plan above, then {command or f'add --approve {wanted.name}'}",
+            )
+        meanwhile()
+        _ask(context.console, loop_mode=loop_mode)
+
+
+def _ask(console: Console, *, loop_mode: bool) -> None:
+    prompt = "Approve and start the loop? [yes/no] " if loop_mode else "Approve and publish? [yes/no] "
+    if not _says_yes(console, prompt):
+        raise ApprovalRefused("not approved; nothing was published")
+
+
+def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, object]) -> int:
+    """Show what would be approved, and how; *data* is its machine form. The exit code."""
+    if context.options.json:
+        context.console.dump(data)
+        return OK
+    answer = f"irontree task {shlex.quote(wanted.intent)} --approve {wanted.name}"
+    show_markdown(context.console, approval_text(app, wanted, loop_mode=True, answer=answer))
+    return OK
+
+
+def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]]) -> int:
+    """Show the tasks of a stepwise approval, each with its number and what became of it; the exit code."""
+    ready = []
+    for number, status, node in tasks:
+        context.console.write(f"#{number}  {status:10} {one_line(node.title)}\n")
+        if not node.depends_on and node.executability == "executable":
+            ready.append(number)
+    if ready:
+        context.console.write(f"Next: irontree run issue-{min(ready)}\n")
+    return OK
+
+
+def _says_yes(console: Console, prompt: str) -> bool:
+    """Ask until it is yes or no; the end of the input (Ctrl-D) is no. What was typed before does not count."""
+    while True:
+        forget_keys(sys.stdin)
+        try:
+            typed = input(prompt).strip()
+        except EOFError:
+            return False
+        if typed.lower() in YES | NO:
+            return typed.lower() in YES
+        console.write(f"“{printable(typed)}” is neither yes nor no.\n")
+
+
+# --- Local mode: have a server, serve this repository's flows from here, and follow the loop (rulings, Local mode)
+
 
 _HOW_TO_GO_ON: Final = {
     "halted": "A question is open: answer it with --answer as shown above, or at a terminal",
@@ -101,7 +187,7 @@ class Drive:
     console: Console
     prepared: list[Prepared] = field(default_factory=list)
     detach: bool = False
-    shoot: Shoot | None = None
+    shoot: Callable[[World], bool] | None = None
 
     def drive(self, loop_id: str) -> int:
         """Until the loop has ended or waits for somebody else; the exit code."""

@@ -15,9 +15,8 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from irontree.app import App
-from irontree.cli.answer import Prepared, fits, forget_keys, option_for
-from irontree.cli.blocks import printable
-from irontree.cli.drive import Shoot
+from irontree.cli.answer import Prepared, fits, option_for
+from irontree.cli.console import forget_keys, printable
 from irontree.domain.events import IssueEvent, Record, VerifyFailedRetryable
 from irontree.domain.halt import Choice, Need
 from irontree.domain.loop import ENDED
@@ -32,7 +31,7 @@ from irontree.services.execution.steps import next_step
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import read_loop
 from irontree.services.questions.questions import Question, question_of_loop
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, say_issue_event, say_loop_event
 from irontree.services.views.overview import title_of
 
@@ -275,7 +274,7 @@ class Follower:
     prepared: list[Prepared]
     person: str
     shown: ShownSoFar
-    shoot: Shoot | None = None
+    shoot: Callable[[World], bool] | None = None
     look_every: float = LOOK_EVERY
     look_after_every: float = LOOK_AFTER_EVERY
     _answered: set[str] = field(default_factory=set)

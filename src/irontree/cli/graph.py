@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from irontree.cli.context import Context, Verb
-from irontree.cli.parser import add_json
+from irontree.cli.context import Context, Verb, add_json
 from irontree.domain.graph import Graph
 from irontree.domain.pictures import dot, mermaid, svg
 from irontree.errors import NotEligible
 from irontree.services.questions.pages import looks_of
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, TextLines
-from irontree.cli.context import OK, Context, Verb
-from irontree.cli.parser import add_json
+from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.context import OK, Context, Verb, add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
-from irontree.flows.server.state import environment_of_server, is_unknown_to_servers, ui_url
+from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, program_from_here
 from irontree.services.questions.pages import oldest_first, waiting, waiting_json
 from irontree.services.questions.questions import Question
+from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
-from irontree.tasks.pages import page_of_run
 
 # --- An open question as a verb shows it: what it is about, and every command that answers it
 

@@ -8,12 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines, Verbatim
-from irontree.cli.console import show_markdown
-from irontree.cli.context import OK, Context, Verb, find_issue, find_number
+from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, Verbatim, show_markdown
+from irontree.cli.context import OK, Context, Verb, add_issue, add_json, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
-from irontree.cli.parser import add_issue, add_json
 from irontree.cli.status import STYLES
 from irontree.cli.steps import event_json
 from irontree.domain.checks import CheckReport, CheckResult, Coverage
@@ -28,10 +26,8 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, read_loops, still_open
 from irontree.services.questions.commands import Explanation, TaskStanding, explain, next_command_about, question_json
 from irontree.services.questions.questions import Question, asked_about
-from irontree.services.record.record import attempts_folder
-from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import denied_of, failure_of
-from irontree.services.views.history import say_issue_event
+from irontree.services.record import World, attempts_folder, read_world
+from irontree.services.views.history import denied_of, failure_of, say_issue_event
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import criteria_of, newest_results, reported, warnings_of
 from irontree.services.views.values import DeniedView, FailureView

@@ -8,17 +8,16 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.context import Context, Verb
+from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
+from irontree.cli.context import Context, Verb, add_json
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import add_json
 from irontree.domain.events import Record
 from irontree.domain.loop import LoopEvent
 from irontree.domain.spending import Budget
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loop
 from irontree.services.questions.questions import list_questions
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.history import say_loop_event
 from irontree.services.views.overview import LoopRow, overview, title_of
 

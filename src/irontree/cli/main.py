@@ -19,8 +19,7 @@ from typing import Final, cast
 
 from irontree import __version__
 from irontree.cli.console import Console, open_console, write_report
-from irontree.cli.context import BUG, INTERRUPTED, OK, REFUSED, USAGE, Context, Verb
-from irontree.cli.parser import Parser, UsageError
+from irontree.cli.context import BUG, INTERRUPTED, OK, REFUSED, USAGE, Context, Parser, UsageError, Verb
 from irontree.domain.text import suggestion
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 

@@ -9,12 +9,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from irontree.cli.blocks import OutputBlock, TextLines
-from irontree.cli.context import OK, Context, Verb
-from irontree.cli.parser import add_json, add_wait
+from irontree.cli.console import OutputBlock, TextLines
+from irontree.cli.context import OK, Context, Verb, add_json, add_wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
-from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.execution.steps import settle_leftovers
 from irontree.services.proposals.planner import PlannedDocument, plan_document
 
 # --- `irontree example`: a requirement document to start from, on stdout

@@ -14,17 +14,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import TextLines
-from irontree.cli.console import Console
-from irontree.cli.context import INTERRUPTED, OK, Context, Verb
+from irontree.cli.console import Console, TextLines
+from irontree.cli.context import INTERRUPTED, OK, Context, Verb, add_json, positive, tcp_port
 from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
-from irontree.cli.parser import add_json, positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
-from irontree.flows.server.background import require_free
-from irontree.flows.server.private import LocalServer
-from irontree.flows.server.settings import PASSWORD, adopt, chosen_api_url, state_folder
-from irontree.flows.server.state import LOOPBACK, ListenAddress, ServerState, require_server, ui_url
+from irontree.flows.server.connection import (
+    LOOPBACK,
+    PASSWORD,
+    ListenAddress,
+    ServerState,
+    adopt,
+    chosen_api_url,
+    require_server,
+    state_folder,
+    ui_url,
+)
+from irontree.flows.server.private import LocalServer, require_free
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.commands import program_from_here
 from irontree.services.questions.pages import inbox_text

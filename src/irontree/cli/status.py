@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.blocks import Cell, OutputBlock, Style, Table, TextLines, short_sha
-from irontree.cli.context import OK, Context, Verb
+from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, short_sha
+from irontree.cli.context import OK, Context, Verb, add_json
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
-from irontree.cli.parser import add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.questions.commands import next_command, question_json
 from irontree.services.questions.questions import Question, list_questions
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
 LOOK_EVERY: Final = 1.0

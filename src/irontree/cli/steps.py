@@ -11,10 +11,22 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli import consistency
-from irontree.cli.blocks import Cell, OutputBlock, Style, TextLines, Verbatim
-from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context, Verb, find_issue
+from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim
+from irontree.cli.context import (
+    INTERRUPTED,
+    OK,
+    REFUSED,
+    Context,
+    UsageError,
+    Verb,
+    add_issue,
+    add_json,
+    add_note,
+    add_wait,
+    find_issue,
+    positive,
+)
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import UsageError, add_issue, add_json, add_note, add_wait, positive
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase, TaskState
@@ -25,9 +37,8 @@ from irontree.services.loops.choice import refuse_beside_loop
 from irontree.services.loops.loop import open_loops, read_loops, still_open
 from irontree.services.questions.commands import answers_to, goes_on, next_command_about, question_json
 from irontree.services.questions.questions import Question, asked_about
-from irontree.services.record.world import read_world
-from irontree.services.views.failures import failure_of
-from irontree.services.views.history import say_issue_event
+from irontree.services.record import read_world
+from irontree.services.views.history import failure_of, say_issue_event
 from irontree.services.views.overview import title_of
 
 # --- What `run`, `verify` and `checkup` have in common
@@ -325,7 +336,7 @@ def _wake_run(context: Context, app: App, number: int) -> None:
     On the private server a run goes on only while a terminal serves it: else the next command starts it.
     """
     from irontree.flows.runs.waking import wake_run as nudge  # it imports Prefect, and only if a server runs
-    from irontree.flows.server.settings import chosen_api_url
+    from irontree.flows.server.connection import chosen_api_url
 
     served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
     try:

@@ -11,20 +11,10 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.agents import require_agent
-from irontree.cli.answer import (
-    WAIT_SECONDS,
-    Prepared,
-    ask_for_approval,
-    expected_numbers,
-    prepare,
-    refuse_unknown,
-    show_plan,
-    show_published,
-)
-from irontree.cli.blocks import Cell, OutputBlock, Table, TextLines, one_line
-from irontree.cli.context import OK, Context, Verb, find_issue
-from irontree.cli.drive import Drive, local_server
-from irontree.cli.parser import UsageError
+from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
+from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
+from irontree.cli.context import OK, Context, UsageError, Verb, find_issue
+from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
@@ -32,17 +22,15 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
 from irontree.domain.text import nearest
 from irontree.errors import NotEligible
-from irontree.services.answers.adopt import adopt, resolve_to_approve
-from irontree.services.answers.approve import approve, approve_stepwise
-from irontree.services.execution.recovery import require_not_landed, waits_with_commit
+from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
+from irontree.services.execution.steps import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
-from irontree.services.proposals.documents import propose
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose, resolve
+from irontree.services.record import read_world
 
 # --- Which document somebody means
 

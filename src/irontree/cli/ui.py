@@ -14,11 +14,10 @@ from irontree.app import App
 from irontree.cli.context import OK, Context, Verb, find_issue
 from irontree.cli.inbox import everything_waiting
 from irontree.errors import NotEligible
-from irontree.flows.server.settings import adopt, state_folder
-from irontree.flows.server.state import require_server, runs_url, ui_url
+from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
 from irontree.services.questions.pages import oldest_first
-from irontree.services.record.world import read_world
-from irontree.tasks.pages import page_of_run
+from irontree.services.record import read_world
+from irontree.services.views.history import page_of_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

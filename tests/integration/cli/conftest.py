@@ -17,7 +17,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.main import main
 from irontree.services.execution.publish import publish
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
 from tests.support.repositories import git
 from tests.support.store import StillClock

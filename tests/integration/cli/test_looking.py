@@ -20,7 +20,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.decide import Halt
 from irontree.services.loops import loop as loops
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG
 from tests.support.store import LOOP_ID, entity
 

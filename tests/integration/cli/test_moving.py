@@ -19,7 +19,7 @@ from irontree.bootstrap import open_app, open_set_aside
 from irontree.cli.archive import export
 from irontree.errors import EnvironmentRefused
 from irontree.services.answers.approve import approve
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.views.overview import SERVING
 from irontree.store.archive import read_archive
 from tests.support.repositories import commit, git

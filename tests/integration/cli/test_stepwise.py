@@ -14,8 +14,7 @@ from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.domain.events import RunStarted
 from irontree.domain.state import Phase
-from irontree.services.record.record import record
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world, record
 from tests.support.repositories import git
 
 NEXT_KEYS = {

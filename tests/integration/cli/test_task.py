@@ -11,11 +11,11 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.cli.answer import expected_numbers
-from irontree.flows.server.settings import state_folder
+from irontree.flows.server.connection import state_folder
 from irontree.services.answers.approve import approve
 from irontree.services.loops import loop as loops
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.integration.cli.conftest import CONFIG, SPEC
 
 BROKEN = """\

@@ -20,10 +20,10 @@ from irontree.bootstrap import open_app
 from irontree.services.answers.answers import Answer
 from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import CHANGED, CHANGED_AGAIN, Life
 from tests.support.repositories import commit, git
 from tests.support.watching import Side, Watched, watched_app

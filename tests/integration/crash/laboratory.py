@@ -26,8 +26,8 @@ from irontree.services.answers.approve import approve
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import perform
 from irontree.services.loops.loop import read_loops
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
 from tests.support.repositories import git
 from tests.support.watching import Side
 

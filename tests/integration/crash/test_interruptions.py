@@ -15,7 +15,7 @@ import pytest
 from irontree.app import App, Origin
 from irontree.bootstrap import open_app
 from irontree.domain.state import Phase
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.integration.crash.laboratory import ROOT, faults, lay_out, leftover_processes
 from tests.support.processes import Witness
 from tests.support.repositories import git, hook

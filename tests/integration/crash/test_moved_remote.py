@@ -15,7 +15,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.support.repositories import commit, git, head, hook
 from tests.support.watching import Watched

@@ -16,7 +16,7 @@ from irontree.domain.decide import Finalize, Run, Verify
 from irontree.domain.state import TaskState
 from irontree.services.answers.approve import approve
 from irontree.services.execution.steps import perform
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.support.repositories import commit, git, head, hook
 from tests.support.world import Patience

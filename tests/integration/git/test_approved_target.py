@@ -9,9 +9,9 @@ from irontree.bootstrap import open_app, set_up
 from irontree.domain.plan import PermissionRule, PublishPolicy
 from irontree.errors import EnvironmentRefused
 from irontree.services.execution.publish import publish
-from irontree.services.proposals.documents import propose
-from irontree.services.record.world import read_world
-from irontree.services.work.staleness import changed_since_approval
+from irontree.services.proposals.sources import propose
+from irontree.services.record import read_world
+from irontree.services.work.preflight import changed_since_approval
 from tests.support.approving import write_plan
 from tests.support.repositories import git
 

@@ -7,11 +7,10 @@ import pytest
 from irontree.domain.commands import Issues
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
-from irontree.services.answers.adopt import resolve_to_approve
-from irontree.services.answers.approve import approve
+from irontree.services.answers.approve import approve, resolve_to_approve
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.issues import write
 from tests.support.world import GREETING, ONE_TASK, SPEC, Scene
 

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_TASK
 from irontree.errors import NotEligible
-from irontree.services.answers.adopt import adopt
+from irontree.services.answers.approve import adopt
 from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.world import Scene
 

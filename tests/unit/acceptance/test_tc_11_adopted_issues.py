@@ -6,7 +6,7 @@ import pytest
 
 from irontree.domain.state import ADOPTED, STAGE_RUN
 from irontree.errors import ApprovalRefused
-from irontree.services.answers.adopt import adopt
+from irontree.services.answers.approve import adopt
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, resolved, say, write
 from tests.support.world import Scene

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from irontree.cli.blocks import Cell, Table, TextLines, Verbatim, plain
+from irontree.cli.console import Cell, Table, TextLines, Verbatim, plain
 from irontree.cli.drawing import draw
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07Title\x9b31m\nsecond line\u202e"

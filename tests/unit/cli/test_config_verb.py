@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from irontree.cli.blocks import plain
 from irontree.cli.config import blocks, settings_of
+from irontree.cli.console import plain
 from irontree.cli.main import main
 from irontree.config import Config, read_config
 from irontree.domain.plan import PublishPolicy

@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from irontree.cli.blocks import TextLines
-from irontree.cli.console import Console, open_console
+from irontree.cli.console import Console, TextLines, open_console
 from irontree.errors import IrontreeError, NotEligible, RequirementsRefused
 
 

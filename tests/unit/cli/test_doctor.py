@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from irontree.cli.blocks import plain
+from irontree.cli.console import plain
 from irontree.cli.doctor import Examined, blocks, machine, misfits
 
 

@@ -8,13 +8,12 @@ from argparse import Namespace
 import pytest
 
 from irontree.cli.console import Console
-from irontree.cli.parser import Parser, UsageError
+from irontree.cli.context import Parser, UsageError
 from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
-from irontree.flows.server.settings import PASSWORD
-from irontree.flows.server.state import ListenAddress
-from irontree.services.answers.adopt import adopt
+from irontree.flows.server.connection import PASSWORD, ListenAddress
 from irontree.services.answers.answers import Answer, answer_issue
+from irontree.services.answers.approve import adopt
 from irontree.services.loops.loop import read_loops
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.questions.pages import waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.cli.blocks import plain
+from irontree.cli.console import plain
 from irontree.cli.drive import tree_line
 from irontree.cli.status import STYLES, StatusView, as_json, blocks
 from irontree.domain.halt import APPROVAL, RULE, RULES

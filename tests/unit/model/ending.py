@@ -8,13 +8,12 @@ from irontree.app import App
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Idle, next_step, perform
+from irontree.services.execution.steps import Idle, catch_up, next_step, perform
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.again import name_to_approve
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import Question
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.support.world import Answers, Scene, drive
 from tests.unit.model.chances import KIND, Chances
 from tests.unit.model.invariants import Ledger, check, look

@@ -17,13 +17,12 @@ from irontree.services.consistency.audit import audit
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.proposals.adoption import key_marker
-from irontree.services.questions.brief import brief_view
 from irontree.services.questions.commands import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_of_loop, questions_of_issues
-from irontree.services.record.refs import RUN_TRAILER
-from irontree.services.record.world import World, read_world
+from irontree.services.record import RUN_TRAILER, World, read_world
 from irontree.services.views.overview import overview
+from irontree.services.views.report import brief_view
 from tests.support.world import Scene
 
 DECISIONS = frozenset({"checkup_unblocked", "checkup_accept_recorded", "checkup_accept_publication_failed"})

@@ -18,20 +18,17 @@ from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Veri
 from irontree.domain.halt import choices
 from irontree.domain.plan import CheckCommand
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
-from irontree.services.answers.adopt import adopt
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
-from irontree.services.answers.approve import approve, approve_stepwise
+from irontree.services.answers.approve import adopt, approve, approve_stepwise
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import Idle, next_step, perform, stop_at
+from irontree.services.execution.steps import Idle, catch_up, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.proposals.again import name_to_approve
-from irontree.services.proposals.documents import propose
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import ApprovalChoices
+from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.questions import Question, question_of_loop
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.support.watching import Killed
 from tests.support.world import Scene, make_scene
 from tests.unit.model.chances import KIND, Chances, Fate, fates

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from irontree.flows.server import background
-from irontree.flows.server.background import LOG_LIMIT, tail, turn_over_if_long
+from irontree.flows.server import private as background
+from irontree.flows.server.private import LOG_LIMIT, tail, turn_over_if_long
 
 
 def test_a_log_that_has_become_long_begins_anew_under_the_program_that_writes_it(tmp_path):

@@ -11,7 +11,7 @@ import yaml
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
 from irontree.flows.serve.registration import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
-from irontree.flows.server.state import runs_url
+from irontree.flows.server.connection import runs_url
 from tests.support.world import make_scene
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.flows.server.background import listen, require_free, who_has
-from irontree.flows.server.state import Address, ListenAddress
+from irontree.flows.server.connection import Address, ListenAddress
+from irontree.flows.server.private import listen, require_free, who_has
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from irontree.flows.runs.liveness import hold_liveness_lock, tidy
+from irontree.flows.runs.recovery import hold_liveness_lock, tidy
 from irontree.store.locks import FileLock
 
 

@@ -16,7 +16,7 @@ from irontree.flows.runs.runs import RunInfo
 from irontree.flows.serve.chores import is_due, tell_labelled, was_decided, was_told
 from irontree.ports import Label
 from irontree.store.memory import MemoryLock
-from irontree.tasks.mirror import read_told, write_told
+from irontree.tasks.artifacts import read_told, write_told
 from tests.support.world import make_scene
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from irontree.errors import ServerUnavailable
+from irontree.flows.server.connection import Address, ServerState
 from irontree.flows.server.private import LocalServer
-from irontree.flows.server.state import Address, ServerState
 
 
 class Program:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from irontree.flows.server.state import Address, ServerState
+from irontree.flows.server.connection import Address, ServerState
 
 HERE = Address(port=4280, pid=1)
 
@@ -50,7 +50,7 @@ def test_a_new_server_learns_the_port_of_the_one_before_and_takes_its_address_aw
 
 def test_the_port_is_not_forgotten_over_a_server_that_could_not_start(state):
     """...but is when one answered and ended: nobody waits for it there."""
-    start = "import sys, pathlib; from irontree.flows.server.state import *"
+    start = "import sys, pathlib; from irontree.flows.server.connection import *"
     dies = f"{start}; print(ServerState(pathlib.Path(sys.argv[1])).come_alive())"
     answers = (
         f"{start}; s = ServerState(pathlib.Path(sys.argv[1])); s.come_alive(); s.publish(Address(1, 1)); s.shut_out()"

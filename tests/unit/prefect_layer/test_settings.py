@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irontree.flows.server.settings import chosen_api_url, configured_environment, local_environment, strip
+from irontree.flows.server.connection import chosen_api_url, configured_environment, local_environment, strip
 
 HOME = Path("/state/prefect-3")
 URL = "http://127.0.0.1:4280/api"

@@ -6,16 +6,14 @@ import pytest
 
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_DONE, STAGE_RUN, STAGE_TASK, Phase
 from irontree.errors import AnswerRefused, ApprovalRefused, NotEligible, RemoteUnavailable
-from irontree.services.answers.adopt import adopt
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.answers.approve import approve_again
+from irontree.services.answers.approve import adopt, approve_again
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run
-from irontree.services.execution.steps import next_step
+from irontree.services.execution.steps import catch_up, next_step
 from irontree.services.proposals.adoption import approval_name, issue_now
 from irontree.services.questions.pages import question_text
-from irontree.services.record.refs import summary
+from irontree.services.record import summary
 from tests.support.issues import CLEAR, edit, say, take_in, write
 from tests.support.watching import Killed, Watched, dying_at
 from tests.support.world import GREETING, SPEC, Scene

@@ -17,7 +17,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.questions import question_about
 from irontree.services.views.history import say_loop_event
 from tests.support.watching import Watched

@@ -5,8 +5,8 @@ from __future__ import annotations
 from irontree.services.consistency.audit import audit
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices
+from irontree.services.proposals.sources import propose
 from irontree.store.memory import MemoryResultStore
 from tests.support.approving import write_plan
 from tests.support.world import ONE, ONE_TASK, PARTS, SPEC, Scene, accepts, prepared

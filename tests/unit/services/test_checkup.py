@@ -14,7 +14,7 @@ from irontree.services.execution.checkup import Decider, accept, aggregate, fina
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
 from tests.support.world import MANUAL_TASK, ONE_TASK, PARTS, Scene, accepts, does, nobody, prepared
 

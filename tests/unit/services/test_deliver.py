@@ -20,7 +20,7 @@ from irontree.services.execution.checkup import Decider, accept, finalize
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.record.record import left_to_people
+from irontree.services.record import left_to_people
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, ends
 

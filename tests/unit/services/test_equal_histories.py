@@ -12,7 +12,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Halt, decide
 from irontree.services.answers.answers import answer_issue
 from irontree.services.execution.steps import perform
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 from tests.support.world import GREETING, Scene, accepts, does, make_scene, prepared, sends_back, writes_what_is_asked
 
 ANSWERS = (sends_back("prettier"), accepts("fine"))

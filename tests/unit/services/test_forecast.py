@@ -5,7 +5,7 @@ from __future__ import annotations
 from irontree.domain.decide import Aggregate, Finalize, Halt, Run, Verify
 from irontree.services.loops.loop import read_loop
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, Scene, accepts, prepared
 
 SKILLS = {Run: "run", Verify: "verify", Finalize: "checkup", Aggregate: "checkup"}

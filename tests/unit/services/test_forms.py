@@ -15,7 +15,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.pages import _waiting, issue_form, question_text
 from irontree.services.questions.questions import asked_about, question_about, question_of_loop
 from tests.support import issues

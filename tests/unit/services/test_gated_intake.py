@@ -13,8 +13,7 @@ from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused
 from irontree.services.answers.approve import approve
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.documents import propose
-from irontree.services.proposals.issues import resolve
+from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.questions import FORM
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, write

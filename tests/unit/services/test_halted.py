@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from irontree.domain.comments import status_problems
 from irontree.domain.decide import Halt
-from irontree.services.answers.adopt import adopt
+from irontree.services.answers.approve import adopt
 from irontree.services.delivery.deliver import deliver, tell_halts, tell_halts_if_free
 from irontree.services.execution.checkup import Decider, accept
 from irontree.services.execution.run import run

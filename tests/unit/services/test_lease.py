@@ -8,10 +8,9 @@ import pytest
 
 from irontree.errors import Busy
 from irontree.ports import LeftLease
-from irontree.services.answers.adopt import adopt
-from irontree.services.answers.approve import approve, approve_again, approve_stepwise
+from irontree.services.answers.approve import adopt, approve, approve_again, approve_stepwise
 from irontree.services.loops.loop import read_loop
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from tests.support.issues import CLEAR, authorise, edit, resolved, write
 from tests.support.world import ONE_TASK, SPEC, Scene
 

@@ -17,7 +17,7 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.proposals.again import special_choices
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import answers_to, explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import asked_about

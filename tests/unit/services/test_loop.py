@@ -20,8 +20,8 @@ from irontree.services.delivery.deliver import tell_halts
 from irontree.services.execution.steps import perform
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.pages import question_text, waiting
 from irontree.services.questions.questions import list_questions, question_of_loop
 from irontree.services.views.history import say_loop_event

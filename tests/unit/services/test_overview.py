@@ -10,7 +10,7 @@ from irontree.cli.consistency import findings
 from irontree.ports import LeftLease
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.views.overview import overview
 from tests.support.approving import write_plan
 from tests.support.watching import Killed, Watched, dying_at

@@ -8,12 +8,12 @@ import pytest
 
 from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.services.execution.publish import publish
-from irontree.services.execution.recovery import catch_up
 from irontree.services.execution.run import run
+from irontree.services.execution.steps import catch_up
 from irontree.services.proposals.adoption import key_marker
 from irontree.services.proposals.approval import publication_order
-from irontree.services.proposals.documents import propose
-from irontree.services.record.refs import commit_ref, salvage_ref
+from irontree.services.proposals.sources import propose
+from irontree.services.record import commit_ref, salvage_ref
 from tests.support.approving import write_plan
 from tests.support.watching import Killed, Watched, dying, dying_at
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene

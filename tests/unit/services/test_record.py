@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irontree.domain.events import CheckupPreflightBlocked
-from irontree.services.record.record import record
+from irontree.services.record import record
 from tests.support.world import GREETING, ONE_TASK
 
 

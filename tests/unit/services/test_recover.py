@@ -9,10 +9,9 @@ from irontree.domain.decide import Recover, Run
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.execution.recovery import catch_up, settle_leftovers
 from irontree.services.execution.run import recover, run
-from irontree.services.execution.steps import next_step, perform, stop_at
-from irontree.services.record.refs import run_message
+from irontree.services.execution.steps import catch_up, next_step, perform, settle_leftovers, stop_at
+from irontree.services.record import run_message
 from tests.support.repositories import PLAIN
 from tests.support.watching import Killed, Watched
 from tests.support.world import GREETING, ONE_TASK, Scene, does, writes_what_is_asked

@@ -19,7 +19,7 @@ from irontree.services.execution.checkup import Decider, accept, finalize, send_
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.questions.brief import brief_view
+from irontree.services.views.report import brief_view
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, make_scene
 

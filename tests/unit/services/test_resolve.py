@@ -8,12 +8,11 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.commands import Issues, OpenIssues
 from irontree.domain.state import ADOPTED, NEEDS_BREAKDOWN, STAGE_RUN, Phase
 from irontree.errors import ApprovalRefused, Busy, LogDamaged, NotEligible
-from irontree.services.answers.adopt import adopt, resolve_to_approve
-from irontree.services.answers.approve import approve, approve_stepwise
+from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import Proposal
+from irontree.services.proposals.sources import resolve
 from tests.support.approving import approve_as_shown
 from tests.support.issues import CLEAR, authorise, edit, resolved, say, write
 from tests.support.watching import Killed, Watched, dying_at

@@ -11,7 +11,7 @@ import pytest
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
 from irontree.services.consistency.reconcile import drop_old_transcripts
-from irontree.services.record.record import RESULT_FILE, transcript_folder
+from irontree.services.record import RESULT_FILE, transcript_folder
 from tests.support.world import GREETING, MANUAL_TASK, Scene, TickingClock, accepts, make_scene, prepared
 
 FILES = ("output.log", "prompt.md", RESULT_FILE, "summary.txt")

@@ -15,7 +15,7 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import next_step, perform
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import propose
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import Question
 from tests.support.world import GREETING, Scene, accepts, does

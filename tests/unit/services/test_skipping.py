@@ -11,8 +11,8 @@ from irontree.services.answers.approve import approve
 from irontree.services.execution.checkup import finalize
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices, with_choices
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import explain, next_command
 from irontree.services.questions.pages import tree_text
 from irontree.services.questions.questions import given_up

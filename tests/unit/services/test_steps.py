@@ -14,7 +14,7 @@ from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.questions.questions import Question, question_of_loop
-from irontree.services.record.world import state_of
+from irontree.services.record import state_of
 from tests.support.watching import Killed
 from tests.support.world import (
     CLOSE,

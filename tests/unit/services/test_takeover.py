@@ -9,7 +9,7 @@ from irontree.domain.state import Phase
 from irontree.errors import Busy
 from irontree.ports import LeftLease
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.execution.stale_lease import STALE_LEASE, recover_lease
+from irontree.services.execution.steps import STALE_LEASE, recover_lease
 from irontree.services.loops import loop as loops
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import ONE_TASK, Scene, nobody, prepared

@@ -11,9 +11,8 @@ from irontree.services.answers.approve import approve, approve_again, approve_st
 from irontree.services.execution.run import run
 from irontree.services.loops.loop import cancel, read_loop
 from irontree.services.proposals.again import name_to_approve, propose_again
-from irontree.services.proposals.documents import propose
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal
+from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
 from tests.support import issues

@@ -11,8 +11,8 @@ from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.proposals.again import special_choices
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices, ways_to_approve
+from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene

@@ -11,8 +11,7 @@ from irontree.errors import ConfigRefused
 from irontree.ports import Forge
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.merging import lift_draft
-from irontree.services.execution.recovery import catch_up
-from irontree.services.execution.steps import perform
+from irontree.services.execution.steps import catch_up, perform
 from irontree.services.loops.loop import Loop, cancel, skip
 from tests.support.issues import CLEAR, authorise, edit, write
 from tests.support.requests import look, merge, request, requesting_scene, work

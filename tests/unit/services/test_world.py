@@ -5,8 +5,8 @@ from __future__ import annotations
 from irontree.domain.decide import Run
 from irontree.services.execution.publish import cut_short, publish
 from irontree.services.execution.steps import next_step
-from irontree.services.proposals.documents import propose
 from irontree.services.proposals.proposal import ApprovalChoices
+from irontree.services.proposals.sources import propose
 from tests.support.approving import write_plan
 from tests.support.world import CLOSE, ONE_TASK
 

@@ -29,15 +29,19 @@ from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
 from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
 from irontree.services.execution.publication import OVERTAKEN
-from irontree.services.execution.recovery import require_not_landed, settle_leftovers
-from irontree.services.execution.stale_lease import STALE_LEASE, take_over_lease
-from irontree.services.execution.steps import follow_up
+from irontree.services.execution.steps import (
+    STALE_LEASE,
+    follow_up,
+    require_not_landed,
+    settle_leftovers,
+    take_over_lease,
+)
 from irontree.services.loops import loop
-from irontree.services.proposals.permissions import grant_permissions
+from irontree.services.proposals.again import grant_permissions
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
 from irontree.services.questions.questions import Kind, Question, question_about, question_of_loop, require_gate
-from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import rules_in_words
+from irontree.services.record import World, read_world
+from irontree.services.views.history import rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
 # --- One way in for every answer

@@ -1,7 +1,8 @@
-"""A person's word puts a proposal into force, whole, and safe to repeat after a crash at any point (R6, R7, R17)."""
+"""An approval put into force: plans written, issues published or adopted, the loop chosen."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -11,21 +12,106 @@ from irontree.domain.gates import key_of_approval
 from irontree.domain.ids import intent_hash
 from irontree.domain.loop import LoopEntity
 from irontree.domain.plan import Plan
-from irontree.domain.state import Phase, TaskState
-from irontree.errors import ApprovalRefused, NotEligible, NothingToDo
-from irontree.services.answers.adopt import mark_composite, resolve_to_approve, save_adopted
+from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
+from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
+from irontree.ports import Issue, Label
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.publish import PublishedNodes, publish
-from irontree.services.execution.recovery import settle_leftovers
-from irontree.services.loops.choice import loop_for, refuse_at_work, replace_open, require_at_rest
+from irontree.services.execution.steps import settle_leftovers
+from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_beside_loop, replace_open, require_at_rest
 from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
+from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, state_of, why_not
 from irontree.services.proposals.again import UNREADABLE, go_on, propose_again, release_approved
-from irontree.services.proposals.documents import propose
-from irontree.services.proposals.issues import resolve
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from, with_choices
-from irontree.services.questions.brief import write_projections
+from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.questions import require_no_gate
-from irontree.services.record.world import read_world
+from irontree.services.record import World, read_world
+from irontree.services.views.report import write_projections
+
+# --- Existing issues are taken in, to wait for their approval; those that have to be split first get their label
+
+
+def adopt(app: App, number: int) -> Plan:
+    """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`).
+
+    Taken in anew if it was adopted before and its text changed; asking twice is no new work. The caller holds the
+    driver lock. Raises NotEligible for an issue that cannot be taken in; one that is composite gets its label. Raises
+    Busy while a loop is at work: its issue would begin anew under it.
+    """
+    refuse_beside_loop(app)
+    settle_leftovers(app)
+    world = read_world(app)
+    issue = require_adoptable(app, world, number)
+    plan = plan_for(app, world, issue)
+    if problem := clash(app, world, plan):
+        raise NotEligible(problem.reason, remedy=problem.remedy)
+    state = state_of(world, number)
+    if state and state.phase is not Phase.ADOPTED and state.approved_revision == plan.spec_revision:
+        raise NotEligible(
+            f"issue-{number} is adopted already: it is {state.phase}",
+            remedy=f"`irontree task #{number}` works on it; edit the issue to have it taken in anew",
+        )
+    save_adopted(app, plan)
+    publish(app, plan)
+    app.repository.back_up()
+    return plan
+
+
+def require_adoptable(app: App, world: World, number: int) -> Issue:
+    """The issue, if it can be taken in; raises NotEligible, after labelling one that has to be split first."""
+    issue = app.forge().read_issue(number)
+    if issue is None:
+        raise NotEligible(f"there is no issue #{number} here", remedy="look at the number again")
+    problem = why_not(app, world, issue)
+    if problem is None:
+        return issue
+    if problem.composite:
+        mark_composite(app, number)
+    raise NotEligible(problem.reason, remedy=problem.remedy)
+
+
+def mark_composite(app: App, number: int) -> None:
+    """Set the label that asks for splitting; that it cannot be set changes nothing (contract, labels)."""
+    try:
+        app.forge().ensure_labels([Label(NEEDS_BREAKDOWN, COLORS[NEEDS_BREAKDOWN])])
+        app.forge().set_labels(number, add=[NEEDS_BREAKDOWN])
+    except RemoteFailed as error:
+        app.progress.note(f"warning: #{number} has no label {NEEDS_BREAKDOWN}: {error.message}")
+
+
+def save_adopted(app: App, *plans: Plan) -> None:
+    """Write the plan of each issue before its stream; safe to call again after a crash at any point (ruling R6)."""
+    world = read_world(app)
+    for plan in plans:
+        in_force = adopted_plan(world, number_of(plan))
+        if in_force is None or not _adds_nothing(in_force, plan):
+            app.plans.save(plan)
+
+
+def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
+    """Whether text, settings and being approved or not are the same; when, by whom and for a loop or not may differ.
+
+    Compared with the plan in force alone: a text that was in force once has to be saved again.
+    """
+    different = ("adoption", "approval", "loop_mode")
+    same = in_force.model_dump(exclude={*different}) == plan.model_dump(exclude={*different})
+    return same and bool(in_force.approval) == bool(plan.approval)
+
+
+def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Proposal:
+    """`resolve`, and a named issue that is composite gets its label; raises as `resolve` does.
+
+    While somebody else has the driver lock the label waits for another time (contract, labels; ruling R3).
+    """
+    try:
+        return resolve(app, intent, words)
+    except NeedsBreakdown as error:
+        with suppress(Busy), app.driver.hold(f"#{error.number}, label"):
+            mark_composite(app, error.number)
+        raise
+
+
+# --- A person's word puts a proposal into force, whole, and safe to repeat after a crash at any point (R6, R7, R17)
 
 
 def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:

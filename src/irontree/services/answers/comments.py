@@ -30,8 +30,8 @@ from irontree.ports import Comment
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop, validate
 from irontree.services.delivery.comments import answer_marker, asked_at, asked_in_comments, post_once
 from irontree.services.questions.questions import Question, counted_at, gate_at
-from irontree.services.record.world import read_world
-from irontree.services.views.failures import rules_for_denied, rules_in_words
+from irontree.services.record import read_world
+from irontree.services.views.history import rules_for_denied, rules_in_words
 from irontree.services.views.values import AnswerView
 
 COMMENT: Final = "comment"

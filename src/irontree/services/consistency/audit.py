@@ -16,9 +16,9 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
-from irontree.services.execution.recovery import landed
+from irontree.services.execution.steps import landed
 from irontree.services.loops.loop import read_loop
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")

@@ -24,10 +24,8 @@ from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments
 from irontree.services.proposals.adoption import issue_body
-from irontree.services.record.record import record
-from irontree.services.record.world import World, read_world
-from irontree.services.work.preflight import block
-from irontree.services.work.staleness import changed_since_approval
+from irontree.services.record import World, read_world, record
+from irontree.services.work.preflight import block, changed_since_approval
 
 # --- What people did to issues on the forge
 

@@ -13,11 +13,10 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
-from irontree.services.proposals.permissions import offers_permission
+from irontree.services.proposals.again import offers_permission
 from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
-from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import rules_for_denied, rules_in_words
-from irontree.services.views.history import results_at
+from irontree.services.record import World, read_world
+from irontree.services.views.history import results_at, rules_for_denied, rules_in_words
 from irontree.services.views.values import CommentView, comment_template
 
 # --- Status comments

@@ -34,8 +34,7 @@ from irontree.services.delivery.comments import (
 from irontree.services.delivery.replies import reply_where_due
 from irontree.services.loops.loop import Loop, read_loops
 from irontree.services.questions.questions import question_of
-from irontree.services.record.record import close_where_due, is_closed_by_us
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, close_where_due, is_closed_by_us, read_world
 from irontree.services.views.values import CommentView
 
 # --- Bring the forge to what the log says

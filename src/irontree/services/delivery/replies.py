@@ -25,8 +25,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import FORGE_FAILED, NotEligible
 from irontree.ports import DeliveryCursor
 from irontree.services.delivery.comments import comment_marker, post_once
-from irontree.services.record.record import closing_policy
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
 from irontree.services.views.values import ReplyView

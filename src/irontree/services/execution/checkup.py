@@ -19,8 +19,7 @@ from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, IllegalTransition, NotEligible
 from irontree.services.execution.publication import OVERTAKEN, Landed, Never, NotNow, RedAtMerge
 from irontree.services.execution.verify import Subject, check, failed, not_publishable, publish
-from irontree.services.record.record import record, snapshot
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world, record, snapshot
 from irontree.services.work.preflight import require_sound
 
 

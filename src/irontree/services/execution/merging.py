@@ -24,11 +24,9 @@ from irontree.errors import FORGE_FAILED, LogDamaged
 from irontree.ports import CommitCheck, PullRequest, Remark, Review, Stream
 from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
-from irontree.services.execution.pull_requests import STATUS_NAME, has_merged
+from irontree.services.execution.publication import STATUS_NAME, has_merged
 from irontree.services.loops.loop import read_loops, skipped
-from irontree.services.record.record import record
-from irontree.services.record.refs import merged_ref
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, merged_ref, read_world, record
 from irontree.services.work.preflight import block
 
 # --- Requests of work that was given up are closed

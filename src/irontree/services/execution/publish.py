@@ -18,10 +18,9 @@ from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.adoption import archive_path, issue_body, key_marker, marked_document
 from irontree.services.proposals.approval import publication_order
-from irontree.services.questions.brief import write_brief
-from irontree.services.record.record import record
-from irontree.services.record.world import World, read_world
-from irontree.services.work.staleness import is_changed
+from irontree.services.record import World, read_world, record
+from irontree.services.views.report import write_brief
+from irontree.services.work.preflight import is_changed
 
 PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 PublishedNodes = tuple[tuple[PlanNode, int, PublicationStatus], ...]

@@ -23,8 +23,7 @@ from irontree.domain.state import TaskState
 from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
-from irontree.services.record.record import review_folder
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world, review_folder
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent, review_prompt
 
 VERDICT_FILE: Final = ".irontree-verdict.json"

@@ -20,13 +20,19 @@ from irontree.domain.timestamps import moment
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import EnvironmentRefused, GitFailed, IrontreeError, NotEligible, RemoteFailed
 from irontree.ports import AgentResult, AgentTask, CommitRefused, Committed, Stream, Workspace
-from irontree.services.execution.publication import patiently
-from irontree.services.execution.pull_requests import base_of_request, proposes
+from irontree.services.execution.publication import base_of_request, patiently, proposes
 from irontree.services.execution.verify import top_level
 from irontree.services.loops.funds import require_funds, tell_warnings, usage_in
-from irontree.services.record.record import record, result_in, transcript_folder
-from irontree.services.record.refs import commit_ref, run_message, salvage_ref
-from irontree.services.record.world import World, read_world
+from irontree.services.record import (
+    World,
+    commit_ref,
+    read_world,
+    record,
+    result_in,
+    run_message,
+    salvage_ref,
+    transcript_folder,
+)
 from irontree.services.work.agent_requests import prompt_for
 from irontree.services.work.preflight import (
     GIVE_ACCESS,

@@ -1,27 +1,157 @@
-"""`next_step` says what one issue needs now, `perform` does it. A flow is the only `while` around them."""
+"""The steps of an issue: what is next, taking it, and before that settling what an earlier process left undone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Step, Verify, decide, step_for
 from irontree.domain.halt import halt_of
-from irontree.domain.state import TaskState
-from irontree.errors import ConfigRefused, EnvironmentRefused, IllegalTransition, NotEligible, RemoteFailed
-from irontree.services.delivery.deliver import deliver
+from irontree.domain.state import Phase, TaskState
+from irontree.errors import (
+    FORGE_FAILED,
+    AnswerRefused,
+    ConfigRefused,
+    EnvironmentRefused,
+    IllegalTransition,
+    LogDamaged,
+    NotEligible,
+    RemoteFailed,
+)
+from irontree.ports import LeftLease
+from irontree.services.delivery.deliver import deliver, tell_halts
 from irontree.services.execution import checkup, run, verify
-from irontree.services.execution.merging import lift_draft
-from irontree.services.execution.recovery import settle_leftovers
+from irontree.services.execution.merging import is_proposed, lift_draft, settle_requests
+from irontree.services.execution.publish import cut_short, publish
+from irontree.services.execution.run import recover
 from irontree.services.loops import loop
-from irontree.services.loops.choice import scope_of
+from irontree.services.loops.choice import next_decision, replace_open, scope_of
 from irontree.services.loops.funds import Funds, read_funds
-from irontree.services.questions.brief import write_projections
+from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.questions import Question, question_about
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.overview import named, waits_for
+from irontree.services.views.report import write_projections
 from irontree.services.work.preflight import block, block_for
+
+# --- What an earlier driver left is put in order before anything else is done (R3, R9, R11)
+
+
+# --- Work that is published already though the log still has it wait for acceptance
+
+
+def require_not_landed(app: App, world: World, state: TaskState) -> None:
+    """Raise AnswerRefused if the commit that waits is on its target, fetched now; as last fetched if it is away."""
+    fetch_targets(app, world, (state,))
+    for number, what, way_on in landed(app, world, (state,)):
+        raise AnswerRefused(f"issue-{number}: {what}; only acceptance is left", remedy=way_on)
+
+
+def fetch_targets(app: App, world: World, states: Iterable[TaskState]) -> None:
+    """Fetch the targets of what waits for acceptance; one that is away stays as last fetched.
+
+    The caller holds the driver lock.
+    """
+    waiting = (world.plan(state).policy.publish for state in states if waits_with_commit(world, state))
+    for where in {(policy.remote, policy.target_branch): policy for policy in waiting}.values():
+        with suppress(RemoteFailed, EnvironmentRefused):
+            app.repository.base(where)
+
+
+def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tuple[int, str, str]]:
+    """Issue number, what is the matter, and what to do, of those that wait though their target has their commit.
+
+    As last fetched.
+    """
+    for state in states:
+        if not waits_with_commit(world, state) or state.anchor is None:
+            continue
+        where = world.plan(state).policy.publish
+        if app.repository.has_published(state.anchor, where):
+            what = f"{state.anchor[:12]} waits for acceptance, but {where.target_branch} has it already"
+            yield state.issue_number, what, _way_on(state)
+
+
+def waits_with_commit(world: World, state: TaskState) -> bool:
+    """Whether acceptance would publish a commit."""
+    if state.phase is not Phase.PENDING or state.problem or not state.has_code or is_proposed(state):
+        return False
+    return state.task_key in world.plans and state.task_key not in world.cancelled
+
+
+def _way_on(state: TaskState) -> str:
+    return (
+        f"`irontree checkup accept issue-{state.issue_number}` records that; what is to be different goes into its "
+        "document then"
+    )
+
+
+# --- What an earlier driver left behind is put in order before anything else is done
+
+
+def settle_leftovers(app: App, *, spare: int | None = None) -> None:
+    """Kill what still runs, and settle by evidence every attempt that was cut off, in whatever loop it was.
+
+    Until then its work is only in the workspace, which publication and the next attempt use too. *spare* is the
+    issue whose recovery is the caller's own step. The caller holds the driver lock, so nobody else is at work.
+    """
+    app.children.kill_leftovers()
+    app.run_lock.remove()  # one that died behind its last event of an attempt could not
+    world = read_world(app)
+    for state in world.states.values():
+        if _cut_off(world, state) and state.issue_number != spare:
+            recover(app, state.issue_number)
+
+
+def catch_up(app: App) -> None:
+    """Settle what was left, and deliver what is due: the first thing in every command that drives (rulings R7, R9).
+
+    The caller holds the driver lock.
+    """
+    settle_leftovers(app)
+    _finish_publications(app)
+    approve_reverted(app)
+    settle_requests(app)
+    world = read_world(app)
+    due = [state for state in world.states.values() if _is_due(app, state)]
+    for state in due:
+        deliver(app, state.issue_number)
+        write_projections(app, world, state)
+    tell_halts(app)
+    if due:
+        app.repository.back_up()
+
+
+def _finish_publications(app: App) -> None:
+    """Go on with what was approved, and cut short before all of it had issues (ruling R6); what cannot be yet, later.
+
+    Where the log or a plan cannot be read, a person comes first: a task may only seem to have no issue.
+    """
+    world = read_world(app)
+    if world.problems:
+        return
+    for plan in cut_short(app, world):
+        replace_open(app, plan)
+        try:
+            publish(app, plan)
+        except FORGE_FAILED as error:
+            app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
+
+
+def _cut_off(world: World, state: TaskState) -> bool:
+    """An attempt that can be settled: its log can be trusted, and a plan says how."""
+    return state.phase is Phase.RUNNING and state.problem is None and state.task_key in world.plans
+
+
+def _is_due(app: App, state: TaskState) -> bool:
+    cursor = app.deliveries.load(state.issue_number)
+    return cursor.sequence < state.sequence or bool(cursor.failures)
+
+
+# --- `next_step` says what one issue needs now, `perform` does it. A flow is the only `while` around them
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +321,48 @@ def _number(app: App, task_key: str) -> int:
     if state is None:
         raise NotEligible(f"{task_key} has no issue yet", remedy="`irontree task SPEC.md` publishes it")
     return state.issue_number
+
+
+# --- The lease of a loop that nobody drives any more: taken over once that is certain or confirmed (protocol, lease
+
+
+STALE_LEASE: Final = "stale-loop-lease"
+
+
+def recover_lease(app: App, loop_id: str, *, wait_seconds: float = 0) -> Halt | None:
+    """Take over what a process of ours left of another loop; where a person must confirm it, the halt to ask at.
+
+    The question is recorded at the issue that this loop would work on next. Raises Busy without the driver lock.
+    """
+    _halt_left(app, loop_id, app.lease.left())
+    left = app.lease.stale()
+    if left is None:
+        return None
+    with app.driver.hold(f"loop {loop_id}, stale lease", wait_seconds=wait_seconds):
+        catch_up(app)
+        decision = next_decision(app, loop_id)
+        if isinstance(decision, Halt):
+            return decision
+        state = read_world(app).states[decision.task_key]
+        reason = f"stale loop lease detected: another tool left .mino/loops/active.lock behind: {left.words}"
+        remedy = "make sure that nothing of it runs; to go on takes its lease over, and halts its loop"
+        follow_up(app, block(app, state, STALE_LEASE, reason, remedy=remedy))
+    return Halt("blocked", decision.task_key)
+
+
+def take_over_lease(app: App) -> None:
+    """Do what was confirmed: the loop that had the lease has halted, and the lease is free. Nothing without one."""
+    left = app.lease.stale()
+    if left:
+        _halt_left(app, "", left)
+        app.lease.override()
+
+
+def _halt_left(app: App, loop_id: str, left: LeftLease | None) -> None:
+    """Record in the previous loop that it was taken over; another tool's may not be known here."""
+    if left is None or left.loop_id in (None, loop_id) or left.loop_id not in app.loops.ids():
+        return
+    try:
+        loop.halt(app, left.loop_id, Halt("stale_takeover", detail=left.words))
+    except (NotEligible, LogDamaged) as error:
+        app.progress.note(f"loop {left.loop_id} was taken over, and its own log cannot say so: {error.message}")

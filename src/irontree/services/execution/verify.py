@@ -36,16 +36,18 @@ from irontree.services.execution.publication import (
     Never,
     NotNow,
     Promotion,
+    Proposed,
     Publication,
     RedAtMerge,
+    newest_request,
     promote,
+    propose_commit,
+    proposes,
     publish_commit,
 )
-from irontree.services.execution.pull_requests import Proposed, newest_request, propose_commit, proposes
 from irontree.services.execution.review import NoVerdict, review, took_of
 from irontree.services.loops.funds import calls_agent, require_funds
-from irontree.services.record.record import record
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world, record
 from irontree.services.views.history import last_of
 from irontree.services.views.report import NOT_PROMOTED, report_path, write_report
 from irontree.services.work.preflight import block, require_sound, stop_before_verify, try_again_at

@@ -21,7 +21,7 @@ from irontree.services.loops.loop import (
     require_trusted,
     start,
 )
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 
 # --- What is refused beside a loop at work, whoever drives it (protocol, Loop lease)
 

@@ -17,8 +17,7 @@ from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_o
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
 from irontree.services.loops.loop import Loop, read_loops, still_open
-from irontree.services.record.record import began, plans_folder, reports, result_in
-from irontree.services.record.world import NOTHING_OVERSPENT, World, read_world
+from irontree.services.record import NOTHING_OVERSPENT, World, began, plans_folder, read_world, reports, result_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from irontree.domain.plan import canonical_digest
 from irontree.domain.spending import Extension, extension_from
 from irontree.errors import LogDamaged, NotEligible, in_words
 from irontree.ports import EventStream
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 
 NOTHING_LEFT: Final = "every task in scope was skipped"
 

@@ -15,8 +15,7 @@ from irontree.domain.plan import Adoption, Plan, PlanNode, canonical_digest
 from irontree.domain.state import TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
-from irontree.services.record.record import closing_policy
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.values import IssueView, StatusView
 
 # --- The body of a published issue, and the line by which it is found again (ruling R8)

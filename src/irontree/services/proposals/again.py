@@ -1,21 +1,114 @@
-"""Tasks that wait for an approval again: what their form offers and names, and what lets them go on (ruling R7)."""
+"""Approving a second time: after a change, a revert, or with permissions for what an agent was denied."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from irontree.app import App
 from irontree.domain.events import TaskApproved
-from irontree.domain.plan import Plan
+from irontree.domain.machine import held
+from irontree.domain.plan import ExecutionPolicy, PermissionRule, Plan
 from irontree.domain.state import Phase, TaskState
-from irontree.errors import EnvironmentRefused, LogDamaged, Refused, RemoteFailed
-from irontree.services.proposals.documents import DocumentSource
-from irontree.services.proposals.issues import AdoptedSource
-from irontree.services.proposals.permissions import permission_choice
+from irontree.errors import EnvironmentRefused, LogDamaged, NotEligible, Refused, RemoteFailed
 from irontree.services.proposals.proposal import Proposal, propose_from, ways_to_approve
-from irontree.services.record.record import record, snapshot
-from irontree.services.record.world import World, read_world
-from irontree.services.work.staleness import is_as_approved
+from irontree.services.proposals.sources import AdoptedSource, DocumentSource
+from irontree.services.record import World, read_world, record, snapshot
+from irontree.services.views.history import rules_for_denied
+from irontree.services.work.preflight import is_as_approved
+
+# --- Permission rules that an agent was denied: the rules that grant it, and where they are written (R6)
+
+
+ALLOW = "allow"
+ASKS_FOR_LEAVE = "acp"
+"""The adapter of agents that ask before they do something."""
+
+
+def offers_permission(app: App, world: World, state: TaskState) -> bool:
+    """Whether the answer `allow` makes a difference: something was denied that no approved rule is about.
+
+    And another attempt is what follows.
+    """
+    plan = world.plans.get(state.task_key)
+    if plan is None or plan.policy.agent.adapter != ASKS_FOR_LEAVE or not _leads_to_an_attempt(state):
+        return False
+    rules = rules_for_denied(app.log.read(state.issue_number))
+    return bool(_new(plan.policy, rules))
+
+
+def permission_choice(app: App, world: World, state: TaskState) -> tuple[str, ...]:
+    """The answer `allow`, where it makes a difference."""
+    return (ALLOW,) if offers_permission(app, world, state) else ()
+
+
+def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]:
+    """Add the rules for what the last attempt was denied, to the configuration and to the plans it was approved with.
+
+    These are all plans in force whose settings are what the configuration says: it is one for the repository, and the
+    answer approves exactly these rules. Who approved the rest stays named in the plans: a gate asks for them, and the
+    event of the answer says who gave leave. Safe to repeat after a crash in between. The caller holds the driver lock.
+    Raises NotEligible where no rule would help, or where the settings changed in another way since the approval.
+    """
+    world = read_world(app)
+    state = world.state(issue_number)
+    plan = world.plan(state)
+    rules = rules_for_denied(app.log.read(issue_number))
+    if not rules or not _leads_to_an_attempt(state):
+        raise NotEligible(f"issue-{issue_number} was denied nothing that a rule would allow", remedy="answer otherwise")
+    wanted, now = _with(plan.policy, rules), app.policy(plan.policy.publish)
+    if now.digest not in (plan.policy.digest, wanted.digest):
+        raise NotEligible(
+            "the configuration changed since the approval in other ways than by these rules",
+            remedy="approve that first, or put it back; the rules can be added by hand with it",
+        )
+    others = _as_configured(app, world, rules)
+    others.pop(plan.spec_revision, None)
+    if now.digest != wanted.digest:
+        app.allow(_new(now, rules))
+    for approved in (*others.values(), plan):  # its own last: as long as it lacks the rules, they are offered
+        app.plans.save(approved.model_copy(update={"policy": _with(approved.policy, rules)}))
+    return rules
+
+
+def _leads_to_an_attempt(state: TaskState) -> bool:
+    """Whether letting it go on is another attempt: what is blocked may be about a commit that is there."""
+    match state.phase:
+        case Phase.TERMINAL:
+            return True
+        case Phase.PENDING:
+            return state.may_retry
+        case _:
+            return state.phase is Phase.BLOCKED and held(state).phase is Phase.READY and state.problem is None
+
+
+def _as_configured(app: App, world: World, rules: Sequence[PermissionRule]) -> dict[str, Plan]:
+    """The approved plans of work that is left, as far as nothing else was changed since.
+
+    An answer that a crash cut short has put *rules* into the configuration, and maybe not into all of these.
+    """
+    open_ones = (key for key in world.plans if key not in world.cancelled and not world.is_done(key))
+    plans = {world.plans[key].spec_revision: world.plans[key] for key in open_ones}
+    return {
+        revision: plan
+        for revision, plan in plans.items()
+        if plan.approval
+        and app.policy(plan.policy.publish).digest in (plan.policy.digest, _with(plan.policy, rules).digest)
+    }
+
+
+def _with(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> ExecutionPolicy:
+    agent = policy.agent
+    permissions = (*agent.permissions, *_new(policy, rules))
+    return policy.model_copy(update={"agent": agent.model_copy(update={"permissions": permissions})})
+
+
+def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[PermissionRule, ...]:
+    return tuple(rule for rule in rules if rule not in policy.agent.permissions)
+
+
+# --- Tasks that wait for an approval again: what their form offers and names, and what lets them go on (ruling R7)
+
 
 # --- What approving again would mean
 

@@ -20,11 +20,10 @@ from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.overview import named
 from irontree.services.views.values import ApprovalView, PlannedView, QuoteView
-from irontree.services.work.preflight import blockers_of, unreadable_budget
-from irontree.services.work.staleness import diff_of, is_changed
+from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
 # --- How often the agent is called until what is approved is done, and at most
 

@@ -18,8 +18,7 @@ from irontree.domain.review import InvalidAnswer
 from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.loops.funds import require_funds_to_plan
-from irontree.services.record.record import planning_folder
-from irontree.services.record.world import read_world
+from irontree.services.record import planning_folder, read_world
 from irontree.services.views.values import PlanPromptView
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 

@@ -13,7 +13,7 @@ from irontree.errors import ApprovalRefused
 from irontree.services.loops.choice import loop_over, open_loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
 from irontree.services.proposals.adoption import require_answered
-from irontree.services.record.world import read_world
+from irontree.services.record import read_world
 
 # --- What a source says, and what of the log that would replace
 

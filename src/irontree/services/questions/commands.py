@@ -21,7 +21,7 @@ from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import Funds, overspent, read_funds
 from irontree.services.loops.loop import Loop, left_out, loop_of, newest_over_each, read_loops, still_open
 from irontree.services.questions.questions import Kind, Question, given_up, offered, question_about
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 from irontree.services.views.history import say_issue_event, step_command
 from irontree.services.views.overview import SERVING, waits_for
 from irontree.services.work.preflight import SAME_FAILURE

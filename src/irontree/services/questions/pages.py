@@ -21,9 +21,17 @@ from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words
 from irontree.services.questions.commands import program_from_here, question_json
 from irontree.services.questions.questions import Question, gate_words, list_questions, offered
-from irontree.services.record.world import World, read_world
-from irontree.services.views.failures import denied_of, failure_of, repeated_failures
-from irontree.services.views.history import IssueLinks, links_for, request_url_of, say_issue_event, time_of
+from irontree.services.record import World, read_world
+from irontree.services.views.history import (
+    IssueLinks,
+    denied_of,
+    failure_of,
+    links_for,
+    repeated_failures,
+    request_url_of,
+    say_issue_event,
+    time_of,
+)
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
 from irontree.services.views.pages import (
     HappenedView,
@@ -36,7 +44,7 @@ from irontree.services.views.pages import (
 )
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
 from irontree.services.views.values import FormView, LoopFormView, form_template
-from irontree.services.work.staleness import diff_of
+from irontree.services.work.preflight import diff_of
 
 # --- The text of every question a person is asked
 

@@ -20,9 +20,8 @@ from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
-from irontree.services.proposals.again import UNREADABLE, name_to_approve, special_choices
-from irontree.services.proposals.permissions import permission_choice
-from irontree.services.record.world import World, read_world
+from irontree.services.proposals.again import UNREADABLE, name_to_approve, permission_choice, special_choices
+from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import title_of
 

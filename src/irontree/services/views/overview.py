@@ -13,7 +13,7 @@ from irontree.domain.state import Phase, TaskState
 from irontree.ports import Holder
 from irontree.services.loops.funds import shown_budgets
 from irontree.services.loops.loop import Loop, left_out, read_loops
-from irontree.services.record.world import World, read_world
+from irontree.services.record import World, read_world
 
 SERVING: Final = "serving"
 """The lock (`App.alive`) of the terminal that serves a repository's flows."""

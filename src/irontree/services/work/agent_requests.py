@@ -21,7 +21,7 @@ from irontree.domain.review import InvalidAnswer
 from irontree.domain.state import TaskState
 from irontree.errors import Cancelled
 from irontree.ports import AgentResult, AgentTask
-from irontree.services.views.failures import failure_of
+from irontree.services.views.history import failure_of
 from irontree.services.views.values import PromptView, QuoteView, ReviewPromptView
 
 # --- An agent is asked a question about a commit, and answers in a file: reviewers and planners

@@ -1,0 +1,420 @@
+"""The record of a repository: one view of log and plans at one moment, and the way an event is written (R2, R9).
+
+An event is in the log, durably, before anything follows from it. Here are also the names of refs and of transcripts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from irontree.app import App
+from irontree.domain.checks import TRUNCATION_MARKER
+from irontree.domain.comments import close_on_done
+from irontree.domain.decide import Scope
+from irontree.domain.events import IssueEvent, Record
+from irontree.domain.halt import HaltRule, halt_of
+from irontree.domain.ids import attempt_folder
+from irontree.domain.machine import Replay, evolve
+from irontree.domain.plan import Plan, PlanNode, canonical_json
+from irontree.domain.spending import Spending
+from irontree.domain.state import Phase, TaskState
+from irontree.domain.task_types import TASK_TYPES
+from irontree.domain.values import CloseOnDone
+from irontree.errors import LogDamaged, NotEligible
+from irontree.ports import Problem
+
+# --- Everything the log and the plans say about a repository, read at one moment
+
+
+NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """States and nodes by task key. A node comes from the newest plan that lists it (ruling R7)."""
+
+    states: Mapping[str, TaskState]
+    plans: Mapping[str, Plan]
+    """The plan in force, by task key."""
+    nodes: Mapping[str, PlanNode]
+    """As `approved`, but that nobody waits for what was cancelled (ruling R7)."""
+    children: Mapping[str, tuple[str, ...]]
+    replays: Mapping[int, Replay]
+    approved: Mapping[str, PlanNode]
+    cancelled: frozenset[str] = frozenset()
+    """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
+    problems: tuple[Problem, ...] = ()
+    spendings: Mapping[int, tuple[Spending, ...]] = field(default_factory=dict)
+    """What agents took, by issue number; of the streams in force."""
+
+    @property
+    def known_issues(self) -> dict[int, str]:
+        """The Task Keys that a `#N` may mean, by issue number."""
+        return {state.issue_number: key for key, state in self.states.items()}
+
+    @property
+    def limited(self) -> bool:
+        """Whether anything that agents spend has a limit; if not, nothing is counted."""
+        return any(plan.policy.budgets for plan in self.plans.values())
+
+    def state(self, issue_number: int) -> TaskState:
+        """The state of that issue; raises NotEligible if the log does not know it."""
+        found = self.replays.get(issue_number)
+        if found is None or found.state is None:
+            raise NotEligible(
+                f"issue-{issue_number} is not known here: it has no readable events",
+                remedy="`irontree status` lists the issues that are",
+            )
+        return found.state
+
+    def node(self, state: TaskState) -> PlanNode:
+        """What was approved for that issue; raises NotEligible if no plan lists it."""
+        return self.plan(state).node(state.task_key)
+
+    def plan(self, state: TaskState) -> Plan:
+        """The plan in force for that issue; raises NotEligible if no plan lists it."""
+        if state.task_key not in self.plans:
+            raise NotEligible(
+                f"issue-{state.issue_number} ({state.task_key}) is in no approved plan",
+                remedy=state.way_to_plan,
+            )
+        return self.plans[state.task_key]
+
+    def is_done(self, task_key: str) -> bool:
+        """Whether that task has an issue, and it is done."""
+        state = self.states.get(task_key)
+        return state is not None and state.done
+
+    def is_proven(self, task_key: str) -> bool:
+        """Whether that task has completion evidence: it is done, or nothing but that is to be recorded."""
+        state = self.states.get(task_key)
+        return state is not None and state.phase in (Phase.VERIFIED, Phase.DONE)
+
+    def halt_of(self, state: TaskState) -> HaltRule | None:
+        """The rule that halts at this issue; None if it may go on, and for a task that was cancelled."""
+        return None if state.task_key in self.cancelled else halt_of(state)
+
+    def require_wanted(self, state: TaskState) -> None:
+        """Raise NotEligible for a task that was cancelled."""
+        if state.task_key in self.cancelled:
+            raise NotEligible(
+                f"issue-{state.issue_number} was cancelled: {self.plan(state).spec_path} was approved without it",
+                remedy="put it back into the document and approve that",
+            )
+
+    def scope(
+        self, keys: Iterable[str], budget_left: int = 1, overspent: Mapping[str, str] = NOTHING_OVERSPENT
+    ) -> Scope:
+        """What `decide` needs for these tasks, less the cancelled ones."""
+        wanted = tuple(key for key in keys if key not in self.cancelled)
+        return Scope(self.nodes, self.states, wanted, self.children, budget_left, overspent)
+
+
+def read_world(app: App) -> World:
+    """Replay every stream and read every plan; unreadable files become problems."""
+    readings = app.replays.all()
+    problems = tuple(problem for reading in readings.values() for problem in reading.problems)
+    replays = {number: reading.replay for number, reading in readings.items()}
+    plans, damaged = _plans(app)
+    world = _world(replays, plans, (*problems, *_lost(replays), *damaged))
+    return replace(world, spendings={number: reading.spendings for number, reading in readings.items()})
+
+
+def state_of(app: App, issue_number: int) -> TaskState | None:
+    """The state of one issue, without a look at the others; None if nothing of it can be read."""
+    return app.log.read(issue_number).replayed().state
+
+
+def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
+    """Issues of which not even the first event can be read; they have no state to show a problem in."""
+    return tuple(
+        Problem(f".mino/events/issue-{number}", replay.problem or "its first event is missing: nothing is known of it")
+        for number, replay in replays.items()
+        if replay.state is None and (replay.problem or replay.missing)
+    )
+
+
+def _plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
+    """Plans by age, and those that cannot be read (ruling R13: never an exception that stops `status`)."""
+    plans: list[Plan] = []
+    problems: list[Problem] = []
+    for revision in app.plans.revisions():
+        try:
+            plan = app.plans.load(revision)
+        except LogDamaged as error:
+            problems.append(Problem(f".mino/plans/{revision}.yml", error.message))
+            continue
+        plans += [plan] if plan else []
+    return tuple(plans), tuple(problems)
+
+
+def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple[Problem, ...]) -> World:
+    plans = tuple(plans)
+    in_force = {node.task_key: (plan, node) for plan in plans for node in plan.nodes}
+    states = {found.state.task_key: found.state for found in replays.values() if found.state}
+    removed = _removed(plans, in_force)
+    cancelled = frozenset(removed - {key for key, state in states.items() if state.done})
+    children: dict[str, list[str]] = {}
+    for key, (_, node) in in_force.items():
+        if node.parent and key not in removed:
+            children.setdefault(node.parent, []).append(key)
+    approved = {key: node for key, (_, node) in in_force.items()}
+    return World(
+        states=states,
+        plans={key: plan for key, (plan, _) in in_force.items()},
+        nodes={key: _freed(node, cancelled) for key, node in approved.items()},
+        approved=approved,
+        children={key: tuple(keys) for key, keys in children.items()},
+        replays=replays,
+        cancelled=cancelled,
+        problems=problems,
+    )
+
+
+def _freed(node: PlanNode, cancelled: frozenset[str]) -> PlanNode:
+    """Nobody waits for a cancelled task (ruling R7); a kept one may still name it."""
+    if cancelled.isdisjoint(node.depends_on):
+        return node
+    return node.model_copy(update={"depends_on": tuple(key for key in node.depends_on if key not in cancelled)})
+
+
+def _removed(plans: Iterable[Plan], in_force: Mapping[str, tuple[Plan, PlanNode]]) -> set[str]:
+    """Keys that their document's newest plan does not list any more."""
+    newest = {plan.spec_path: plan for plan in plans}
+    return {key for key, (plan, _) in in_force.items() if newest[plan.spec_path] is not plan}
+
+
+# --- Record an event: first the log, durably, then what follows from it (R2, R9); and where transcripts are kept
+
+
+# --- Write an event: first the log, durably, then what follows from it (R2, R9)
+
+
+META_BYTES: Final = 48 * 1024
+"""As JSON, which is never shorter than the YAML in the file; the rest is for the keys of the contract."""
+TEXT_KEPT, ITEMS_KEPT, ITEM_KEPT = 2_000, 50, 100
+
+
+def record(
+    app: App, state: TaskState, kind: type[IssueEvent], *, meta: dict[str, Any] | None = None, **values: Any
+) -> TaskState:
+    """Append an event of *kind* to the issue of *state* and return the state after it.
+
+    Keys that the contract leaves variable and that *values* does not give are taken over from *state*.
+    An event that may not follow is never written: raises IllegalTransition. Raises SequenceConflict when
+    somebody else appended first. Of a *meta* that no event file could hold, long texts and lists are cut.
+    """
+    meta = _fitting(meta or {})
+    event = kind(**{**_carried_over(state, kind), "sequence": state.sequence + 1, **values})
+    evolve(state, Record(event, meta))
+    written = app.log.append(event, expected_sequence=state.sequence, meta={**app.origin.meta(), **meta})
+    return evolve(state, written)
+
+
+def _fitting(meta: dict[str, Any]) -> dict[str, Any]:
+    """Event files have 64 KiB (ruling R1), and the work must not stop because somebody had much to say."""
+    fits = len(canonical_json(meta).encode(errors="replace")) <= META_BYTES
+    return meta if fits else {key: _cut(value) for key, value in meta.items()}
+
+
+def _cut(value: Any) -> Any:
+    match value:
+        case str() if len(value) > TEXT_KEPT:
+            return f"{value[:TEXT_KEPT]} {TRUNCATION_MARKER}"
+        case list() if len(value) > ITEMS_KEPT:
+            return [*(_cut_item(item) for item in value[:ITEMS_KEPT]), f"and {len(value) - ITEMS_KEPT} more"]
+        case list():
+            return [_cut_item(item) for item in value]
+        case _:
+            return value
+
+
+def _cut_item(item: Any) -> Any:
+    return f"{item[:ITEM_KEPT]} {TRUNCATION_MARKER}" if isinstance(item, str) and len(item) > ITEM_KEPT else item
+
+
+def _carried_over(state: TaskState, kind: type[IssueEvent]) -> dict[str, Any]:
+    """The common keys for which *kind* has no value of its own."""
+    required = (name for name, field in kind.model_fields.items() if field.is_required() and name != "sequence")
+    return {name: getattr(state, name) for name in required if name in IssueEvent.model_fields}
+
+
+def snapshot(state: TaskState) -> dict[str, Any]:
+    """The common keys that put an issue back into *state* (task_approved, checkup_unblocked)."""
+    return {
+        "current_stage": state.current_stage,
+        "next_stage": state.next_stage,
+        "workflow_entry_state": state.workflow_entry_state,
+        "code_publication_state": state.code_publication_state,
+        "pass_fail_outcome": state.pass_fail_outcome,
+        "completion_basis": state.completion_basis,
+        "code_ref": state.code_ref,
+    }
+
+
+# --- Where what agents said is kept
+
+
+def transcript_folder(app: App, state: TaskState) -> Path:
+    """The folder of this attempt."""
+    return reports(app) / attempt_folder(state.issue_number, state.renewed_from, state.run_sequence)
+
+
+def attempts_folder(app: App, state: TaskState) -> Path:
+    """Where the folders of all attempts of the stream in force are; an archived stream's are elsewhere."""
+    return transcript_folder(app, state).parent
+
+
+def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
+    """The folder of a review that begins now, named by when (UTC), so that it writes over none before; a round each."""
+    return transcript_folder(app, state) / f"review-{reviewer}-{app.clock.now().strftime(_STAMP)}"
+
+
+def reports(app: App) -> Path:
+    """Where all of them are, below a folder for each issue."""
+    return app.repository.root / ".mino" / "reports"
+
+
+RESULT_FILE: Final = "result.json"
+_STAMP: Final = "%Y%m%dT%H%M%SZ"
+
+
+def plans_folder(app: App) -> Path:
+    """Where the transcripts of planning are, each in a folder named by when it began (UTC)."""
+    return reports(app) / "plans"
+
+
+def planning_folder(app: App) -> Path:
+    """The folder of a planning that begins now."""
+    return plans_folder(app) / app.clock.now().strftime(_STAMP)
+
+
+def result_in(folder: Path) -> Mapping[str, Any]:
+    """What an agent's adapter kept of its result there; empty where it did not come to that, or cannot be read."""
+    try:
+        found = json.loads((folder / RESULT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def began(name: str) -> str | None:
+    """When that began (ISO 8601), by the time in the name of a folder; None where there is none."""
+    try:
+        return datetime.strptime(name, _STAMP).replace(tzinfo=UTC).isoformat()
+    except ValueError:
+        return None
+
+
+# --- Closing an issue that is done, unless that is left to a person (protocol, Close On Done)
+
+
+def closing_policy(app: App, node: PlanNode | None) -> CloseOnDone:
+    """`issue.close_on_done`, or what holds where it is unset. Raises ConfigRefused where it cannot be read."""
+    return close_on_done(app.preferences().close_on_done, node)
+
+
+def is_closed_by_us(app: App, state: TaskState) -> bool:
+    """Whether the issue is done, and nobody else closes it."""
+    return state.done and closing_policy(app, read_world(app).nodes.get(state.task_key)) == "auto"
+
+
+def left_to_people(app: App, task_keys: Collection[str]) -> tuple[int, ...]:
+    """The issues among these tasks that are done, and that a person closes."""
+    states = (state for key, state in read_world(app).states.items() if key in task_keys)
+    return tuple(sorted(state.issue_number for state in states if state.done and not is_closed_by_us(app, state)))
+
+
+def close_where_due(app: App, state: TaskState) -> None:
+    """Close an issue that is done and still open."""
+    if not is_closed_by_us(app, state):
+        return
+    issue = app.forge().read_issue(state.issue_number)
+    if issue and issue.state == "open":
+        app.forge().edit_issue(state.issue_number, state="closed")
+
+
+# --- Names under `refs/irontree/` and the trailers by which our commits are found again (protocol, Files on disk; R
+
+
+# What forges take for "this commit closes that issue": the word right before the reference.
+_CLOSING_KEYWORD = re.compile(
+    r"\b(clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)):?\s+(?=\S*#\d|GH-\d|https?://)", re.IGNORECASE
+)
+_MENTION = re.compile(r"(?<![\w`])@(?=\w)")
+
+BRIEF_CHARACTERS = 40
+RUN_TRAILER = "Irontree-Run"
+MERGE_TRAILER = "Irontree-Merge"
+DOCS_TRAILER = "Irontree-Docs"
+
+
+def attempt_name(state: TaskState) -> str:
+    """What names this attempt for ever: its run_started's sequence, in a renewed stream after the archive's name."""
+    return f"{state.renewed_from}/{state.run_sequence}" if state.renewed_from else str(state.run_sequence)
+
+
+def commit_ref(state: TaskState) -> str:
+    """The ref of the commit that this attempt makes."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}"
+
+
+def salvage_ref(state: TaskState) -> str:
+    """The ref that keeps what a cut-off attempt left behind."""
+    return f"refs/irontree/salvage/issue-{state.issue_number}/{attempt_name(state)}"
+
+
+def merge_ref(state: TaskState, tip: str) -> str:
+    """The ref of this attempt's merge with a target that moved to *tip*: the same tip, the same merge."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merge-{tip[:12]}"
+
+
+def merged_ref(state: TaskState) -> str:
+    """The ref of the commit by which people merged this attempt."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-merged"
+
+
+def docs_ref(state: TaskState, anchor: str) -> str:
+    """The ref of the commit with notes on top of *anchor*: the same commit checked, the same notes."""
+    return f"refs/irontree/issue-{state.issue_number}/{attempt_name(state)}-docs-{anchor[:12]}"
+
+
+def docs_trailer(state: TaskState) -> str:
+    """What tells that commit; not to be taken for the attempt's own, nor for a merge."""
+    return f"{DOCS_TRAILER}: {state.run_token}/docs"
+
+
+def request_branch(state: TaskState, node: PlanNode) -> str:
+    """`{type}/{N}-{brief}`, the branch on which a task's commits are proposed (ruling R5).
+
+    A stream that begins again, after its first one's branch may have been merged, has another.
+    """
+    again = f"-{state.approved_revision}" if state.renewed_from else ""
+    brief = node.task_key[:BRIEF_CHARACTERS].strip("-")
+    return f"{TASK_TYPES[node.type].branch_prefix}/{state.issue_number}-{brief}{again}"
+
+
+def run_message(state: TaskState, title: str) -> str:
+    """The commit message of an attempt (contract, `[run] #N: summary`) with its token."""
+    return f"[run] #{state.issue_number}: {summary(title)}\n\n{RUN_TRAILER}: {state.run_token}\n"
+
+
+def summary(title: str) -> str:
+    """A title that closes no issue when its commit is pushed: only evidence does (contract, commit message)."""
+    return _CLOSING_KEYWORD.sub(r"\1, see ", title)
+
+
+def quiet(text: str) -> str:
+    """A text in a request that closes no issue when it is merged, and calls nobody who is named in it."""
+    return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
+
+
+def merge_message(state: TaskState, target: str) -> str:
+    """The message of a merge with the moved target."""
+    return f"Merge {target} into #{state.issue_number}\n\n{MERGE_TRAILER}: {state.run_token}\n"
