@@ -47,6 +47,7 @@ from irontree.store.layout import Layout
 
 
 logger = logging.getLogger(__name__)
+Shown = TypeVar("Shown")
 
 NEWS: Final = timedelta(days=1)
 """What is older is not told any more: after a move, or a restored log, nobody wants all of it again."""

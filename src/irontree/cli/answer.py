@@ -1,4 +1,4 @@
-"""A person's approval or answer on the command line: typed before as an option, or asked for here and now."""
+"""Answers that are given on the command line, with `--answer`, before anything asks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ from irontree.errors import AnswerRefused
 from irontree.services.answers.answers import Answer
 from irontree.services.proposals.approval import publication_order
 from irontree.services.questions.questions import Question
-
-# --- Answers that are given on the command line, before anything asks
-
 
 _FORM = re.compile(
     r"(?:issue-(?P<number>[1-9]\d*)|loop|(?!issue-\d)(?P<key>[\w-]+))=(?P<choice>[a-z-]+)(?::(?P<rest>.*))?", re.DOTALL

@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from irontree.app import App
 from irontree.cli.answer import Prepared
 from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
 from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context
-from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
 from irontree.flows.runs.waking import close_overtaken
-from irontree.flows.serve.session import TerminalSession
 from irontree.flows.server.connection import (
     adopt,
     chosen_api_url,
@@ -39,10 +37,11 @@ from irontree.services.questions.commands import program_for
 from irontree.services.record import World, left_to_people, read_world
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
-# --- A person's approval or answer on the command line: typed before as an option, or asked for here and now
+if TYPE_CHECKING:
+    from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
+    from irontree.flows.serve.session import TerminalSession
 
-
-# --- Have a person's word for what would be done
+# --- The approval, asked for here and now
 
 
 YES: Final = frozenset({"y", "yes"})
