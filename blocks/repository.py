@@ -1,4 +1,4 @@
-"""Where a repository is: the one thing a worker has to be told (ruling R21)."""
+"""Where a repository is: the one thing a worker has to be told (R21)."""
 
 from __future__ import annotations
 

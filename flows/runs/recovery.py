@@ -81,7 +81,7 @@ def _ends_if_refused(body: FlowBody[Parameters], end: Callable[[str], State[None
     return run
 
 
-# --- A flow run says by a kernel lock that its process lives (ruling R3)
+# --- A flow run says by a kernel lock that its process lives (R3)
 
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -167,7 +167,7 @@ def mark_dead_runs(
 ) -> tuple[str, ...]:
     """Say of runs that no living process has that they crashed; what was said, one line each.
 
-    A run is alive as long as its process holds its lock (ruling R3). *grace* is how long it may do without.
+    A run is alive as long as its process holds its lock (R3). *grace* is how long it may do without.
     """
     with connect() as client:
         dead = [

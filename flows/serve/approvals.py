@@ -1,4 +1,4 @@
-"""The approvals that forms ask for before anything is in the log, as the Prefect server knows them (ruling R6).
+"""The approvals that forms ask for before anything is in the log, as the Prefect server knows them (R6).
 
 Asked over HTTP, without importing Prefect: verbs that only read want to know.
 """

@@ -38,7 +38,7 @@ from irontree.flows.serve.serving import Served
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
 POOL = "irontree"
-"""The work pool; the queue of a repository is called like its deployments, by the workspace id (ruling R21)."""
+"""The work pool; the queue of a repository is called like its deployments, by the workspace id (R21)."""
 FLOWS = {
     "intake": "Show what a requirement document would become, and wait for its approval.",
     "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",

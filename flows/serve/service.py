@@ -66,7 +66,7 @@ def at_rest(app: App) -> bool:
 
 
 def settle(app: App) -> None:
-    """Settle by evidence what processes left that were ended in the middle of a step (rulings R11, R13).
+    """Settle by evidence what processes left that were ended in the middle of a step (R11, R13).
 
     Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
     """

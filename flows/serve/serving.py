@@ -30,7 +30,7 @@ WORKER = "irontree.flows.serve.worker"
 class Served:
     """One deployment: a flow by its module path, and what its runs get unless told otherwise.
 
-    *name* is the workspace id: two folders on one server do not take each other's runs (ruling R21).
+    *name* is the workspace id: two folders on one server do not take each other's runs (R21).
     """
 
     entrypoint: str

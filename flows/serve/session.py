@@ -165,7 +165,7 @@ class TerminalSession:
             time.sleep(LOOK_EVERY)
 
     def stop(self) -> None:
-        """End all flow processes now, and settle by evidence what they left (rulings R11, R13).
+        """End all flow processes now, and settle by evidence what they left (R11, R13).
 
         Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
         """

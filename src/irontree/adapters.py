@@ -82,7 +82,7 @@ class Adapters:
         add_permissions(self.layout.config, rules)
 
     def policy(self, approved: PublishPolicy | None) -> ExecutionPolicy:
-        """What the configuration says now about everything that a person approves (ruling R6).
+        """What the configuration says now about everything that a person approves (R6).
 
         A remote and a target branch that it does not name are the *approved* ones: to look at another branch in
         mid-work is no change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD where no branch was

@@ -48,11 +48,11 @@ class Preferences:
     close_on_done: CloseOnDone | None = None
     """None: bug -> manual, everything else -> auto (contract)."""
     composite_threshold: int = COMPOSITE_THRESHOLD
-    """An issue with more open checkboxes is not adopted (ruling R16)."""
+    """An issue with more open checkboxes is not adopted (R16)."""
     reply: ReplyMode = "auto"
     """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
     loop_budget: int | None = None
-    """None: max(50, 10 * tasks) (ruling R17)."""
+    """None: max(50, 10 * tasks) (R17)."""
     tracker: str = ""
     """The address of the repository whose issues are written; empty where they are files."""
     api_url: str | None = None
@@ -114,7 +114,7 @@ class App:
     driver: Lock
     lease: Lease
     alive: Callable[[str], Lock]
-    """The lock that a flow run holds as long as its process lives, by the run's id (ruling R3)."""
+    """The lock that a flow run holds as long as its process lives, by the run's id (R3)."""
     run_lock: RunLock
     children: Children
     forge: Callable[[], Forge]
@@ -123,7 +123,7 @@ class App:
     clock: Clock
     renderer: Renderer
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]
-    """What the configuration says today, compared with what was approved (ruling R6); an approved remote and target
+    """What the configuration says today, compared with what was approved (R6); an approved remote and target
     branch hold where it names none."""
     allow: Callable[[Sequence[PermissionRule]], None]
     """Adds rules to `agent.permissions` of the configuration; raises ConfigRefused, EnvironmentRefused."""

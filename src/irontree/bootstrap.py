@@ -44,7 +44,7 @@ def open_app(
     """The ports of the repository that *start* is in.
 
     Raises NotARepository outside one or before `irontree init`, ConfigRefused for a wrong configuration,
-    EnvironmentRefused away from the repository's home (ruling R21), LogDamaged when its log was deleted.
+    EnvironmentRefused away from the repository's home (R21), LogDamaged when its log was deleted.
     """
     clock, host = SystemClock(), socket.gethostname()
     registry = _ChildRegistry()
@@ -120,7 +120,7 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
 
 
 def require_settled(repository: GitRepository) -> None:
-    """Raise EnvironmentRefused where `export` gave the home up, or an import has not ended (ruling R21)."""
+    """Raise EnvironmentRefused where `export` gave the home up, or an import has not ended (R21)."""
     if repository.importing:
         raise EnvironmentRefused(
             f"the import of {repository.importing} into {repository.root} has not ended",

@@ -277,7 +277,7 @@ class Config(Section):
     automations: Automations = Automations()
 
     def policy(self, remote: str | None, target_branch: str) -> ExecutionPolicy:
-        """What a person approves (ruling R6); *remote* and *target_branch* hold where the file names none.
+        """What a person approves (R6); *remote* and *target_branch* hold where the file names none.
 
         Raises ConfigRefused for what cannot be done yet: it must not be approved.
         """

@@ -165,5 +165,5 @@ class Cancelled(IrontreeError):
 
 
 FORGE_FAILED: Final = (RemoteFailed, ConfigRefused, EnvironmentRefused)
-"""What an effect on the forge survives (ruling R9): the configuration names the forge, and a person may be editing it,
+"""What an effect on the forge survives (R9): the configuration names the forge, and a person may be editing it,
 or the token may be gone. It is made the next time; the work goes on."""

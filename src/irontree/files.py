@@ -71,7 +71,7 @@ def _temporary_of(path: Path) -> Path:
 
 
 class Disk:
-    """The steps of a durable write, one method each, so that a test can die between any two of them (ruling R2)."""
+    """The steps of a durable write, one method each, so that a test can die between any two of them (R2)."""
 
     def write_durably(self, path: Path, data: bytes) -> None:
         """Replace *path* so that after a crash or power loss it holds the old or the new bytes, all of them."""

@@ -63,12 +63,12 @@ class Renderer(Protocol):
         ...
 
 
-# --- Who is at work, and what they started (ruling R3)
+# --- Who is at work, and what they started (R3)
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds a lock: shown to people, never used to decide liveness (ruling R3)."""
+    """Who holds a lock: shown to people, never used to decide liveness (R3)."""
 
     what: str
     """For example `issue-12, run` or a loop id."""
@@ -167,7 +167,7 @@ class Child:
 
 
 class Children(Protocol):
-    """The processes that an earlier driver of this repository left behind (ruling R3)."""
+    """The processes that an earlier driver of this repository left behind (R3)."""
 
     def kill_leftovers(self) -> int:
         """Kill those that are recorded and still the same process; how many there were."""
@@ -227,7 +227,7 @@ Stream: TypeAlias = EventStream[IssueEvent]
 
 
 class EventLog(Protocol[N, E]):
-    """The append-only log of one kind of stream (rulings R1, R2, R13)."""
+    """The append-only log of one kind of stream (R1, R2, R13)."""
 
     def streams(self) -> tuple[N, ...]:
         """Names of the streams that there are, ascending."""
@@ -258,7 +258,7 @@ class EventLog(Protocol[N, E]):
         ...
 
     def archive(self, name: N, revision: str) -> Path:
-        """Move the stream away by one atomic rename and say where to; it can then begin again (ruling R7)."""
+        """Move the stream away by one atomic rename and say where to; it can then begin again (R7)."""
         ...
 
     def archive_name(self, name: N, revision: str) -> str:
@@ -274,7 +274,7 @@ class EventLog(Protocol[N, E]):
         ...
 
     def record_reply(self, name: N, sequence: int, url: str) -> None:
-        """Set `reply_posted` of that event from null to *url*, once (ruling R10)."""
+        """Set `reply_posted` of that event from null to *url*, once (R10)."""
         ...
 
 
@@ -307,7 +307,7 @@ class LoopLog(EventLog[str, LoopEvent], Protocol):
         ...
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
-        """`.mino/loops/{loop_id}.yml`; None if it is not there. Events win over it (ruling R17)."""
+        """`.mino/loops/{loop_id}.yml`; None if it is not there. Events win over it (R17)."""
         ...
 
     def write_entity(self, entity: LoopEntity) -> None:
@@ -320,7 +320,7 @@ class LoopLog(EventLog[str, LoopEvent], Protocol):
 
 
 class PlanStore(Protocol):
-    """`.mino/plans/{revision}.yml` (ruling R6)."""
+    """`.mino/plans/{revision}.yml` (R6)."""
 
     def revisions(self) -> tuple[str, ...]:
         """Spec revisions with a plan in force, oldest approval first."""
@@ -373,7 +373,7 @@ class Projections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCursor:
-    """How far the effects of an issue's events were delivered, and what failed (ruling R9).
+    """How far the effects of an issue's events were delivered, and what failed (R9).
 
     Field order is the key order on disk.
     """
@@ -563,7 +563,7 @@ class About(Protocol):
     """What a person wants to know before work begins, and who may do what."""
 
     def may_write(self, login: str) -> bool:
-        """Whether that account is ours or has write access now (ruling R20); asked anew each time."""
+        """Whether that account is ours or has write access now (R20); asked anew each time."""
         ...
 
     def about(self) -> RepositoryFacts:
@@ -600,7 +600,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An issue as the forge shows it; `trusted` if its author is us or has write access (ruling R8)."""
+    """An issue as the forge shows it; `trusted` if its author is us or has write access (R8)."""
 
     number: int
     title: str
@@ -716,7 +716,7 @@ class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, 
         ...
 
 
-# --- The user's repository and the private workspaces (rulings R4, R5)
+# --- The user's repository and the private workspaces (R4, R5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -771,7 +771,7 @@ class Document:
 
 
 WorkspaceName = Literal["run", "verify", "review"]
-"""Where agents change code, where checks run, and where agents only look: none sees what another left (ruling R4)."""
+"""Where agents change code, where checks run, and where agents only look: none sees what another left (R4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -784,7 +784,7 @@ class LineCount:
 
 
 class Workspace(Protocol):
-    """One of the private workspaces (ruling R4)."""
+    """One of the private workspaces (R4)."""
 
     @property
     def path(self) -> Path:
@@ -819,7 +819,7 @@ class Workspace(Protocol):
 
 
 class Repository(Protocol):
-    """The user's repository: questions, and the few effects we have on it (rulings R4, R5)."""
+    """The user's repository: questions, and the few effects we have on it (R4, R5)."""
 
     @property
     def root(self) -> Path:
@@ -828,7 +828,7 @@ class Repository(Protocol):
 
     @property
     def id(self) -> str:
-        """`irontree.id` of this clone, made by `init` (ruling R21)."""
+        """`irontree.id` of this clone, made by `init` (R21)."""
         ...
 
     def user_name(self) -> str | None:
@@ -905,7 +905,7 @@ class Repository(Protocol):
         ...
 
     def mark_history(self) -> None:
-        """Remember that there are events, so that a deleted log is not taken for a first run (ruling R13)."""
+        """Remember that there are events, so that a deleted log is not taken for a first run (R13)."""
         ...
 
     def lost_files(self) -> tuple[str, ...]:
@@ -913,7 +913,7 @@ class Repository(Protocol):
         ...
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (ruling R13)."""
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13)."""
         ...
 
 
@@ -998,7 +998,7 @@ class CheckRunner(Protocol):
         ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
-        """Signs that the checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""
+        """Signs that the checks would test the user's checkout instead of *workspace*, in words (R4)."""
         ...
 
 

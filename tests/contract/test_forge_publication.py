@@ -1,4 +1,4 @@
-"""Publication is exactly once in effect, on every forge: no duplicate, and no task skipped by mistake (ruling R8).
+"""Publication is exactly once in effect, on every forge: no duplicate, and no task skipped by mistake (R8).
 
 Two public failures of a similar tool are among the cases: github/spec-kit issues 2968 and 4271.
 """

@@ -1,4 +1,4 @@
-"""Where programs run, on the machine or in containers: what each of the places keeps (rulings R3, R4)."""
+"""Where programs run, on the machine or in containers: what each of the places keeps (R3, R4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task whose agent, set-up and checks run in containers, as its plan was approved (ruling R6)."""
+"""A task whose agent, set-up and checks run in containers, as its plan was approved (R6)."""
 
 from __future__ import annotations
 

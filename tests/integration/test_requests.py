@@ -1,4 +1,4 @@
-"""Proposing with real git and the forge of plain files: a person merges with plain git (rulings R5, R15)."""
+"""Proposing with real git and the forge of plain files: a person merges with plain git (R5, R15)."""
 
 from __future__ import annotations
 

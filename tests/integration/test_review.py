@@ -1,4 +1,4 @@
-"""A reviewer that is a real program, on a real repository (ruling R18)."""
+"""A reviewer that is a real program, on a real repository (R18)."""
 
 from __future__ import annotations
 

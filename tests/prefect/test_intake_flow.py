@@ -170,7 +170,7 @@ def test_a_task_that_the_document_lost_can_be_kept_in_the_form(toy):
 
 
 def test_a_schedule_asks_once_and_goes_on_by_itself_with_what_is_approved(toy):
-    """Nobody is there at night: only what a person approved is worked on (rulings R6 and R7)."""
+    """Nobody is there at night: only what a person approved is worked on (R6 and R7)."""
     nightly = Cron("30 1 * * *", timezone="UTC", slug="nightly", parameters={"document": "SPEC.md"})
     deployment = intake.to_deployment(toy.id, parameters={"repository": str(toy.root)}, schedules=[nightly]).apply()
     toy.client.request("POST", f"/deployments/{deployment}/schedule", json={"min_runs": 3})

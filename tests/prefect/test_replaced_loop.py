@@ -1,4 +1,4 @@
-"""An approval in an issue's form that adds tasks: the loop that has them goes on by itself (rulings R7, R17)."""
+"""An approval in an issue's form that adds tasks: the loop that has them goes on by itself (R7, R17)."""
 
 from __future__ import annotations
 

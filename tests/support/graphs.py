@@ -19,6 +19,6 @@ def eligible(graph: Graph, done: AbstractSet[str]) -> tuple[str, ...]:
 
 
 def all_children_done(graph: Graph, key: str, done: AbstractSet[str]) -> bool:
-    """Whether a composite is complete; never true without children (ruling R11)."""
+    """Whether a composite is complete; never true without children (R11)."""
     children = graph.children(key)
     return bool(children) and all(child in done for child in children)

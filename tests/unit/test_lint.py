@@ -1,4 +1,4 @@
-"""The Slim Comment Invariant (ruling R10): what is refused, what is allowed, and that `slim` makes any text fit."""
+"""The Slim Comment Invariant (R10): what is refused, what is allowed, and that `slim` makes any text fit."""
 
 from __future__ import annotations
 

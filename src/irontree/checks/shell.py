@@ -69,7 +69,7 @@ def _versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> Ite
             yield ("python" if tool == "python3" else tool), number[0]
 
 
-# --- Whether the checks would test the user's checkout instead of the workspace (ruling R4)
+# --- Whether the checks would test the user's checkout instead of the workspace (R4)
 
 
 _SEARCH_PATHS = ("PYTHONPATH", "NODE_PATH", "RUBYLIB", "CLASSPATH")
@@ -193,7 +193,7 @@ class ShellCheckRunner:
         return read_versions(tools_called(commands), has, ask)
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
-        """Signs that checks would test the user's checkout instead of *workspace*, in words (ruling R4)."""
+        """Signs that checks would test the user's checkout instead of *workspace*, in words (R4)."""
         return foreign_sources(workspace, user_root, self._scrubbed())
 
     def _scrubbed(self) -> dict[str, str]:

@@ -315,7 +315,7 @@ def _make_folder(layout: Layout) -> Iterator[str]:
 
 
 def _adopt(git: GitRepository) -> Iterator[str]:
-    """Make this the repository's home if it is not (ruling R21)."""
+    """Make this the repository's home if it is not (R21)."""
     host, before = socket.gethostname(), git.home
     if before == f"{host}:{git.root}":
         return

@@ -245,7 +245,7 @@ def _statements(blocks: Sequence[MarkdownBlock]) -> list[str]:
 
 
 def _without_commands(text: TaskText) -> TaskText:
-    """Text by people without write access never becomes a command (ruling R20); what it says can be read still."""
+    """Text by people without write access never becomes a command (R20); what it says can be read still."""
     proposed = "\n".join(f"- {command}" for command in text.verification)
     told = (
         f"{text.description}\n\n**Verification** (proposed, never run)\n\n{proposed}" if proposed else text.description

@@ -25,7 +25,7 @@ from irontree.domain.values import CodeRef, Value
 HEAD_LINES = 50
 TAIL_LINES = 20
 TRUNCATION_MARKER = "...(truncated)..."
-# Lines can be of any length, and an event that quotes them must stay readable: 64 KiB, escapes included (ruling R1).
+# Lines can be of any length, and an event that quotes them must stay readable: 64 KiB, escapes included (R1).
 HEAD_BYTES = 24 * 1024
 TAIL_BYTES = 12 * 1024
 
@@ -72,7 +72,7 @@ class CheckReport(Value):
     versions: dict[str, str] = Field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     cited: dict[str, str] = Field(default_factory=dict)
-    """Where reviewers found evidence, by the text of the criterion that it covers (ruling R18)."""
+    """Where reviewers found evidence, by the text of the criterion that it covers (R18)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -151,7 +151,7 @@ def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[st
 
 
 def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] = NOTHING_CITED) -> tuple[Coverage, ...]:
-    """What covers each criterion (ruling R18); shown at approval and used for the verdict.
+    """What covers each criterion (R18); shown at approval and used for the verdict.
 
     *cited* is the evidence that reviewers found, by the criterion's text. A container is not verified: it is done
     when its parts are, and so are its criteria.

@@ -1,6 +1,6 @@
 """What people's words ask for: comment commands such as `/accept`, and the words after `irontree task`.
 
-The words are those of the table of halts (`domain/halt.py`). Pure: who may say them is asked elsewhere (ruling R20).
+The words are those of the table of halts (`domain/halt.py`). Pure: who may say them is asked elsewhere (R20).
 """
 
 from __future__ import annotations

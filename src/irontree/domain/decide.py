@@ -104,7 +104,7 @@ def decide(scope: Scope) -> Decision:
     """The next step, or the halt that comes before it.
 
     A cut-off attempt is recovered before anything else, halt or budget: until then its work is only in the
-    workspace, which publication and the next attempt use too (ruling R11).
+    workspace, which publication and the next attempt use too (R11).
     """
     states = [scope.states[key] for key in scope.keys if key in scope.states]
     left = [state for state in states if not state.done]  # most of a long loop is done: it is looked at once

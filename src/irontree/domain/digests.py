@@ -14,7 +14,7 @@ from irontree.domain.events import E, Record
 from irontree.domain.plan import canonical_digest
 from irontree.domain.values import Event
 
-# --- The digest of an event, by which the next one is chained to it (ruling R10)
+# --- The digest of an event, by which the next one is chained to it (R10)
 
 
 def event_digest(event: Event) -> str:
@@ -22,7 +22,7 @@ def event_digest(event: Event) -> str:
     return canonical_digest(event.model_dump(mode="json", exclude={"reply_posted"}))
 
 
-# --- The digest chain of the log (ruling R10): each event carries the digest of the one before it
+# --- The digest chain of the log (R10): each event carries the digest of the one before it
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Field order is the key order on disk. `.mino/events/issue-{N}/{sequence:04d}-{kebab}.yml` holds an event
 under `iron_tree:` and what we add beside it under `meta:`. Loop events are in `loop_events`.
-Added to the contract (ruling R13): task_approved, run_interrupted, checkup_unblocked.
+Added to the contract (R13): task_approved, run_interrupted, checkup_unblocked.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class TaskApproved(IssueEvent):
 
 
 class TaskReapprovalRequired(IssueEvent):
-    """What was approved differs from what would run now (ruling R7)."""
+    """What was approved differs from what would run now (R7)."""
 
     event: Literal["task_reapproval_required"] = "task_reapproval_required"
     approval_state: Literal["approval_ready"] = "approval_ready"
@@ -316,7 +316,7 @@ class ExternalCloseDetected(_Open):
 
 
 class SequenceGapDetected(_Open):
-    """Sequences are missing; blocks the issue although it stands behind the gap (ruling R13)."""
+    """Sequences are missing; blocks the issue although it stands behind the gap (R13)."""
 
     event: Literal["checkup_reconcile_sequence_gap_detected"] = "checkup_reconcile_sequence_gap_detected"
     found_sequences: tuple[int, ...]

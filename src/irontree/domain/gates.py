@@ -1,6 +1,6 @@
 """Decisions that take several people, or others than the requester, and approvals that a form asks for (R6, R20).
 
-They are approved with the plan (ruling R6): a commit of an agent, or a later edit, loosens none.
+They are approved with the plan (R6): a commit of an agent, or a later edit, loosens none.
 """
 
 from __future__ import annotations

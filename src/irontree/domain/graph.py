@@ -1,4 +1,4 @@
-"""The work graph: what comes before what, what may start, what a skip takes with it (DAG rules; ruling R17)."""
+"""The work graph: what comes before what, what may start, what a skip takes with it (DAG rules; R17)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Graph:
         return tuple(needed for needed in self.nodes[key].depends_on if needed not in self.nodes)
 
     def cascade(self, key: str) -> tuple[str, ...]:
-        """What skipping *key* cancels, itself included, in graph order (ruling R17).
+        """What skipping *key* cancels, itself included, in graph order (R17).
 
         Its parts; whatever depends on something cancelled, with its parts; and every composite that can no longer
         be completed. The other parts of such a composite go on.

@@ -60,7 +60,7 @@ class Choice:
 
 
 def _special(name: str, label: str) -> Choice:
-    """A way to approve a document that decides about tasks which were there before, too (ruling R7)."""
+    """A way to approve a document that decides about tasks which were there before, too (R7)."""
     return Choice(name, label, ("revision",), special=True, permits=True)
 
 
@@ -155,7 +155,7 @@ APPROVAL: Final = HaltRule(
     None,
     (Choice("approve", "approve this revision and start the loop", ("revision",), permits=True),),
 )
-"""No halt: what a document or issues ask for before anything is in the log (ruling R6)."""
+"""No halt: what a document or issues ask for before anything is in the log (R6)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 

@@ -1,4 +1,4 @@
-"""Task Keys, Spec Revisions, loop ids and tokens: derived from what they name, never drawn (phase 1; ruling R8)."""
+"""Task Keys, Spec Revisions, loop ids and tokens: derived from what they name, never drawn (phase 1; R8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def slugify(text: str) -> str:
 
 
 def task_key(path: tuple[str, ...]) -> str:
-    """The Task Key of the node with this path of titles, outermost first (ruling R8).
+    """The Task Key of the node with this path of titles, outermost first (R8).
 
     It depends on the path alone. If a title has no slug or the key would be longer than 64 characters,
     it is cut to 57 and gets 6 hex of the path's SHA-256.
@@ -47,7 +47,7 @@ def task_key(path: tuple[str, ...]) -> str:
 
 
 def normalize(text: str) -> str:
-    """The text that identity is computed from (ruling R8).
+    """The text that identity is computed from (R8).
 
     NFC; CRLF and lone CR are line ends; no white space at the end of a line; no two blank lines in a row, none
     at either end.
@@ -69,7 +69,7 @@ def normalized_lines(text: str) -> list[tuple[int, str]]:
 
 
 def spec_revision(source: str, nodes: Iterable[PlanNode]) -> str:
-    """The Spec Revision: 8 hex over the normalised document and its nodes, in order of their keys (ruling R8)."""
+    """The Spec Revision: 8 hex over the normalised document and its nodes, in order of their keys (R8)."""
     identities = [_identity(node) for node in sorted(nodes, key=lambda node: node.task_key)]
     return _sha256(f"{normalize(source)}\n---\n{canonical_json(identities)}")[:_REVISION_LENGTH]
 
@@ -102,7 +102,7 @@ def loop_id(moment: datetime, token_hex: str) -> str:
 
 
 def run_token(issue_number: int, revision: str, sequence: int) -> str:
-    """`12/1a2b3c4d/7`: the attempt that began with that `run_started`; the trailer of its commit (ruling R11)."""
+    """`12/1a2b3c4d/7`: the attempt that began with that `run_started`; the trailer of its commit (R11)."""
     return f"{issue_number}/{revision}/{sequence}"
 
 

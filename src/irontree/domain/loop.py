@@ -1,6 +1,6 @@
 """The loop entity: goal, frozen set, budget, status, and its events, which win over it (protocol, Loop Entity; R17).
 
-Field order is the key order on disk. Added to the contract (ruling R13): loop_budget_extended.
+Field order is the key order on disk. Added to the contract (R13): loop_budget_extended.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LoopResumed(LoopEvent):
 
 
 class LoopBudgetExtended(LoopEvent):
-    """A person allowed more transitions, or more to be spent (added event, ruling R13).
+    """A person allowed more transitions, or more to be spent (added event, R13).
 
     What agents may spend more stands in `meta.budget`; no transition is added then (protocol, Budgets).
     """
@@ -100,7 +100,7 @@ TRANSITIONS_KEPT = 200
 
 
 def default_budget(tasks: int) -> int:
-    """`max(50, 10 * tasks)` transitions (ruling R17)."""
+    """`max(50, 10 * tasks)` transitions (R17)."""
     return max(MIN_BUDGET, BUDGET_PER_TASK * tasks)
 
 

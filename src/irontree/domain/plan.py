@@ -22,11 +22,11 @@ from irontree.domain.gates import Gates
 from irontree.domain.task_types import TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
 
-# --- In what programs run instead of on the machine itself: as a person approved it (ruling R6)
+# --- In what programs run instead of on the machine itself: as a person approved it (R6)
 
 
 class ContainerSpec(Value):
-    """In what programs run instead of on the machine itself; the image by its digest, which cannot change (ruling R6).
+    """In what programs run instead of on the machine itself; the image by its digest, which cannot change (R6).
 
     `mounts` are `SOURCE[:TARGET][:ro]`, beside the workspace; without a `user` it is ours; `options` are the engine's.
     """
@@ -39,11 +39,11 @@ class ContainerSpec(Value):
     options: tuple[str, ...] = ()
 
 
-# --- What a person approved (ruling R6)
+# --- What a person approved (R6)
 
 
 class Criterion(Value):
-    """One acceptance criterion and what it names as its cover (ruling R18).
+    """One acceptance criterion and what it names as its cover (R18).
 
     `text` is what a person reads, without the marks. `check` names a configured check (`(check: NAME)`),
     `command` is a trailing `` `$ command` ``, `manual` says that only a person can judge it (`(manual)`).
@@ -72,13 +72,13 @@ class PlanNode(Value):
     verification: tuple[str, ...] = ()
     line: int | None = None
     outsider: str = ""
-    """Who wrote its text, if that is somebody without write access: it is data wherever it is shown (ruling R20)."""
+    """Who wrote its text, if that is somebody without write access: it is data wherever it is shown (R20)."""
     open_questions: tuple[str, ...] = ()
     """What an adopted issue does not say; it is not approved before they are answered there."""
 
     @property
     def digest(self) -> str:
-        """16 hex over everything a person approved about this node (ruling R7); its line is no part of it."""
+        """16 hex over everything a person approved about this node (R7); its line is no part of it."""
         return canonical_digest(self.model_dump(exclude={"line"}))[:16]
 
 
@@ -139,7 +139,7 @@ class AgentSpec(Value):
         "Without one, they may read and change files of their workspace, and nothing else.",
     )
     called: tuple[str, ...] = ()
-    """All words with which a known agent is called, as they were shown at the approval (ruling R6)."""
+    """All words with which a known agent is called, as they were shown at the approval (R6)."""
     wall_seconds: int = Field(default=3600, gt=0, description="Limit of one attempt.")
     stall_seconds: int = Field(default=600, gt=0, description="How long it may say nothing.")
     environment: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ class AgentSpec(Value):
 
 
 class ReviewerSpec(AgentSpec):
-    """An agent that looks at what another one did, and the name it goes by (ruling R18)."""
+    """An agent that looks at what another one did, and the name it goes by (R18)."""
 
     name: str = Field(
         pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="What it is called in reports: small letters, digits, `-`."
@@ -185,7 +185,7 @@ def default_remote(remotes: tuple[str, ...]) -> str | None:
 
 
 class WorkspacePolicy(Value):
-    """How the private workspaces are prepared (ruling R4)."""
+    """How the private workspaces are prepared (R4)."""
 
     setup: tuple[str, ...] = Field(
         default=(), description="Shell commands that make a fresh checkout ready, such as `npm ci`."
@@ -266,9 +266,9 @@ class Plan(Value):
     source: str
     nodes: tuple[PlanNode, ...]
     kept: tuple[TaskKey, ...] = ()
-    """Keys of nodes that were no longer in the document, and that the person kept (ruling R7)."""
+    """Keys of nodes that were no longer in the document, and that the person kept (R7)."""
     reopened: tuple[TaskKey, ...] = ()
-    """Keys of nodes that were done, and that begin again with this plan (ruling R7)."""
+    """Keys of nodes that were done, and that begin again with this plan (R7)."""
     policy: ExecutionPolicy
     loop_mode: bool = True
     budget_max_transitions: int = Field(gt=0)
@@ -296,7 +296,7 @@ class Plan(Value):
 
 
 def canonical_json(value: object) -> str:
-    """Sorted keys, no white space, not ASCII-escaped (ruling R8)."""
+    """Sorted keys, no white space, not ASCII-escaped (R8)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -15,7 +15,7 @@ from irontree.domain.machine import evolve, replay
 from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
 
-# --- The event that names missing sequences (ruling R13)
+# --- The event that names missing sequences (R13)
 
 
 _COPIED: Final = (

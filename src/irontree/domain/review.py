@@ -1,4 +1,4 @@
-"""What a reviewer says of a commit: a verdict, findings, and the evidence it cites for criteria (ruling R18).
+"""What a reviewer says of a commit: a verdict, findings, and the evidence it cites for criteria (R18).
 
 A reviewer is an agent: what it says is a claim. Its words count once they fit the schema, and a citation once the
 file at that commit holds what is quoted.

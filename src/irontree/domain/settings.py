@@ -191,7 +191,7 @@ class GateSettings(Section):
 
 
 def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
-    """What is approved of them (ruling R6); *known* is whether the forge knows who writes. Raises ConfigRefused."""
+    """What is approved of them (R6); *known* is whether the forge knows who writes. Raises ConfigRefused."""
     gates = Gates(**settings)
     if gates.named and not known:
         raise ConfigRefused(

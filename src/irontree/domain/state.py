@@ -21,7 +21,7 @@ from irontree.domain.values import (
 
 
 class Phase(StrEnum):
-    """What may happen next to an issue (ruling R11); the protocol's stage fields alone misroute four states."""
+    """What may happen next to an issue (R11); the protocol's stage fields alone misroute four states."""
 
     CONTAINER = "waiting for its children"
     ADOPTED = "adopted, not approved"
@@ -68,7 +68,7 @@ class TaskState:
     run_sequence: int = 0
     """Sequence of the last run_started; transcripts and refs are keyed by it."""
     renewed_from: str = ""
-    """The archive of the stream before this one (ruling R7): the same sequences and revision may have been used."""
+    """The archive of the stream before this one (R7): the same sequences and revision may have been used."""
     adopted: bool = False
     """Whether its stream began with an existing issue that was taken in."""
     approvals: int = 0
@@ -77,7 +77,7 @@ class TaskState:
     given_back: int = 0
     free_event: str | None = None
     free_streak: int = 0
-    """How many transitions in a row cost nothing (ruling R12), and which."""
+    """How many transitions in a row cost nothing (R12), and which."""
     blocking_check: str | None = None
     not_before: str | None = None
     """When a block is tried again unless a person is faster (ISO 8601); None for one that only a person lifts."""
@@ -91,7 +91,7 @@ class TaskState:
     """The event whose context the next attempt gets."""
     report_path: str | None = None
     request: int | None = None
-    """The pull request whose merge accepts it, as its last verification that asked a person says (ruling R15)."""
+    """The pull request whose merge accepts it, as its last verification that asked a person says (R15)."""
     before: TaskState | None = None
     """The state before a block or a re-approval, which may be one on hold for the other reason."""
     problem: str | None = None
@@ -119,7 +119,7 @@ class TaskState:
 
     @property
     def started(self) -> bool:
-        """Whether work on it has begun: an issue in progress comes first (ruling R11)."""
+        """Whether work on it has begun: an issue in progress comes first (R11)."""
         return self.runs_started > 0 and not self.done
 
     @property
@@ -143,7 +143,7 @@ class TaskState:
         return self.commit not in (None, NOT_APPLICABLE)
 
 
-# --- Labels are a function of the state (ruling R16)
+# --- Labels are a function of the state (R16)
 
 
 STAGE_TASK: Final = "stage:task"

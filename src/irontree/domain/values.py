@@ -37,14 +37,14 @@ HaltReason = Literal[
 FROM_FILE: Final = "file"
 """The context in which `.mino/config.yml` is validated: what it says is kept as it is written there."""
 COMPOSITE_THRESHOLD: Final = 3
-"""More open checkboxes than these make an issue composite (protocol; ruling R16)."""
+"""More open checkboxes than these make an issue composite (protocol; R16)."""
 
 TaskKey = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,80}$")]
 SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
 CodeRef = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{7,64}|not_applicable)$")]
 LoopId = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4}-[0-9a-f]{6}$")]
-# A Literal takes no text for a number, and the codec reads every scalar as text (ruling R1).
+# A Literal takes no text for a number, and the codec reads every scalar as text (R1).
 ProtocolVersion = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
 
 
@@ -60,7 +60,7 @@ class Value(BaseModel):
 class Section(Value):
     """A group of keys of `.mino/config.yml`: YAML has types, so that text is no number there; see `Config`.
 
-    What is approved of it is itself, or the base that names the same keys: a plan's scalars are all text (ruling R1).
+    What is approved of it is itself, or the base that names the same keys: a plan's scalars are all text (R1).
     """
 
     model_config = ConfigDict(strict=True)

@@ -40,7 +40,7 @@ class GithubAccount:
         return author_of(data).casefold() == self._login.casefold()
 
     def _trusts(self, data: Json) -> bool:
-        """Whether the author is us or has write access (ruling R20).
+        """Whether the author is us or has write access (R20).
 
         An association such as MEMBER proves no write access; only the owner's does.
         """

@@ -1,4 +1,4 @@
-"""The one way to start programs: recorded before they run, limited, and gone when we say so (ruling R3).
+"""The one way to start programs: recorded before they run, limited, and gone when we say so (R3).
 
 A child starts behind a gate: a shell that waits for one line on stdin and then becomes the program. Meanwhile
 the child is recorded, so that no program ever runs of which a later recovery would not know. It leads its own

@@ -10,7 +10,7 @@ from typing import Final
 
 from irontree.domain.plan import ContainerSpec
 
-# --- What a program that we start may see of the caller's environment (ruling R4)
+# --- What a program that we start may see of the caller's environment (R4)
 
 
 # What a program needs to find its tools, its own settings and the network. Whatever else the caller has (tokens of

@@ -1,4 +1,4 @@
-"""Programs in containers: started by the engine's own program, and ended through it (rulings R3, R6)."""
+"""Programs in containers: started by the engine's own program, and ended through it (R3, R6)."""
 
 from __future__ import annotations
 

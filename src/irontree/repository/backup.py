@@ -133,7 +133,7 @@ def blobs(git: Git, shas: Sequence[str]) -> Iterator[bytes]:
         start += 1  # the line end behind it
 
 
-# --- `refs/irontree/*` with their objects as one file, for `export` and `import` (ruling R21)
+# --- `refs/irontree/*` with their objects as one file, for `export` and `import` (R21)
 
 
 OURS = "refs/irontree/"

@@ -1,4 +1,4 @@
-"""The `.git` of a private workspace: a shared clone without a remote (ruling R4), put right before each use.
+"""The `.git` of a private workspace: a shared clone without a remote (R4), put right before each use.
 
 An agent has the whole workspace in its hands, `.git` included. Whatever of it would act on our own commands
 (settings, hooks, ignore rules, half-done merges, locks) is therefore written afresh and never believed.

@@ -31,7 +31,7 @@ _OPTIONS = {
     "submodule.recurse": "false",
     "protocol.version": "2",
 }
-# For what an event may name afterwards: objects and refs that survive a power cut (ruling R5).
+# For what an event may name afterwards: objects and refs that survive a power cut (R5).
 DURABLY = ("-c", "core.fsync=committed,reference")
 FETCH = (*DURABLY, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-prune")
 STATE_FOLDER = ".mino"

@@ -93,7 +93,7 @@ def _refuse(main: Worktree) -> NoReturn:
     )
 
 
-# --- The user's git settings, and which of them a private workspace gets (ruling R4)
+# --- The user's git settings, and which of them a private workspace gets (R4)
 
 
 # Who commits, how it is signed, and what git does to file contents on the way in and out. Values of all scopes,

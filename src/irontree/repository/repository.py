@@ -1,4 +1,4 @@
-"""The user's repository: questions, and the few effects we have on it (rulings R4, R5, R21)."""
+"""The user's repository: questions, and the few effects we have on it (R4, R5, R21)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GitRepository:
 
     @property
     def id(self) -> str:
-        """`irontree.id` of this clone, 12 hex (ruling R21). Raises NotARepository before `init`."""
+        """`irontree.id` of this clone, 12 hex (R21). Raises NotARepository before `init`."""
         found = self._ours.get("irontree.id")
         if not found:
             raise NotARepository(f"{self.root} is not set up for irontree", remedy="irontree init")
@@ -57,7 +57,7 @@ class GitRepository:
 
     @property
     def home(self) -> str | None:
-        """`host:path` at which the state lives (ruling R21); None before `init`."""
+        """`host:path` at which the state lives (R21); None before `init`."""
         return self._ours.get("irontree.home")
 
     def adopt_home(self, host: str) -> str:
@@ -78,7 +78,7 @@ class GitRepository:
         return self._ours.get("irontree.importing")
 
     def give_up_home(self, archive: str) -> None:
-        """Do no more work here: what is here goes on where *archive* is imported (ruling R21)."""
+        """Do no more work here: what is here goes on where *archive* is imported (R21)."""
         self._set("irontree.exported", archive)
 
     def begin_import(self, archive: str) -> None:
@@ -257,15 +257,15 @@ class GitRepository:
         return history.unreferenced(self.git, shas)
 
     def back_up(self) -> None:
-        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (ruling R13)."""
+        """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13)."""
         backup.back_up(self.git, self._cache())
 
     def lost_files(self) -> tuple[str, ...]:
-        """Paths that the log's backup held and that are gone, archived streams excepted (ruling R13)."""
+        """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
         return backup.lost(self.git)
 
     def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
-        """For each of *paths* all contents that the log's backup ever held, newest first (ruling R13)."""
+        """For each of *paths* all contents that the log's backup ever held, newest first (R13)."""
         known = backup.versions(self.git, paths)
         contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
         return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}

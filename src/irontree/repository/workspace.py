@@ -1,4 +1,4 @@
-"""A private workspace: where agents work and checks run (rulings R4, R5)."""
+"""A private workspace: where agents work and checks run (R4, R5)."""
 
 from __future__ import annotations
 

@@ -37,13 +37,13 @@ NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """States and nodes by task key. A node comes from the newest plan that lists it (ruling R7)."""
+    """States and nodes by task key. A node comes from the newest plan that lists it (R7)."""
 
     states: Mapping[str, TaskState]
     plans: Mapping[str, Plan]
     """The plan in force, by task key."""
     nodes: Mapping[str, PlanNode]
-    """As `approved`, but that nobody waits for what was cancelled (ruling R7)."""
+    """As `approved`, but that nobody waits for what was cancelled (R7)."""
     children: Mapping[str, tuple[str, ...]]
     replays: Mapping[int, Replay]
     approved: Mapping[str, PlanNode]
@@ -141,7 +141,7 @@ def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
 
 
 def _plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
-    """Plans by age, and those that cannot be read (ruling R13: never an exception that stops `status`)."""
+    """Plans by age, and those that cannot be read (R13: never an exception that stops `status`)."""
     plans: list[Plan] = []
     problems: list[Problem] = []
     for revision in app.plans.revisions():
@@ -178,7 +178,7 @@ def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple
 
 
 def _freed(node: PlanNode, cancelled: frozenset[str]) -> PlanNode:
-    """Nobody waits for a cancelled task (ruling R7); a kept one may still name it."""
+    """Nobody waits for a cancelled task (R7); a kept one may still name it."""
     if cancelled.isdisjoint(node.depends_on):
         return node
     return node.model_copy(update={"depends_on": tuple(key for key in node.depends_on if key not in cancelled)})
@@ -218,7 +218,7 @@ def record(
 
 
 def _fitting(meta: dict[str, Any]) -> dict[str, Any]:
-    """Event files have 64 KiB (ruling R1), and the work must not stop because somebody had much to say."""
+    """Event files have 64 KiB (R1), and the work must not stop because somebody had much to say."""
     fits = len(canonical_json(meta).encode(errors="replace")) <= META_BYTES
     return meta if fits else {key: _cut(value) for key, value in meta.items()}
 
@@ -391,7 +391,7 @@ def docs_trailer(state: TaskState) -> str:
 
 
 def request_branch(state: TaskState, node: PlanNode) -> str:
-    """`{type}/{N}-{brief}`, the branch on which a task's commits are proposed (ruling R5).
+    """`{type}/{N}-{brief}`, the branch on which a task's commits are proposed (R5).
 
     A stream that begins again, after its first one's branch may have been merged, has another.
     """

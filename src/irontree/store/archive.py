@@ -439,7 +439,7 @@ class _Both:
                 yield path
 
     def _was_archived(self, path: str) -> bool:
-        """Whether the event is by now in an archived stream of its issue (ruling R7)."""
+        """Whether the event is by now in an archived stream of its issue (R7)."""
         stream = _STREAM.fullmatch(path)
         moved = (known for known in self.known if stream and _is_archived(known, stream))
         return any(self._goes_on(path, known) for known in moved)

@@ -52,7 +52,7 @@ def validated(model: type[V], mapping: Mapping[str, Any], path: str, *, remedy: 
         raise LogDamaged(f"{path}: {first_error(error)}", remedy=remedy) from error
 
 
-# --- Approved plans, `.mino/plans/{revision}.yml` (ruling R6): with the events, the truth
+# --- Approved plans, `.mino/plans/{revision}.yml` (R6): with the events, the truth
 
 
 # The source is in it, some ten thousand nodes too.
@@ -228,7 +228,7 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-# --- The cursor of effects done, `.mino/deliveries/issue-{N}` (ruling R9)
+# --- The cursor of effects done, `.mino/deliveries/issue-{N}` (R9)
 
 
 class _CursorFile(Value):

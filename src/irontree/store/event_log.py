@@ -27,7 +27,7 @@ from irontree.store.streams import (
     stream_folders,
 )
 
-# --- The append-only log of one kind of stream (rulings R1, R2, R10, R13)
+# --- The append-only log of one kind of stream (R1, R2, R10, R13)
 
 
 class FileEventLog(StreamLog[N, E]):
@@ -57,7 +57,7 @@ class FileEventLog(StreamLog[N, E]):
             self._disk.sync_folder(files.path.parent)
 
     def archive(self, name: N, revision: str) -> Path:
-        """Move the stream, and what belongs to it, to `.mino/archive/`; returns the folder they are in (ruling R7).
+        """Move the stream, and what belongs to it, to `.mino/archive/`; returns the folder they are in (R7).
 
         The stream goes in one rename, last: until then nothing has happened. Raises NotEligible without a stream.
         """

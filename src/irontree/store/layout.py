@@ -85,17 +85,17 @@ class Layout:
 
     @property
     def append_lock(self) -> Path:
-        """Held for the instant of an append (ruling R2)."""
+        """Held for the instant of an append (R2)."""
         return self.state / ".append"
 
     @property
     def driver_lock(self) -> Path:
-        """Held by whoever touches git, a workspace or the forge (ruling R3)."""
+        """Held by whoever touches git, a workspace or the forge (R3)."""
         return self.state / ".driver"
 
     @property
     def lease_lock(self) -> Path:
-        """Held by the active loop (ruling R3)."""
+        """Held by the active loop (R3)."""
         return self.loops / ".lease"
 
     def alive(self, run_id: str) -> Path:

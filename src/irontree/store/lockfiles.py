@@ -1,4 +1,4 @@
-"""`run.lock` and `loops/active.lock` in their contract form: information for people and other tools (ruling R3).
+"""`run.lock` and `loops/active.lock` in their contract form: information for people and other tools (R3).
 
 Liveness is the kernel's (`locks.py`). One of these that another tool or another host wrote is believed for
 2 h and 6 h; our own count for nothing once the kernel lock is free.
@@ -146,7 +146,7 @@ class _LockFile:
 
 
 class RunLockFile(_LockFile):
-    """The port `RunLock` on `.mino/run.lock`; its `meta:` holds the children we started (ruling R3).
+    """The port `RunLock` on `.mino/run.lock`; its `meta:` holds the children we started (R3).
 
     A process that only reads has children (git) too, so changes are made under the append lock.
     """

@@ -1,4 +1,4 @@
-"""Kernel locks (rulings R2, R3): `flock` on files that are never deleted. A free lock means that nobody lives."""
+"""Kernel locks (R2, R3): `flock` on files that are never deleted. A free lock means that nobody lives."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class FileLock:
 class DriverLock:
     """The port `Lock` for the driver of a repository: who gets it leaves nobody of an earlier driver's behind.
 
-    Children that are recorded when the lock is free were left by a driver that died (ruling R3).
+    Children that are recorded when the lock is free were left by a driver that died (R3).
     """
 
     def __init__(self, lock: FileLock, children: Children) -> None:

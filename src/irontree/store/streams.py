@@ -260,7 +260,7 @@ def _digest_of(form: StreamForm[N, E], files: EventFiles, numbered: list[tuple[i
 def replied_file(
     form: StreamForm[N, E], files: EventFiles, owner: N, sequence: int, url: str
 ) -> tuple[str, bytes] | None:
-    """Name and bytes of that event with `reply_posted` set to *url*; None if it already is (ruling R10).
+    """Name and bytes of that event with `reply_posted` set to *url*; None if it already is (R10).
 
     Raises NotEligible if there is no such readable event, it takes no reply, or it has another one.
     """
@@ -378,7 +378,7 @@ class StreamLog(Generic[N, E]):
         raise NotImplementedError
 
 
-# --- Streams as folders of files: finding and reading them, and the durable append (ruling R2)
+# --- Streams as folders of files: finding and reading them, and the durable append (R2)
 
 
 def stream_folders(form: StreamForm[N, E], state: Path) -> dict[N, str]:

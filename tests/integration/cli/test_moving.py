@@ -1,4 +1,4 @@
-"""`irontree export` and `import`: a home goes to another place, whole, and there is never a second one (ruling R21)."""
+"""`irontree export` and `import`: a home goes to another place, whole, and there is never a second one (R21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`irontree init --from-backup`: what was lost comes back, what is there stays (ruling R13)."""
+"""`irontree init --from-backup`: what was lost comes back, what is there stays (R13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody pushes to the real remote between verification and publication, or it is not there (rulings R5, R14)."""
+"""Somebody pushes to the real remote between verification and publication, or it is not there (R5, R14)."""
 
 from __future__ import annotations
 

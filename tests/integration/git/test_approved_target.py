@@ -1,4 +1,4 @@
-"""What the configuration says, and where code goes when it does not say that (rulings R5, R6)."""
+"""What the configuration says, and where code goes when it does not say that (R5, R6)."""
 
 from __future__ import annotations
 

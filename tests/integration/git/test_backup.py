@@ -1,4 +1,4 @@
-"""The log's backup in git: complete, cheap, and nobody else's business (ruling R13)."""
+"""The log's backup in git: complete, cheap, and nobody else's business (R13)."""
 
 from __future__ import annotations
 

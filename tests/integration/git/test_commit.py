@@ -1,4 +1,4 @@
-"""An attempt becomes one commit, with the user's hooks, whatever the agent did to get there (ruling R5; S6, S15)."""
+"""An attempt becomes one commit, with the user's hooks, whatever the agent did to get there (R5; S6, S15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever an agent does with git in its workspace, the user's repository stays as it is (ruling R4; B4)."""
+"""Whatever an agent does with git in its workspace, the user's repository stays as it is (R4; B4)."""
 
 from __future__ import annotations
 

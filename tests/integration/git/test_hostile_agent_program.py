@@ -1,7 +1,7 @@
 """An agent program with a shell in its workspace tries; it finds no remote, no credentials and nothing of the user's.
 
 The program is run as in an attempt: by the `command` adapter, in a prepared workspace, with the environment that a
-careless caller has. Contract: multi-agent git hygiene; ruling R4.
+careless caller has. Contract: multi-agent git hygiene; R4.
 """
 
 from __future__ import annotations

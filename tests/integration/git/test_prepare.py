@@ -1,4 +1,4 @@
-"""A workspace stands exactly where it should, whatever happened in it before (ruling R4)."""
+"""A workspace stands exactly where it should, whatever happened in it before (R4)."""
 
 from __future__ import annotations
 

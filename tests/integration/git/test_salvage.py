@@ -1,4 +1,4 @@
-"""Nothing that an attempt made is lost when it is cut off (ruling R11; B2)."""
+"""Nothing that an attempt made is lost when it is cut off (R11; B2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program that we start can count on, and what it cannot do to us (ruling R3)."""
+"""What a program that we start can count on, and what it cannot do to us (R3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""We are killed: our children die with us, and what is left is recognised and killed later (ruling R3)."""
+"""We are killed: our children die with us, and what is left is recognised and killed later (R3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that would test the user's checkout instead of the workspace are noticed (ruling R4)."""
+"""Checks that would test the user's checkout instead of the workspace are noticed (R4)."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def _with_gap(history: History, lost: int) -> History:
 
 
 def _resolutions(state: TaskState) -> list[dict[str, Any]]:
-    """Answers that are open to a person here (ruling R13)."""
+    """Answers that are open to a person here (R13)."""
     beneath = (state.before or state).phase
     found = [] if state.phase is Phase.TERMINAL else [{"resolution": "resume"}]
     if beneath in {Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL}:

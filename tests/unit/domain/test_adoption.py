@@ -1,4 +1,4 @@
-"""What an existing issue says, as a task; who may be taken in (protocol, Adopting Existing Issues; ruling R20)."""
+"""What an existing issue says, as a task; who may be taken in (protocol, Adopting Existing Issues; R20)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_open_issue_with_a_few_checkboxes_can_be_taken_in():
 
 
 def test_more_open_checkboxes_than_three_make_an_issue_composite():
-    """TC-9.3; ruling R16: more than three, not three."""
+    """TC-9.3; R16: more than three, not three."""
     found = ineligible(12, "- [ ] a\n- [ ] b\n* [ ] c\n  - [ ] d\n", is_open=True)
     assert found.composite
     assert "#12 appears composite (4 open checkboxes). Split it into child issues" in found.reason

@@ -1,4 +1,4 @@
-"""What changed since the last approval, line by line for a person (ruling R7)."""
+"""What changed since the last approval, line by line for a person (R7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next action of a loop or an issue: halts first, what is in progress, aggregation, a new run (ruling R11)."""
+"""The next action of a loop or an issue: halts first, what is in progress, aggregation, a new run (R11)."""
 
 from __future__ import annotations
 

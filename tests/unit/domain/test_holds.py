@@ -49,7 +49,7 @@ def test_approving_again_what_was_approved_restores_exactly_the_state_before(pha
 
 
 def test_an_attempt_that_ran_when_a_gap_was_found_is_still_to_be_recovered_afterwards():
-    """Its commit may exist, and its attempt is not given back yet (ruling R11)."""
+    """Its commit may exist, and its attempt is not given back yet (R11)."""
     resumed = reach(Phase.RUNNING).then(GAP).then("checkup_unblocked").now
     assert (resumed.phase, resumed.attempt_count, resumed.run_token) == (Phase.RUNNING, 1, "7/12345e67/2")
 

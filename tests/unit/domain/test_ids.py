@@ -1,4 +1,4 @@
-"""Task Keys, normalised text, revisions and tokens depend on what they name and on nothing else (ruling R8)."""
+"""Task Keys, normalised text, revisions and tokens depend on what they name and on nothing else (R8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels are a function of the state (ruling R16)."""
+"""Labels are a function of the state (R16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams with holes: what counts, what is missing, and how a person goes on (rulings R13, B13, S3)."""
+"""Streams with holes: what counts, what is missing, and how a person goes on (R13, B13, S3)."""
 
 from __future__ import annotations
 

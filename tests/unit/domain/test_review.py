@@ -1,4 +1,4 @@
-"""What a reviewer may say, and what of it counts (ruling R18)."""
+"""What a reviewer may say, and what of it counts (R18)."""
 
 from __future__ import annotations
 

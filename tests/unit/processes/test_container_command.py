@@ -1,4 +1,4 @@
-"""The command line of a program in a container: what is approved is all that it says (ruling R6)."""
+"""The command line of a program in a container: what is approved is all that it says (R6)."""
 
 from __future__ import annotations
 

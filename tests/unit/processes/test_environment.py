@@ -1,4 +1,4 @@
-"""What agents, checks and hooks see of the caller's environment (ruling R4)."""
+"""What agents, checks and hooks see of the caller's environment (R4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether repeating can cure a failed push or fetch is read from what git says (ruling R12)."""
+"""Whether repeating can cure a failed push or fetch is read from what git says (R12)."""
 
 from __future__ import annotations
 

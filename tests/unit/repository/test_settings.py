@@ -1,4 +1,4 @@
-"""Which of the user's git settings a private workspace gets (ruling R4)."""
+"""Which of the user's git settings a private workspace gets (R4)."""
 
 from __future__ import annotations
 

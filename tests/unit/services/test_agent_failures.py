@@ -1,4 +1,4 @@
-"""What keeps an agent from its work: what it costs, what is asked, and what time alone lifts (ruling R12)."""
+"""What keeps an agent from its work: what it costs, what is asked, and what time alone lifts (R12)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_person_who_says_to_go_on_knows_better_and_the_attempt_tells(ready):
     assert take(ready).last_event == "run_completed"
 
 
-# --- going on from what was put aside (ruling R5) -------------------------------------------------------------
+# --- going on from what was put aside (R5) -------------------------------------------------------------
 
 
 def looks(seen: list, text: str = ""):

@@ -1,4 +1,4 @@
-"""What is approved, by whom, and what happens when it changes (phases 1 and 2; rulings R6, R7, R17)."""
+"""What is approved, by whom, and what happens when it changes (phases 1 and 2; R6, R7, R17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of an approval while its form was open (ruling R6)."""
+"""What became of an approval while its form was open (R6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`audit` re-derives the whole log and names exactly what cannot be trusted (rulings R10, R13)."""
+"""`audit` re-derives the whole log and names exactly what cannot be trusted (R10, R13)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_event_missing_from_a_loop_is_named(scene):
 
 
 def test_a_loop_whose_events_are_all_gone_is_named_though_its_file_is_there(scene):
-    """No backup knew them; no other loop starts over it, so it cannot be called sound (ruling R13)."""
+    """No backup knew them; no other loop starts over it, so it cannot be called sound (R13)."""
     loop = scene.start(ONE_TASK)
     scene.loops.files(loop.id).files.clear()
     [finding] = audit(scene.app)

@@ -51,7 +51,7 @@ def replies(scene: Scene) -> list[str]:
 
 
 def test_the_comment_that_asks_says_how_a_comment_answers(asking):
-    """Every legal choice, and no SHA and no event name (ruling R10)."""
+    """Every legal choice, and no SHA and no event name (R10)."""
     assert "`/accept`, `/send-back NOTE`, `/skip greeting`, `/stop`" in asking.comments()[0]
 
 
@@ -115,7 +115,7 @@ def test_the_budget_of_a_loop_is_extended_where_it_last_worked(scene):
 
 
 def test_text_by_people_without_write_access_is_never_a_command(asking):
-    """And it is not answered: nobody makes us talk who may not decide (ruling R20)."""
+    """And it is not answered: nobody makes us talk who may not decide (R20)."""
     says(asking, "/accept", by="mallory")
     assert outcomes(asking) == []
     assert asking.state().phase is Phase.PENDING
@@ -238,7 +238,7 @@ def test_a_comment_that_is_deleted_before_it_is_seen_says_nothing(asking):
 
 
 def test_a_cursor_that_is_lost_repeats_nothing(asking):
-    """Events name their comment, replies are known by their marker (ruling R9)."""
+    """Events name their comment, replies are known by their marker (R9)."""
     says(asking, "/retry 1", by="bob")
     says(asking, "/send-back more", by="alice")
     look(asking.app)
@@ -487,7 +487,7 @@ def test_form_and_status_say_who_decides_and_who_has_said_so(scene):
 
 
 def test_the_gate_that_was_approved_holds_whatever_the_settings_say_now(scene):
-    """To loosen it is a change of what was approved (ruling R6)."""
+    """To loosen it is a change of what was approved (R6)."""
     behind(scene, Gate(approvers=2))
     scene.policy = scene.policy.model_copy(update={"gates": None})
     says(scene, "/accept")

@@ -1,4 +1,4 @@
-"""The forge follows the log: labels, comments, closing (rulings R9, R10, R12, R16)."""
+"""The forge follows the log: labels, comments, closing (R9, R10, R12, R16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a loop halts at an issue whose own event was silent, the issue is told (ruling R10)."""
+"""Where a loop halts at an issue whose own event was silent, the issue is told (R10)."""
 
 from __future__ import annotations
 

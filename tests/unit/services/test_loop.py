@@ -1,4 +1,4 @@
-"""The loop: its frozen set, its budget, its halts, and how it ends (protocol, Loop Mode; rulings R12, R17)."""
+"""The loop: its frozen set, its budget, its halts, and how it ends (protocol, Loop Mode; R12, R17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A merge is the acceptance where one is waited for, and a question elsewhere (rulings R5, R15)."""
+"""A merge is the acceptance where one is waited for, and a question elsewhere (R5, R15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything at a glance, without a lock, and whatever is damaged (rulings R3, R13)."""
+"""Everything at a glance, without a lock, and whatever is damaged (R3, R13)."""
 
 from __future__ import annotations
 

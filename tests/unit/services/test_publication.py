@@ -1,4 +1,4 @@
-"""Publication onto a target that others move as well (rulings R5, R12, R14)."""
+"""Publication onto a target that others move as well (R5, R12, R14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every node becomes an issue, exactly once (protocol, phase 2; rulings R7, R8)."""
+"""Every node becomes an issue, exactly once (protocol, phase 2; R7, R8)."""
 
 from __future__ import annotations
 

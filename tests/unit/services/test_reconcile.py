@@ -1,4 +1,4 @@
-"""Reconciliation names what is wrong, once, and never marks anything done (phase 6; ruling R13)."""
+"""Reconciliation names what is wrong, once, and never marks anything done (phase 6; R13)."""
 
 from __future__ import annotations
 

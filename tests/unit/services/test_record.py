@@ -1,4 +1,4 @@
-"""What is written into an event can be read again (rulings R1, R2)."""
+"""What is written into an event can be read again (R1, R2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery looks at evidence: own commit by ref, by token, or neither (ruling R11)."""
+"""Recovery looks at evidence: own commit by ref, by token, or neither (R11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reviewers between the checks and publication (ruling R18)."""
+"""Reviewers between the checks and publication (R18)."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_a_remote_that_does_not_answer_is_asked_again_and_then_blocks(ready):
 
 
 def test_who_is_kept_out_is_asked_and_no_timer_answers(ready):
-    """Repeating cannot cure it (ruling R12)."""
+    """Repeating cannot cure it (R12)."""
     ready.repository.failures += [AccessRefused("the token has expired", reason="authentication", remedy="renew it")]
     state = take(ready)
     assert (state.blocking_check, state.not_before) == ("remote-refused", None)

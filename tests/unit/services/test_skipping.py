@@ -1,4 +1,4 @@
-"""What a person skipped in a loop stays so as long as it is open, however it is gone on with (ruling R17)."""
+"""What a person skipped in a loop stays so as long as it is open, however it is gone on with (R17)."""
 
 from __future__ import annotations
 

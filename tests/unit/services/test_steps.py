@@ -1,4 +1,4 @@
-"""`next_step` and `perform`: what one issue needs, in every phase (rulings R3, R11)."""
+"""`next_step` and `perform`: what one issue needs, in every phase (R3, R11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the form of an issue shows and offers when the document behind it changed (ruling R7)."""
+"""What the form of an issue shows and offers when the document behind it changed (R7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of work that was given up are closed, once (rulings R7, R9, R15)."""
+"""Requests of work that was given up are closed, once (R7, R9, R15)."""
 
 from __future__ import annotations
 

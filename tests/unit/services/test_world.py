@@ -1,4 +1,4 @@
-"""What the log and the plans say together about a repository (ruling R7)."""
+"""What the log and the plans say together about a repository (R7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an archive is written, what here is replaced, and when nothing is touched (ruling R21)."""
+"""What of an archive is written, what here is replaced, and when nothing is touched (R21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file of an archive may be called, wherever it is taken in (ruling R21)."""
+"""What a file of an archive may be called, wherever it is taken in (R21)."""
 
 from __future__ import annotations
 

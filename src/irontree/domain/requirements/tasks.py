@@ -28,7 +28,7 @@ from irontree.domain.requirements.outline import (
     split_label,
 )
 
-# --- Acceptance criteria and commands: what their text says about how they are checked (ruling R18)
+# --- Acceptance criteria and commands: what their text says about how they are checked (R18)
 
 
 _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=ticks)(?!`)")

@@ -193,7 +193,7 @@ def _open_question(state: TaskState, loop_id: str | None) -> Question:
 
 
 def _require_wanted(app: App, world: World, state: TaskState) -> None:
-    """What was skipped stays so while its loop is open (ruling R17)."""
+    """What was skipped stays so while its loop is open (R17)."""
     newest = loop.newest_over_each(loop.read_loops(app)[0]).get(state.task_key)
     if newest and newest.is_open and state.task_key in loop.left_out(newest, world):
         raise AnswerRefused(
@@ -203,7 +203,7 @@ def _require_wanted(app: App, world: World, state: TaskState) -> None:
 
 
 def _skip(app: App, question: Question, answer: Answer) -> None:
-    """Skip the task in its loop: events of the loop, not of the issue (ruling R17)."""
+    """Skip the task in its loop: events of the loop, not of the issue (R17)."""
     loop.skip(app, question.loop_id or "", question.task_key or "", answer.by, answer.note)
 
 
@@ -230,7 +230,7 @@ def _decider(answer: Answer) -> Decider:
 
 
 def _accept(app: App, question: Question, answer: Answer) -> TaskState:
-    """Publish it; what is proposed is accepted by its merge, which may be there already (ruling R15)."""
+    """Publish it; what is proposed is accepted by its merge, which may be there already (R15)."""
     world = read_world(app)
     state = world.state(question.number)
     if not is_proposed(state):

@@ -80,7 +80,7 @@ def mark_composite(app: App, number: int) -> None:
 
 
 def save_adopted(app: App, *plans: Plan) -> None:
-    """Write the plan of each issue before its stream; safe to call again after a crash at any point (ruling R6)."""
+    """Write the plan of each issue before its stream; safe to call again after a crash at any point (R6)."""
     world = read_world(app)
     for plan in plans:
         in_force = adopted_plan(world, number_of(plan))
@@ -101,7 +101,7 @@ def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
 def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Proposal:
     """`resolve`, and a named issue that is composite gets its label; raises as `resolve` does.
 
-    While somebody else has the driver lock the label waits for another time (contract, labels; ruling R3).
+    While somebody else has the driver lock the label waits for another time (contract, labels; R3).
     """
     try:
         return resolve(app, intent, words)
@@ -153,7 +153,7 @@ def approve_stepwise(app: App, proposal: Proposal, revision: str, by: str) -> Pu
 def approve_again(
     app: App, issue_number: int, revision: str, by: str, choices: ApprovalChoices | None = None
 ) -> TaskState:
-    """Answer `reapproval_required`: approve what the document or issue and the configuration say now (ruling R7).
+    """Answer `reapproval_required`: approve what the document or issue and the configuration say now (R7).
 
     An unchanged task goes on from where it was; a changed one begins a fresh stream; one that is no longer in the
     document is cancelled, and its state stays what it is. An open loop over other tasks of the document is replaced.

@@ -84,7 +84,7 @@ def _read(app: App, state: TaskState) -> Issue | RemoteFailed | None:
 def changed_outside(app: App, world: World, state: TaskState) -> str | None:
     """What differs on the forge from what was approved of an adopted issue; None if nothing, or it is not adopted.
 
-    The text of such an issue is what was approved, so its change asks for approval again (ruling R7).
+    The text of such an issue is what was approved, so its change asks for approval again (R7).
     """
     asked_already = "task_reapproval_required" not in LEGAL[state.phase] or not state.approvals
     if not state.adopted or state.done or asked_already or state.task_key not in world.plans:
@@ -122,7 +122,7 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
-    """Whether our own request closed it, which is its acceptance or asked about: no close from outside (ruling R15)."""
+    """Whether our own request closed it, which is its acceptance or asked about: no close from outside (R15)."""
     if state.phase not in (Phase.PENDING, Phase.VERIFIED) and state.blocking_check not in MERGE_CHECKS:
         return False
     request = app.forge().read_pull_request(state.request) if state.request else None
@@ -165,7 +165,7 @@ def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[C
 
 
 def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[Change]:
-    """Set the labels that follow the state to what it says; what was different (ruling R16)."""
+    """Set the labels that follow the state to what it says; what was different (R16)."""
     wanted, present = labels_for(state), frozenset(issue.labels)
     lost, foreign = sorted(wanted - present), sorted((present & MANAGED) - wanted)
     if not lost and not foreign:

@@ -3,7 +3,7 @@
 What is approved and what happened stays as it is: events and plans are never written here.
 
 Order of the sources (protocol, Source Of Truth): the local log; the comment of a finished issue (before 1.12); the
-comments of its events (before 1.10). Only what we or people with write access wrote is read (ruling R20).
+comments of its events (before 1.10). Only what we or people with write access wrote is read (R20).
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def _without_events(app: App) -> set[int]:
 
 
 def _record_gap(app: App, number: int, replay: Replay) -> bool:
-    """One gap event per set of missing sequences (ruling R13); none over what a newer version wrote."""
+    """One gap event per set of missing sequences (R13); none over what a newer version wrote."""
     if not replay.missing or replay.state is None:
         return False
     stream = app.log.read(number)

@@ -88,7 +88,7 @@ def _allows(app: App, state: TaskState) -> tuple[str, ...]:
 def comment_text(app: App, event: str, view: CommentView) -> str:
     """The rendered status comment of an audible event.
 
-    Never one that the Slim Comment Invariant forbids (ruling R10): then the template's own words stand alone.
+    Never one that the Slim Comment Invariant forbids (R10): then the template's own words stand alone.
     """
     text = app.renderer.render(comment_template(event), comment=view)
     if not status_problems(text):
@@ -180,6 +180,6 @@ def _placed(app: App, world: World, loops: Sequence[Loop], question: Question) -
 
 
 def issue_markers(state: TaskState, record: Record[IssueEvent], loop_id: str | None) -> tuple[str, ...]:
-    """The marker of the comment that *record* posts, and that of the halt of its loop (ruling R10)."""
+    """The marker of the comment that *record* posts, and that of the halt of its loop (R10)."""
     suffixes = (state.renewed_from, f"{state.renewed_from}/{loop_id}")
     return tuple(comment_marker(state.issue_number, record, suffix) for suffix in suffixes)

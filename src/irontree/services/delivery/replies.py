@@ -1,4 +1,4 @@
-"""Replies: prose for who wrote the issue, when its work converges (protocol, Reply Dispatch; ruling R10).
+"""Replies: prose for who wrote the issue, when its work converges (protocol, Reply Dispatch; R10).
 
 At most one for an attempt, tried once: a reply that could not be posted is a warning, and the log says null. What a
 person noted decides whether there is one, and is never in it.

@@ -1,4 +1,4 @@
-"""Acceptance, aggregation, finalization and unblocking (protocol, phase 6; rulings R13, R14)."""
+"""Acceptance, aggregation, finalization and unblocking (protocol, phase 6; R13, R14)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
     """Accept exactly the pending anchor: publish it and record who accepted. The caller holds the driver lock.
 
     Commits nothing. If it cannot be published now, the issue stays pending; what only more work can cure (a
-    conflict, checks that fail together with what was published meanwhile) is recorded as that (ruling R14).
+    conflict, checks that fail together with what was published meanwhile) is recorded as that (R14).
     Raises NotEligible unless it is pending.
     """
     world = read_world(app)
@@ -85,7 +85,7 @@ def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState
 
 
 def send_back(app: App, issue_number: int, decider: Decider) -> TaskState:
-    """Turn a pending acceptance into a failed verification with the person's note as context (ruling R14)."""
+    """Turn a pending acceptance into a failed verification with the person's note as context (R14)."""
     world = read_world(app)
     state = _require(world, issue_number, Phase.PENDING, "nothing waits for acceptance")
     if not decider.note:
@@ -133,7 +133,7 @@ def finalize(app: App, issue_number: int) -> TaskState:
 def unblock(
     app: App, issue_number: int, resolution: Resolution, decider: Decider, *, extra_attempts: int = 0
 ) -> TaskState:
-    """Clear a block or a terminal failure: go on, verify the same commit again, or retry (ruling R13).
+    """Clear a block or a terminal failure: go on, verify the same commit again, or retry (R13).
 
     Append-only: needs no driver lock. Raises NotEligible unless the issue is blocked or failed, and *resolution*
     is a way on from there.
@@ -193,7 +193,7 @@ def _still_pending(app: App, state: TaskState, decider: Decider, reason: str, re
 
 
 def _pending_subject(world: World, state: TaskState) -> Subject:
-    """What the person was shown: the pending event's anchor; refused if the issue's tip is not it (ruling R14)."""
+    """What the person was shown: the pending event's anchor; refused if the issue's tip is not it (R14)."""
     if state.anchor is None or (state.has_code and state.commit != state.anchor):
         raise NotEligible(
             f"issue-{state.issue_number}: the pending commit is no longer the newest", remedy="verify it again first"

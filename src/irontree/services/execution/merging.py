@@ -1,7 +1,7 @@
 """What became of a pull request: its merge is the acceptance (R15); that of abandoned work is closed (R7, R14).
 
 Given up is a stream that a changed text replaced, a task that its document was approved without, and one that a person
-skipped in its loop. Derived from the log, and done where it was not done yet, as any other effect (ruling R9).
+skipped in its loop. Derived from the log, and done where it was not done yet, as any other effect (R9).
 
 People say no by a review that asks for changes, CI by a check that fails: both are the context of the next attempt.
 """
@@ -139,7 +139,7 @@ def _is_merged(app: App, state: TaskState) -> bool:
 def lift_draft(app: App, state: TaskState) -> None:
     """Make the request of work that was just verified ready to merge, unless there is CI, which may not have begun.
 
-    Where the commit that it stands on was looked at by CI, the next look at the request decides (ruling R15).
+    Where the commit that it stands on was looked at by CI, the next look at the request decides (R15).
     """
     if not is_proposed(state) or state.base_sha is None:
         return

@@ -96,7 +96,7 @@ def _kept(
 def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> Document:
     """The new document, or the one that is there with an update at its end: never overwritten.
 
-    Text by somebody without write access stays on the issue (ruling R20).
+    Text by somebody without write access stays on the issue (R20).
     """
     path = f"{plan.policy.promotion.docs_path}/{document_name(node.title, state.issue_number)}"
     there = app.repository.document_at(report.anchor, path)
@@ -357,7 +357,7 @@ def propose_commit(
 ) -> Proposed | NotNow | Never:
     """Push the verified commit to its branch, and have one open request for it; the same again changes nothing.
 
-    One that was merged before the log could name it is that request (ruling R9).
+    One that was merged before the log could name it is that request (R9).
     """
     try:
         last = patiently(app, lambda: newest_request(app, plan, state, node))

@@ -1,4 +1,4 @@
-"""Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; rulings R7, R8).
+"""Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; R7, R8).
 
 The issue of an adopted one is there already, and its text is never edited.
 """
@@ -65,7 +65,7 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
 
 
 def cut_short(app: App, world: World) -> tuple[Plan, ...]:
-    """The plans in force of which a task has no issue yet, or still has the stream of an earlier text (ruling R6)."""
+    """The plans in force of which a task has no issue yet, or still has the stream of an earlier text (R6)."""
     unfinished = (
         plan
         for key, plan in world.plans.items()

@@ -1,4 +1,4 @@
-"""Reviewers: agents that look at a commit once its checks have passed (ruling R18).
+"""Reviewers: agents that look at a commit once its checks have passed (R18).
 
 What a reviewer says becomes one more result of the report: stored, shown, and context of the next attempt. Evidence
 that it cites covers criteria which nothing else covers.

@@ -108,7 +108,7 @@ def run(app: App, issue_number: int) -> TaskState:
 
 
 def recover(app: App, issue_number: int) -> TaskState:
-    """Settle an attempt that was cut off, by evidence (ruling R11). The caller holds the driver lock.
+    """Settle an attempt that was cut off, by evidence (R11). The caller holds the driver lock.
 
     Our own commit found by ref or token becomes run_completed; otherwise all that differs from the base is
     kept under a salvage ref, and run_interrupted gives the attempt back.
@@ -209,7 +209,7 @@ def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskStat
 
 
 def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: AttemptOutcome) -> TaskState:
-    """Give the attempt back, and have a person or a timer say when it is tried again (ruling R12)."""
+    """Give the attempt back, and have a person or a timer say when it is tried again (R12)."""
     state = _interrupted(app, attempt, outcome.reason, _observed(result))
     if outcome.then == "give_back":
         return state
@@ -286,7 +286,7 @@ _LOOK_AT_HOOKS = "look at what git said and at the repository's hooks, then go o
 
 
 def _is_refused_again(app: App, attempt: _RunningAttempt, kept: str | None) -> bool:
-    """Whether it is what was refused last time to the letter: repeating cannot cure that (ruling R12)."""
+    """Whether it is what was refused last time to the letter: repeating cannot cure that (R12)."""
     if kept is None or attempt.before.last_event != "run_commit_failed":
         return False
     earlier = app.repository.read_ref(salvage_ref(attempt.before))
@@ -308,7 +308,7 @@ def _interrupted(app: App, attempt: _RunningAttempt, reason: str, seen: Mapping[
 def _could_not_work(app: App, attempt: _RunningAttempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
     """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
 
-    Nobody is asked about a git that something killed: that is tried again, a few times (ruling R12).
+    Nobody is asked about a git that something killed: that is tried again, a few times (R12).
     """
     state = _interrupted(app, attempt, error.message, seen)
     if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):

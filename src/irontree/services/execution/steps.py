@@ -107,7 +107,7 @@ def settle_leftovers(app: App, *, spare: int | None = None) -> None:
 
 
 def catch_up(app: App) -> None:
-    """Settle what was left, and deliver what is due: the first thing in every command that drives (rulings R7, R9).
+    """Settle what was left, and deliver what is due: the first thing in every command that drives (R7, R9).
 
     The caller holds the driver lock.
     """
@@ -126,7 +126,7 @@ def catch_up(app: App) -> None:
 
 
 def _finish_publications(app: App) -> None:
-    """Go on with what was approved, and cut short before all of it had issues (ruling R6); what cannot be yet, later.
+    """Go on with what was approved, and cut short before all of it had issues (R6); what cannot be yet, later.
 
     Where the log or a plan cannot be read, a person comes first: a task may only seem to have no issue.
     """
@@ -196,7 +196,7 @@ def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step |
 
 
 def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: float = 0, note: str = "") -> TaskState:
-    """Take one step under the driver lock, and deliver what follows from it (rulings R3, R9, R12).
+    """Take one step under the driver lock, and deliver what follows from it (R3, R9, R12).
 
     *note* is what a person wants to say in the report of a verification.
     What stands in the step's way is recorded as a question to a person, wherever the log allows to (R12). Raises Busy
@@ -285,7 +285,7 @@ def _blocked(app: App, issue_number: int, error: EnvironmentRefused | RemoteFail
 
 
 def _left(found: loop.Loop, state: TaskState) -> str | None:
-    """Why this issue is none of the loop's business any more, its questions included (ruling R17)."""
+    """Why this issue is none of the loop's business any more, its questions included (R17)."""
     if state.task_key in found.cancelled:
         return "skipped in this loop"
     if not found.is_open:

@@ -186,7 +186,7 @@ def _conclude(app: App, subject: Subject, report: CheckReport) -> TaskState:
 def failed(
     app: App, subject: Subject, report: CheckReport, *, retryable: bool, meta: dict[str, Any] | None = None
 ) -> TaskState:
-    """Record outcome B or C; *meta* says more: a person's note (ruling R14), or the base for the next attempt."""
+    """Record outcome B or C; *meta* says more: a person's note (R14), or the base for the next attempt."""
     meta = (meta or {}) | ({"fingerprint": fingerprint(report.failed)} if report.failed else {})
     if retryable:
         meta = subject.took | meta
@@ -197,7 +197,7 @@ def failed(
 def _pending(
     app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...], request: Proposed | None = None
 ) -> TaskState:
-    """Outcome D; with an open *request*, its merge is the acceptance (ruling R15)."""
+    """Outcome D; with an open *request*, its merge is the acceptance (R15)."""
     meta: dict[str, Any] = {"reasons": list(reasons)}
     if request:
         asked = f"merge the request: {request.url}"
@@ -223,7 +223,7 @@ def _red_before(app: App, state: TaskState) -> tuple[str, ...]:
 
 
 def _proposed(app: App, subject: Subject, report: CheckReport, reasons: tuple[str, ...]) -> TaskState:
-    """Whoever merges the request accepts the work, with all that only a person can judge of it (ruling R15)."""
+    """Whoever merges the request accepts the work, with all that only a person can judge of it (R15)."""
     outcome = propose_commit(app, read_world(app), subject.state, subject.plan, subject.node, report)
     match outcome:
         case Proposed():
@@ -282,7 +282,7 @@ def _passed(app: App, subject: Subject, landed: Landed, report: CheckReport) -> 
 def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool = False) -> Publication:
     """Publish the checked commit; merges are checked with the same commands.
 
-    *with_notes* puts notes for the project's documents on top. An acceptance commits nothing (ruling R14).
+    *with_notes* puts notes for the project's documents on top. An acceptance commits nothing (R14).
     """
     state, plan, node = subject.state, subject.plan, subject.node
 
@@ -293,7 +293,7 @@ def publish(app: App, subject: Subject, report: CheckReport, *, with_notes: bool
 
 
 def not_publishable(app: App, subject: Subject, outcome: RedAtMerge | Never) -> TaskState:
-    """Record why the checked commit cannot be published as it is (ruling R14)."""
+    """Record why the checked commit cannot be published as it is (R14)."""
     state = subject.state
     if isinstance(outcome, Never):
         return block(app, state, outcome.check, outcome.reason, remedy=outcome.remedy, more=subject.took)

@@ -66,7 +66,7 @@ def _refuse_beside_foreign(app: App) -> None:
         raise Busy(f"another tool's loop is at work here: {foreign}", remedy="wait until it halts")
 
 
-# --- Which loop an approval starts, goes on with, or puts in the place of another (rulings R7, R17)
+# --- Which loop an approval starts, goes on with, or puts in the place of another (R7, R17)
 
 
 def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
@@ -135,7 +135,7 @@ def _cancel(app: App, plan: Plan, replaced: Iterable[Loop]) -> None:
 def replace_open(app: App, plan: Plan, intent: str = "", loop_id: str = "") -> None:
     """Put a loop over the tasks of *plan* in the place of an open one that its document has over others.
 
-    Only cancels that one if the approval did not name Loop Mode (ruling R17).
+    Only cancels that one if the approval did not name Loop Mode (R17).
     """
     replaced = _replaced(app, plan.spec_path, _keys(plan))
     if replaced and plan.loop_mode:

@@ -1,6 +1,6 @@
 """The loop entity and its log: start, spend, halt, resume, extend, skip, cancel, complete (protocol, Loop Mode).
 
-Loop events win over the entity file; the entity is rewritten from them, `budget_used` excepted (ruling R17).
+Loop events win over the entity file; the entity is rewritten from them, `budget_used` excepted (R17).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Loop:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The frozen set minus what was cancelled (ruling R17)."""
+        """The frozen set minus what was cancelled (R17)."""
         return tuple(key for key in self.entity.task_keys if key not in self.cancelled)
 
     @property
@@ -122,7 +122,7 @@ def read_loop(app: App, loop_id: str) -> Loop:
 
 
 def remake_entity(app: App, loop_id: str) -> bool:
-    """Write the loop's file anew from its events if it is lost, damaged, or says something else (ruling R17)."""
+    """Write the loop's file anew from its events if it is lost, damaged, or says something else (R17)."""
     try:
         loop, known = read_loop(app, loop_id), _entity(app, loop_id)
     except (NotEligible, LogDamaged):
@@ -189,7 +189,7 @@ def newest_over_each(loops: Sequence[Loop]) -> dict[str, Loop]:
 
 
 def left_out(loop: Loop, world: World) -> frozenset[str]:
-    """Tasks that *loop* skipped (ruling R17); not one that was accepted all the same: evidence counts."""
+    """Tasks that *loop* skipped (R17); not one that was accepted all the same: evidence counts."""
     return frozenset(key for key in loop.cancelled if not world.is_proven(key))
 
 
@@ -200,7 +200,7 @@ def skipped(loops: Sequence[Loop], world: World) -> frozenset[str]:
 
 
 def spend(app: App, loop_id: str, task_key: str, skill: str) -> None:
-    """Count one transition, durably, before it is taken (ruling R12)."""
+    """Count one transition, durably, before it is taken (R12)."""
 
     def counted(entity: LoopEntity) -> LoopEntity:
         taken = Transition(iso=app.stamp(), task_key=task_key, skill=skill, outcome="started")
@@ -263,7 +263,7 @@ def complete(app: App, loop_id: str) -> Loop:
 
 
 def extend(app: App, loop_id: str, extra: int, by: str, note: str = "") -> Loop:
-    """Allow *extra* more transitions (added event, ruling R13)."""
+    """Allow *extra* more transitions (added event, R13)."""
     loop = require_open(read_loop(app, loop_id))
     total = loop.entity.budget_max_transitions + extra
     event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
@@ -301,7 +301,7 @@ def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tupl
 
 
 def cascade(loop: Loop, world: World, task_key: str) -> tuple[str, ...]:
-    """What skipping *task_key* cancels: it, its dependents and composite ancestors (ruling R17).
+    """What skipping *task_key* cancels: it, its dependents and composite ancestors (R17).
 
     What is done stays, and so does what needs nothing but that.
     """

@@ -18,7 +18,7 @@ from irontree.ports import Issue
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.values import IssueView, StatusView
 
-# --- The body of a published issue, and the line by which it is found again (ruling R8)
+# --- The body of a published issue, and the line by which it is found again (R8)
 
 
 _KEY_MARK: Final = "<!-- irontree:task-key "
@@ -108,7 +108,7 @@ def _ours(world: World, issue: Issue) -> Ineligible | None:
 
 
 def clash(app: App, world: World, plan: Plan) -> Ineligible | None:
-    """Whether another task has this one's key or its very text already (ruling R8)."""
+    """Whether another task has this one's key or its very text already (R8)."""
     number, key = number_of(plan), plan.nodes[0].task_key
     owner = world.plans.get(key)
     if owner and owner.spec_path != plan.spec_path:

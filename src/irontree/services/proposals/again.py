@@ -107,7 +107,7 @@ def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[Perm
     return tuple(rule for rule in rules if rule not in policy.agent.permissions)
 
 
-# --- Tasks that wait for an approval again: what their form offers and names, and what lets them go on (ruling R7)
+# --- Tasks that wait for an approval again: what their form offers and names, and what lets them go on (R7)
 
 
 # --- What approving again would mean

@@ -95,7 +95,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
 
 
 def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
-    """What becomes of tasks that were there before: removed ones, and finished ones that changed (ruling R7)."""
+    """What becomes of tasks that were there before: removed ones, and finished ones that changed (R7)."""
     draft, again = proposal.draft, proposal.choices.reopen_done
     stays = {node.task_key for node in proposal.kept}
     return (
@@ -113,7 +113,7 @@ def before_words(world: World, proposal: Proposal) -> tuple[str, ...]:
 
 
 def _left_out(world: World, proposal: Proposal) -> tuple[str, ...]:
-    """What was skipped in the loop that goes on, and how it is worked on again (ruling R17)."""
+    """What was skipped in the loop that goes on, and how it is worked on again (R17)."""
     again = f"to work on it again, end that loop first: irontree task resume {proposal.loop_id} cancel"
     return tuple(f"{named(world, key)}: skipped in loop {proposal.loop_id} ({again})" for key in proposal.skipped)
 
@@ -203,7 +203,7 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
-    """Criteria that name a check nobody configured: a person will have to judge them (ruling R18)."""
+    """Criteria that name a check nobody configured: a person will have to judge them (R18)."""
     found: dict[str, str] = {}
     for node, policy in pairs:
         known = [check.name for check in policy.checks]

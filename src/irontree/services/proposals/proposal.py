@@ -80,9 +80,9 @@ class Draft:
     excluded: tuple[Excluded, ...] = ()
     warnings: tuple[str, ...] = ()
     approved: Plan | None = None
-    """The plan in force with exactly this content: it is continued without asking (ruling R6).
+    """The plan in force with exactly this content: it is continued without asking (R6).
 
-    None too if its approval did not name Loop Mode, and a loop is wanted (ruling R17)."""
+    None too if its approval did not name Loop Mode, and a loop is wanted (R17)."""
     changed_done: tuple[str, ...] = ()
     """Keys of tasks that are done and whose text changed since."""
     grown: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalChoices:
-    """What a person may want otherwise of tasks that have an issue already (ruling R7)."""
+    """What a person may want otherwise of tasks that have an issue already (R7)."""
 
     reopen_done: bool = False
     """Tasks that are done and whose text changed since begin again; else they stay done."""
@@ -231,7 +231,7 @@ class Proposal:
 
     @property
     def approved(self) -> bool:
-        """Whether a person has approved exactly this, in Loop Mode if that is wanted (rulings R6, R17)."""
+        """Whether a person has approved exactly this, in Loop Mode if that is wanted (R6, R17)."""
         return bool(self.approved_plan) if self.draft.whole else self.open_loop is not None and not self.due
 
     @property
@@ -255,7 +255,7 @@ class Proposal:
         """Raise ApprovalRefused unless *given* (any case) names the tasks and the settings as they are now.
 
         A document's revision alone says nothing of the settings: it is enough for its first approval, and while they
-        are what was approved with it last (ruling R6). A stamp behind both names all else that was shown.
+        are what was approved with it last (R6). A stamp behind both names all else that was shown.
         """
         self.require_tasks(given)
         _, settings, stamp, *_ = (*given.lower().split("-"), "", "")
@@ -299,7 +299,7 @@ WAYS: Final = {
     "approve-reopen": ApprovalChoices(reopen_done=True),
     "approve-keep-reopen": ApprovalChoices(reopen_done=True, keep_removed=True),
 }
-"""What a form offers besides the plain approval (ruling R7), by the name of the answer (`domain/halt.py`)."""
+"""What a form offers besides the plain approval (R7), by the name of the answer (`domain/halt.py`)."""
 
 
 def ways_to_approve(proposal: Proposal) -> dict[str, ApprovalChoices]:
@@ -355,7 +355,7 @@ def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) ->
 
 
 def _chosen(proposal: Proposal) -> dict[str, object]:
-    """What a person chose of tasks that were there before (ruling R7)."""
+    """What a person chose of tasks that were there before (R7)."""
     if not proposal.draft.whole:
         return {}
     kept = tuple(node.task_key for node in proposal.kept)

@@ -62,7 +62,7 @@ class DocumentSource:
         """All tasks of the document in one plan.
 
         Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
-        key belongs to another document already (ruling R8).
+        key belongs to another document already (R8).
         """
         world = read_world(app)
         requirements = read_requirements(self._bytes(app), self.spec_path, known_issues=world.known_issues)
@@ -81,7 +81,7 @@ class DocumentSource:
 def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: bool) -> Draft:
     """What any text comes to that reads as *requirements*: one plan of all its tasks, in the place of the one before.
 
-    Raises RequirementsRefused when a task key belongs to another document already (ruling R8).
+    Raises RequirementsRefused when a task key belongs to another document already (R8).
     """
     spec_path = requirements.name
     _refuse_foreign_keys(world, requirements, spec_path)
@@ -417,7 +417,7 @@ def _waiting(world: World, state: TaskState) -> tuple[str, ...]:
 
 
 def _without_clashes(found: list[DraftTask | Excluded]) -> list[DraftTask | Excluded]:
-    """Of two issues that would have one key, the second is left out (ruling R8)."""
+    """Of two issues that would have one key, the second is left out (R8)."""
     owners: dict[str, int] = {}
     return [_checked(each, owners) if isinstance(each, DraftTask) else each for each in found]
 

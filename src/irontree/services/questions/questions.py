@@ -149,7 +149,7 @@ def question_about(state: TaskState, rule: HaltRule, loop_id: str | None = None)
 
 
 def question_about_approval(document: str, key: str, name: str, since: str | None) -> Question:
-    """What a form asks before anything is in the log (ruling R6): whether *name* is approved, of *document*."""
+    """What a form asks before anything is in the log (R6): whether *name* is approved, of *document*."""
     return Question(
         rule=APPROVAL,
         key=key,
@@ -210,7 +210,7 @@ FORM: Final = "form"
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
-    """The gate of the plan in force (ruling R6); None where anybody who may answer decides, and for a loop's own.
+    """The gate of the plan in force (R6); None where anybody who may answer decides, and for a loop's own.
 
     With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
     """

@@ -196,7 +196,7 @@ def links_for(app: App) -> IssueLinks:
 class FeedEntry:
     """One event of the *stream* `issue.12` or `loop.ID`; *payload* holds its keys, `said` (in words) and `time`.
 
-    *place* tells the streams apart that an issue had one after the other: each begins at sequence 1 (ruling R7).
+    *place* tells the streams apart that an issue had one after the other: each begins at sequence 1 (R7).
     """
 
     event: str

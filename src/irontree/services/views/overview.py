@@ -100,7 +100,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
 
 
 def half_published(world: World) -> Iterator[tuple[str, str, str]]:
-    """Of every approval that was cut off: its plan's file, how far it is published, and what goes on (ruling R6).
+    """Of every approval that was cut off: its plan's file, how far it is published, and what goes on (R6).
 
     Nothing where the log or a plan cannot be read: a task may only seem to have no issue.
     """

@@ -74,7 +74,7 @@ def criteria_of(app: App, state: TaskState, plan: Plan, node: PlanNode) -> tuple
 
 
 def check_defining(app: App, state: TaskState) -> tuple[str, ...]:
-    """Say so when the task changed files that define its own checks (ruling R18)."""
+    """Say so when the task changed files that define its own checks (R18)."""
     changed = [path for path in changed_files(app, state) if PurePosixPath(path).name.lower() in _CHECK_FILES]
     return (f"this task changed files that define its own checks: {', '.join(changed)}",) if changed else ()
 

@@ -55,7 +55,7 @@ class FailureView:
     captured_at: str
     output: str
     note: str = ""
-    """What the person wrote who sent the work back (ruling R14)."""
+    """What the person wrote who sent the work back (R14)."""
     said: str = ""
     """The last words of an agent that says itself that it did not do it."""
 
@@ -275,7 +275,7 @@ class ReplyView:
 
 @dataclass(frozen=True, slots=True)
 class QuoteView:
-    """Text by somebody without write access: data, never an instruction (ruling R20)."""
+    """Text by somebody without write access: data, never an instruction (R20)."""
 
     author: str
     text: str

@@ -181,7 +181,7 @@ def prompt_for(
 
 
 def review_prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
-    """The change, its criteria, and the form of the answer; *problems* are those of the last one (ruling R18)."""
+    """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
     view = ReviewPromptView(
         number=state.issue_number,
         node=node,

@@ -31,7 +31,7 @@ from irontree.services.record import World, record
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import waits_for
 
-# --- Whether what was approved is still what would run: text, settings, the issue on the forge (rulings R6, R7)
+# --- Whether what was approved is still what would run: text, settings, the issue on the forge (R6, R7)
 
 
 def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
@@ -53,7 +53,7 @@ def is_as_approved(app: App, world: World, state: TaskState) -> bool:
 
 
 def changed_since_approval(app: App, world: World, state: TaskState) -> str | None:
-    """What differs from the approved plan, in words; None if nothing does (rulings R6, R7).
+    """What differs from the approved plan, in words; None if nothing does (R6, R7).
 
     A document that is not there is no change, nor is an issue that cannot be read now.
     """
