@@ -20,13 +20,13 @@ from irontree.domain.budgets import BudgetPolicy, approved_budgets
 from irontree.domain.checks import DETECTION
 from irontree.domain.plan import (
     AgentSpec,
-    CheckCommand,
     ContainerSpec,
     ExecutionPolicy,
     PermissionRule,
     PromotionPolicy,
     PublishPolicy,
     ReviewerSpec,
+    Shell,
     WorkspacePolicy,
 )
 from irontree.domain.settings import (
@@ -69,7 +69,7 @@ _CHECK = {
 }
 Words = Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
 CheckCommands = Annotated[
-    tuple[CheckCommand, ...],
+    tuple[Shell, ...],
     BeforeValidator(_checks),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, _CHECK]}}),
 ]
@@ -103,7 +103,7 @@ class Reviewer(Agent, ReviewerSpec):
         return self
 
 
-Named = CheckCommand | Reviewer
+Named = Shell | Reviewer
 
 
 class VerifySection(Section):
@@ -442,7 +442,7 @@ def _known_keys(location: tuple[str, ...]) -> tuple[str, ...]:
     for part in location:
         field = section.model_fields.get(part)
         if field is None or not isinstance(field.annotation, type) or not issubclass(field.annotation, Section):
-            return tuple(CheckCommand.model_fields)
+            return tuple(Shell.model_fields)
         section = field.annotation
     return section.known_keys()
 

@@ -21,7 +21,7 @@ from irontree.domain.checks import CheckReport, CheckResult
 from irontree.domain.events import E, IssueEvent, Record
 from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.machine import Replay, replay
-from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, WorkspacePolicy
+from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.spending import Spending
 
 # --- What every step needs: time, a way to stop, somebody to tell, templates
@@ -973,7 +973,7 @@ class CodingAgent(Protocol):
 
 
 class CheckRunner(Protocol):
-    """Runs one check command at the commit that the workspace stands at."""
+    """Runs a check at the commit that the workspace stands at."""
 
     def within(self, container: ContainerSpec | None) -> CheckRunner:
         """The same, for checks that run in such a container; None: on this machine itself."""
@@ -981,8 +981,7 @@ class CheckRunner(Protocol):
 
     def run(
         self,
-        name: str,
-        command: str,
+        check: Shell,
         *,
         workspace: Path,
         seconds: int,

@@ -9,6 +9,7 @@ import pytest
 
 from irontree.checks.scripted import ScriptedCheckRunner
 from irontree.checks.shell import ShellCheckRunner
+from irontree.domain.plan import Shell
 from tests.support.processes import NEVER, Heard, children
 
 
@@ -29,7 +30,12 @@ def runner(request):
 
 def run(runner, command, workspace, cancel=NEVER, seconds=60):
     return runner.run(
-        "unit", command, workspace=workspace, seconds=seconds, variables={}, cancel=cancel, progress=Heard()
+        Shell(name="unit", run=command),
+        workspace=workspace,
+        seconds=seconds,
+        variables={},
+        cancel=cancel,
+        progress=Heard(),
     )
 
 

@@ -8,12 +8,12 @@ from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.halt import RULE
 from irontree.domain.plan import (
     AgentSpec,
-    CheckCommand,
     Criterion,
     DetectionRow,
     ExecutionPolicy,
     PlanNode,
     PublishPolicy,
+    Shell,
     WorkspacePolicy,
 )
 from irontree.services.views.pages import (
@@ -291,7 +291,7 @@ def loop_form(text: str, reason: str) -> LoopFormView:
 
 
 def policy(text: str) -> ExecutionPolicy:
-    check = CheckCommand(name=text or "x", run=text or "x")
+    check = Shell(name=text or "x", run=text or "x")
     return ExecutionPolicy(
         agent=AgentSpec(command=(text, "--print")),
         checks=(check,),

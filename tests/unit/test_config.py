@@ -11,14 +11,7 @@ import irontree.config
 from irontree.config import Config, add_permissions, load_config, read_config, write_config
 from irontree.domain.checks import DETECTION
 from irontree.domain.gates import Gate
-from irontree.domain.plan import (
-    AgentSpec,
-    CheckCommand,
-    PermissionRule,
-    PromotionPolicy,
-    PublishPolicy,
-    WorkspacePolicy,
-)
+from irontree.domain.plan import AgentSpec, PermissionRule, PromotionPolicy, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused, EnvironmentRefused
 
@@ -139,8 +132,8 @@ def test_the_policy_carries_what_a_person_approves():
         environment=("API_KEY",),
     )
     assert policy.checks == (
-        CheckCommand(name="make test", run="make test"),
-        CheckCommand(name="lint", run="ruff check ."),
+        Shell(name="make test", run="make test"),
+        Shell(name="lint", run="ruff check ."),
     )
     assert policy.workspace == WorkspacePolicy(setup=("npm ci",), copy_files=(".env",), pristine=True)
     assert policy.publish == PublishPolicy(remote="upstream", target_branch="trunk")
@@ -299,7 +292,7 @@ def test_setting_a_key_leaves_everything_else_to_the_letter(tmp_path):
     path.write_text(before)
     write_config(path, {"publish.mode": "pull_request"}, {"publish.mode": "not said again: the key was there"})
     assert path.read_text() == before.replace("mode: direct", "mode: pull_request").replace("    - 'make", "  - 'make")
-    assert load_config(path).verify.commands == (CheckCommand(name="make test", run="make test"),)
+    assert load_config(path).verify.commands == (Shell(name="make test", run="make test"),)
 
 
 def test_writing_the_same_twice_changes_nothing(tmp_path):

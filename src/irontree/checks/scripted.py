@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
-from irontree.domain.checks import CheckResult
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.checks import CheckResult, result_of
+from irontree.domain.plan import ContainerSpec, Shell
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]
@@ -29,8 +27,7 @@ class ScriptedCheckRunner:
 
     def run(
         self,
-        name: str,
-        command: str,
+        check: Shell,
         *,
         workspace: Path,
         seconds: int,  # noqa: ARG002 - a double takes no time
@@ -40,11 +37,11 @@ class ScriptedCheckRunner:
     ) -> CheckResult:
         """End at once with the exit code that the judge gives, unless asked to stop."""
         if cancel.is_set():
-            return _result(name, command, "cancelled", None, "")
-        self.commands.append(command)
-        progress.note(f"scripted check {name}")
-        code = self._judge(command, workspace)
-        return _result(name, command, "timeout" if code is None else "exited", code, f"{name}\n")
+            return result_of(check, "cancelled", None, seconds=0, output="")
+        self.commands.append(check.run)
+        progress.note(f"scripted check {check.name}")
+        code = self._judge(check.run, workspace)
+        return result_of(check, "timeout" if code is None else "exited", code, seconds=0, output=f"{check.name}\n")
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:  # noqa: ARG002
         """Made up: of the tools that *commands* call, all are at 1.0."""
@@ -53,17 +50,3 @@ class ScriptedCheckRunner:
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:  # noqa: ARG002
         """Return the warnings it was made with."""
         return self._warnings
-
-
-def _result(
-    name: str, command: str, ended: Literal["exited", "timeout", "cancelled"], exit_code: int | None, output: str
-) -> CheckResult:
-    return CheckResult(
-        name=name,
-        command=command,
-        ended=ended,
-        exit_code=exit_code,
-        seconds=0.0,
-        output=output,
-        output_digest=hashlib.sha256(output.encode()).hexdigest(),
-    )

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from irontree.domain.checks import CheckResult, truncate
-from irontree.domain.plan import ContainerSpec
+from irontree.domain.checks import CheckResult, result_of
+from irontree.domain.plan import ContainerSpec, Shell
 from irontree.ports import Cancellation, Progress
 from irontree.processes import ChildProcesses
 from irontree.processes.container_command import scrubbed_environment
@@ -147,8 +147,7 @@ class ShellCheckRunner:
 
     def run(
         self,
-        name: str,
-        command: str,
+        check: Shell,
         *,
         workspace: Path,
         seconds: int,
@@ -156,25 +155,24 @@ class ShellCheckRunner:
         cancel: Cancellation,
         progress: Progress,
     ) -> CheckResult:
-        """Run *command* by `sh -c` to its end or limit; all its processes are gone when this returns.
+        """Run the command by `sh -c` to its end or limit; all its processes are gone when this returns.
 
         Its environment is scrubbed (no PYTHONPATH, no GIT_*), and has *variables* and what keeps side effects of
         one workspace apart from another's.
         """
         done = self._children.run(
-            [SHELL, "-c", command],
+            [SHELL, "-c", check.run],
             cwd=workspace,
             environment={**self._scrubbed(), **variables, **_apart(workspace)},
             limits=ProcessLimits(seconds, cancel=cancel),
             on_line=_listener(progress),
         )
-        return CheckResult(
-            name=name,
-            command=command,
-            ended="timeout" if done.ended == "stalled" else done.ended,
-            exit_code=done.exit_code,
-            seconds=round(done.seconds, 3),
-            output=truncate(done.output),
+        return result_of(
+            check,
+            "timeout" if done.ended == "stalled" else done.ended,
+            done.exit_code,
+            seconds=done.seconds,
+            output=done.output,
             output_digest=done.output_digest,
         )
 

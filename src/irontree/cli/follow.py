@@ -357,7 +357,7 @@ class Follower:
         if report is None or report.failed is None:
             return ""
         last = [line for line in report.failed.output.splitlines() if line.strip()][-CONTEXT_LINES:]
-        return "".join(f"\n            | {line}" for line in (report.failed.shown, *last))
+        return "".join(f"\n            | {line}" for line in (report.failed.check.shown, *last))
 
     def _loop_lines(self) -> list[tuple[str, str]]:
         records = self.app.loops.read(self.loop_id).records

@@ -12,7 +12,7 @@ from typing import Any, Final
 from irontree.cli.agents import installed
 from irontree.config import Config
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
+from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote
 from irontree.forges import Location
 
 CHECK: Final = "tests"
@@ -74,16 +74,16 @@ class _Checks:
     """How a project is made ready and tested, and which file says so."""
 
     why: str
-    commands: tuple[CheckCommand, ...] = ()
+    commands: tuple[Shell, ...] = ()
     setup: tuple[str, ...] = field(default=())
 
 
 _GO: Final = _Checks(
     "go.mod is there",
     (
-        CheckCommand(name="build", run="go build ./..."),
-        CheckCommand(name=CHECK, run="go test ./..."),
-        CheckCommand(name="vet", run="go vet ./..."),
+        Shell(name="build", run="go build ./..."),
+        Shell(name=CHECK, run="go test ./..."),
+        Shell(name="vet", run="go vet ./..."),
     ),
     ("go mod download",),
 )
@@ -202,7 +202,7 @@ def _gitea(facts: Facts, location: Location) -> Iterator[ProposedSetting]:
 def _checks(facts: Facts) -> _Checks | None:
     """A `test` target in a Makefile is somebody's word on how to test; otherwise the kind of project tells."""
     if _MAKE_TEST.search(facts.files.get("Makefile", "")):
-        return _Checks("Makefile has a target `test`", (CheckCommand(name=CHECK, run="make test"),))
+        return _Checks("Makefile has a target `test`", (Shell(name=CHECK, run="make test"),))
     if "package.json" in facts.files:
         return _node(facts)
     if facts.test_style:
@@ -223,7 +223,7 @@ def _node(facts: Facts) -> _Checks:
         scripts = {}
     program, install = _node_program(facts)
     commands = tuple(
-        CheckCommand(name=CHECK if script == "test" else script, run=f"{program} run {script}")
+        Shell(name=CHECK if script == "test" else script, run=f"{program} run {script}")
         for script in ("build", "test", "lint")
         if isinstance(scripts, dict) and script in scripts and _NO_TEST not in str(scripts[script])
     )
@@ -243,7 +243,7 @@ def _python(facts: Facts, style: str, why: str) -> _Checks:
     where = f" -s {facts.test_folder}" if facts.test_folder else ""
     arguments = "-m pytest" if style == "pytest" else f"-m unittest discover{where}"
     python = _python_program(facts, setup, style)
-    return _Checks(why, (CheckCommand(name=CHECK, run=f"{python} {arguments}"),), setup)
+    return _Checks(why, (Shell(name=CHECK, run=f"{python} {arguments}"),), setup)
 
 
 def _python_program(facts: Facts, setup: tuple[str, ...], style: str) -> str:
@@ -318,6 +318,6 @@ def _by_table(facts: Facts) -> _Checks | None:
     """The protocol's detection table for every other kind of project (phase 5)."""
     for row in DETECTION:
         if row.files != ("Makefile",) and all(name in facts.files for name in row.files):
-            commands = (CheckCommand(name=CHECK if c.name == "test" else c.name, run=c.run) for c in row.commands)
+            commands = (Shell(name=CHECK if c.name == "test" else c.name, run=c.run) for c in row.commands)
             return _Checks(f"{' and '.join(row.files)} is there", tuple(commands))
     return None

@@ -155,7 +155,7 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
         yield Table(("COVERED BY", "CRITERION"), rows, title="Acceptance criteria")
     yield from budget_blocks(shown.budgets)
     if shown.report and shown.report.results:
-        results = tuple((_ended(result), result.shown) for result in shown.report.results)
+        results = tuple((_ended(result), result.check.shown) for result in shown.report.results)
         yield Table(("RESULT", "CHECK"), results, title="Checks at this commit")
     history = tuple((Cell(r.told.time, "faint"), say_issue_event(r)) for r in shown.records)
     yield Table(("TIME", "WHAT"), history, title="History")

@@ -6,20 +6,63 @@ docs/decisions/0012-same-failure.md. In doubt two failures differ: that costs an
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from irontree.domain.plan import CheckCommand, Criterion, DetectionRow, ExecutionPolicy, PlanNode, canonical_digest
+from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanNode, Shell, canonical_digest
 from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
 
-# --- What the repository's own checks said at one commit: the evidence behind a verdict
+# --- The kinds of checks
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A reviewer is asked about a commit that has passed everything else (ruling R18)."""
+
+    reviewer: str
+
+    @property
+    def name(self) -> str:
+        """What its result is called."""
+        return f"{_REVIEW}{self.reviewer}"
+
+    @property
+    def shown(self) -> str:
+        """What is done, for people."""
+        return f"review by {self.reviewer}"
+
+    @property
+    def complaint(self) -> str:
+        """That it does not pass, in words."""
+        return f"the {self.shown} asks for changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Human:
+    """A person judges a criterion that nothing else covers, and accepts the work (ruling R14)."""
+
+    criterion: Criterion
+
+    @property
+    def complaint(self) -> str:
+        """Why automation cannot say that it passes."""
+        return f"only a person can judge: {self.criterion.text}"
+
+
+Check: TypeAlias = Shell | Review | Human
+"""What may say of a commit that it does what was approved. All but a person's word ends in a `CheckResult`."""
+_REVIEW: Final = "review: "
+
+
+# --- What the checks said at one commit: the evidence behind a verdict
 
 
 HEAD_LINES = 50
@@ -30,13 +73,16 @@ HEAD_BYTES = 24 * 1024
 TAIL_BYTES = 12 * 1024
 
 
+CheckEnd = Literal["exited", "timeout", "cancelled", "not_started"]
+
+
 class CheckResult(Value):
-    """One check's end. `output` is truncated for people, `output_digest` is over all of it."""
+    """One check's end; see `result_of`. `output` is truncated for people, `output_digest` is over all of it."""
 
     name: str
     command: str
     """The shell command; of a review, who reviewed."""
-    ended: Literal["exited", "timeout", "cancelled", "not_started"]
+    ended: CheckEnd
     exit_code: int | None
     seconds: float
     output: str
@@ -52,14 +98,11 @@ class CheckResult(Value):
         return self.ended == "exited" and self.exit_code == 0
 
     @property
-    def shown(self) -> str:
-        """What was done, for people."""
-        return self.command if self.review else f"$ {self.command}"
-
-    @property
-    def complaint(self) -> str:
-        """That it did not pass, in words."""
-        return f"the {self.command} asks for changes" if self.review else f"`{self.command}` fails"
+    def check(self) -> Shell | Review:
+        """The check whose result it is."""
+        if self.review:
+            return Review(self.name.removeprefix(_REVIEW))
+        return Shell.model_construct(name=self.name, run=self.command)
 
 
 class CheckReport(Value):
@@ -84,6 +127,30 @@ class CheckReport(Value):
     def failed(self) -> CheckResult | None:
         """The first check that did not pass; None if all passed."""
         return next((result for result in self.results if not result.passed), None)
+
+
+def result_of(
+    check: Shell | Review,
+    ended: CheckEnd,
+    exit_code: int | None,
+    *,
+    seconds: float,
+    output: str,
+    output_digest: str = "",
+    usage: dict[str, float] | None = None,
+) -> CheckResult:
+    """How *check* ended; *output_digest* is that of all that it said, where *output* is not all of it."""
+    return CheckResult(
+        name=check.name,
+        command=check.run if isinstance(check, Shell) else check.shown,
+        ended=ended,
+        exit_code=exit_code,
+        seconds=round(seconds, 3),
+        output=truncate(output),
+        output_digest=output_digest or hashlib.sha256(output.encode()).hexdigest(),
+        review=isinstance(check, Review),
+        usage=usage,
+    )
 
 
 def truncate(output: str) -> str:
@@ -137,15 +204,15 @@ class Pending:
 Verdict = Passed | Failed | Pending
 
 
-def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[str]) -> tuple[CheckCommand, ...]:
+def commands_for(node: PlanNode, policy: ExecutionPolicy, present: Collection[str]) -> tuple[Shell, ...]:
     """The commands that verify *node*: the configured ones, then its own; detection only when there are neither.
 
     *present* are the names of files at the top of the workspace. A criterion's own command runs too: what
     covers a criterion must have run. (The contract lets configured commands replace the task's own; see
     docs/decisions/0004-check-selection.md.)
     """
-    own = [CheckCommand(name=f"task: {command}", run=command) for command in node.verification]
-    criteria = [CheckCommand(name=f"criterion: {c.command}", run=c.command) for c in node.criteria if c.command]
+    own = [Shell(name=f"task: {command}", run=command) for command in node.verification]
+    criteria = [Shell(name=f"criterion: {c.command}", run=c.command) for c in node.criteria if c.command]
     chosen = [*policy.checks, *own] or _detected(policy, present)
     return _without_repeats([*chosen, *criteria])
 
@@ -157,6 +224,11 @@ def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] =
     when its parts are, and so are its criteria.
     """
     return tuple(Coverage(criterion, _cover(criterion, node, policy, cited)) for criterion in node.criteria)
+
+
+def left_to_people(covered: Iterable[Coverage]) -> tuple[Human, ...]:
+    """The checks that only people can make."""
+    return tuple(Human(item.criterion) for item in covered if item.by is None)
 
 
 def is_trivial(command: str) -> bool:
@@ -172,7 +244,7 @@ def judge(report: CheckReport, covered: Collection[Coverage], *, attempt: int, m
     failed = report.failed
     if failed:
         return Failed(failed, retryable=attempt <= max_retry)
-    reasons = [f"only a person can judge: {item.criterion.text}" for item in covered if item.by is None]
+    reasons = [human.complaint for human in left_to_people(covered)]
     if not report.results:
         reasons.insert(0, "no check command is configured, listed or detected")
     return Pending(tuple(reasons)) if reasons else Passed()
@@ -192,16 +264,16 @@ def _cover(criterion: Criterion, node: PlanNode, policy: ExecutionPolicy, cited:
     return found or cited.get(criterion.text)
 
 
-def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[CheckCommand]:
+def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[Shell]:
     for row in policy.detection:
         if all(any(fnmatchcase(name, pattern) for name in present) for pattern in row.files):
             return list(row.commands)
     return []
 
 
-def _without_repeats(commands: list[CheckCommand]) -> tuple[CheckCommand, ...]:
+def _without_repeats(commands: list[Shell]) -> tuple[Shell, ...]:
     """The first of each command line; running one twice at one commit proves nothing more."""
-    first: dict[str, CheckCommand] = {}
+    first: dict[str, Shell] = {}
     for check in commands:
         first.setdefault(check.run, check)
     return tuple(first.values())
@@ -268,7 +340,7 @@ def telling_lines(output: str) -> tuple[str, ...]:
 def excerpt(failed: CheckResult) -> str:
     """The last telling lines, few and short enough to stand beside those of another attempt."""
     lines = [line[:EXCERPT_CHARACTERS] for line in telling_lines(failed.output)[-EXCERPT_LINES:]]
-    return "\n".join(lines) or failed.complaint
+    return "\n".join(lines) or failed.check.complaint
 
 
 def normalised(line: str) -> str:
@@ -289,7 +361,7 @@ def _plain(raw: str) -> str:
 def _row(files: str, **commands: str) -> DetectionRow:
     return DetectionRow(
         files=tuple(files.split()),
-        commands=tuple(CheckCommand(name=name, run=run) for name, run in commands.items()),
+        commands=tuple(Shell(name=name, run=run) for name, run in commands.items()),
     )
 
 

@@ -82,18 +82,28 @@ class PlanNode(Value):
         return canonical_digest(self.model_dump(exclude={"line"}))[:16]
 
 
-class CheckCommand(Value):
-    """A check: its name as criteria cite it, and the shell command."""
+class Shell(Value):
+    """A check that is a shell command, and the name by which criteria cite it: it passes with exit code 0."""
 
     name: str = Field(min_length=1)
     run: str = Field(min_length=1)
+
+    @property
+    def shown(self) -> str:
+        """What is done, for people."""
+        return f"$ {self.run}"
+
+    @property
+    def complaint(self) -> str:
+        """That it does not pass, in words."""
+        return f"`{self.run}` fails"
 
 
 class DetectionRow(Value):
     """`if these files are there: run these` for repositories without configured commands."""
 
     files: tuple[str, ...]
-    commands: tuple[CheckCommand, ...]
+    commands: tuple[Shell, ...]
 
 
 Tool = Literal["read", "search", "edit", "move", "delete", "execute", "fetch", "think", "switch_mode", "other", "*"]
@@ -216,7 +226,7 @@ class ExecutionPolicy(Value):
     """The part of the configuration that a person approves; a later difference needs approval again."""
 
     agent: AgentSpec
-    checks: tuple[CheckCommand, ...] = ()
+    checks: tuple[Shell, ...] = ()
     detection: tuple[DetectionRow, ...] = ()
     check_seconds: int = Field(default=1800, gt=0)
     reviewers: tuple[ReviewerSpec, ...] = ()

@@ -8,14 +8,14 @@ import threading
 
 from irontree.checks.shell import ShellCheckRunner
 from irontree.domain.checks import TRUNCATION_MARKER
+from irontree.domain.plan import Shell
 from tests.support.processes import NEVER, Heard, children
 
 
 def run(command, workspace, *, seconds=60, variables=None, cancel=NEVER, caller=None, progress=None):
     runner = ShellCheckRunner(children(), {**os.environ, **(caller or {})})
     return runner.run(
-        "unit",
-        command,
+        Shell(name="unit", run=command),
         workspace=workspace,
         seconds=seconds,
         variables=variables or {},

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, CheckResult, truncate
+from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER, result_of, truncate
 from irontree.domain.state import Phase
 from irontree.errors import RemoteUnavailable
 from irontree.services.execution.checkup import Decider, send_back
@@ -72,12 +70,8 @@ def test_tc_3_3_of_a_huge_output_the_first_50_and_the_last_20_lines_are_kept(sce
 class Talkative(ScriptedCheckRunner):
     """Fails with a thousand lines."""
 
-    def run(self, name, command, **_named):
-        output = truncate("\n".join(f"line {number}" for number in range(1, 1001)))
-        digest = hashlib.sha256(output.encode()).hexdigest()
-        return CheckResult(
-            name=name, command=command, ended="exited", exit_code=1, seconds=1, output=output, output_digest=digest
-        )
+    def run(self, check, **_named):
+        return result_of(check, "exited", 1, seconds=1, output="\n".join(f"line {number}" for number in range(1, 1001)))
 
 
 def test_tc_3_3_report_and_next_prompt_get_the_shortened_output(scene):

@@ -7,7 +7,7 @@ import pytest
 from irontree.cli.init_proposals import LEFT_BEHIND, Facts, open_points, settings_for, settings_missing
 from irontree.config import Agent, Config, Publish, VerifySection, WorkspaceSection
 from irontree.domain.checks import DETECTION
-from irontree.domain.plan import KNOWN_AGENTS, CheckCommand, default_remote
+from irontree.domain.plan import KNOWN_AGENTS, Shell, default_remote
 from irontree.forges import Location
 
 VENV = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
@@ -202,7 +202,7 @@ def test_what_is_missing_is_said_with_what_to_type():
 def test_nothing_is_left_to_say_where_everything_is_set():
     config = Config(
         agent=Agent(command=("agent",)),
-        verify=VerifySection(commands=(CheckCommand(name="tests", run="make test"),)),
+        verify=VerifySection(commands=(Shell(name="tests", run="make test"),)),
         publish=Publish(remote="origin"),
     )
     assert list(open_points(Facts(files={}, remotes=("origin",), default_branch="main"), config)) == []

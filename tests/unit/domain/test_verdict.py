@@ -18,24 +18,16 @@ from irontree.domain.checks import (
     is_trivial,
     judge,
 )
-from irontree.domain.plan import (
-    AgentSpec,
-    CheckCommand,
-    Criterion,
-    DetectionRow,
-    ExecutionPolicy,
-    PlanNode,
-    PublishPolicy,
-)
+from irontree.domain.plan import AgentSpec, Criterion, DetectionRow, ExecutionPolicy, PlanNode, PublishPolicy, Shell
 
 PLAIN = Criterion(text="It works")
 MANUAL = Criterion(text="It looks right", manual=True)
 BY_CHECK = Criterion(text="Types hold", check="types")
 BY_COMMAND = Criterion(text="It says hello", command="./hello | grep hello")
-TYPES, TESTS = CheckCommand(name="types", run="mypy ."), CheckCommand(name="tests", run="pytest")
-NPM = DetectionRow(files=("package.json",), commands=(CheckCommand(name="test", run="npm test"),))
-PNPM = DetectionRow(files=("package.json", "pnpm-lock.yaml"), commands=(CheckCommand(name="test", run="pnpm test"),))
-XCODE = DetectionRow(files=("*.xcodeproj",), commands=(CheckCommand(name="test", run="xcodebuild test"),))
+TYPES, TESTS = Shell(name="types", run="mypy ."), Shell(name="tests", run="pytest")
+NPM = DetectionRow(files=("package.json",), commands=(Shell(name="test", run="npm test"),))
+PNPM = DetectionRow(files=("package.json", "pnpm-lock.yaml"), commands=(Shell(name="test", run="pnpm test"),))
+XCODE = DetectionRow(files=("*.xcodeproj",), commands=(Shell(name="test", run="xcodebuild test"),))
 
 
 def policy(*checks, detection=()):
@@ -106,7 +98,7 @@ def test_the_first_row_whose_files_are_all_there_is_detected(present, expected):
 
 def test_the_same_command_line_runs_once_under_its_first_name():
     wanted = node(Criterion(text="x", command="pytest"), verification=("pytest", "mypy ."))
-    assert commands_for(wanted, policy(TESTS), ()) == (TESTS, CheckCommand(name="task: mypy .", run="mypy ."))
+    assert commands_for(wanted, policy(TESTS), ()) == (TESTS, Shell(name="task: mypy .", run="mypy ."))
 
 
 def test_nothing_configured_listed_or_detected_is_no_command():

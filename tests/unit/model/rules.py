@@ -16,7 +16,7 @@ from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.commands import Issues
 from irontree.domain.decide import Aggregate, Finalize, Halt, Recover, Run, Verify
 from irontree.domain.halt import choices
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import Shell
 from irontree.errors import Cancelled, EnvironmentRefused, LogDamaged, Refused, RemoteFailed
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.answers.approve import adopt, approve, approve_stepwise
@@ -148,7 +148,7 @@ class Model(RuleBasedStateMachine):
     @rule(checked=st.booleans(), limited=st.booleans())
     def change_the_settings(self, checked: bool, limited: bool) -> None:
         """The configuration gets a check of the repository's own, and a budget for loops, or loses it."""
-        checks = (CheckCommand(name="sound", run="sound"),) if checked else ()
+        checks = (Shell(name="sound", run="sound"),) if checked else ()
         budgets = BudgetPolicy(loop=SpendingLimits(time="2s")) if limited else None
         self.scene.policy = self.scene.policy.model_copy(update={"checks": checks, "budgets": budgets})
 

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.halt import RULE
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefused
 from irontree.services.answers.answers import Answer, answer_issue
@@ -32,7 +32,7 @@ from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, SPEC, TWO
 WITH_CLOSE = f"{ONE_TASK}\n## Close\n\n- [ ] closed `$ has close.txt`\n"
 NESTED = "# Toy\n\n## Parts\n\n### Part one\n\n- [ ] one exists `$ has one.txt`\n"
 CHANGED = ONE_TASK.replace("says hello", "says good day")
-ALL = CheckCommand(name="all", run="has README.md")
+ALL = Shell(name="all", run="has README.md")
 
 
 def with_check(scene: Scene) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.consistency.reconcile import reconcile
@@ -111,7 +111,7 @@ def test_going_on_after_a_block_puts_the_approval_back_as_it_was(scene):
 def test_sending_back_runs_no_check_again_whatever_was_approved_since(scene):
     pending(scene)
     scene.checks.commands.clear()
-    scene.policy = scene.policy.model_copy(update={"checks": (CheckCommand(name="all", run="has README.md"),)})
+    scene.policy = scene.policy.model_copy(update={"checks": (Shell(name="all", run="has README.md"),)})
     proposal = propose(scene.app, scene.root / "SPEC.md")
     write_plan(scene.app, proposal, proposal.revision, "ada")
     send_back(scene.app, 1, Decider("ada", "prettier please"))

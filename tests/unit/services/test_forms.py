@@ -7,7 +7,7 @@ from dataclasses import replace
 from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE
-from irontree.domain.plan import AgentSpec, CheckCommand, PermissionRule, WorkspacePolicy
+from irontree.domain.plan import AgentSpec, PermissionRule, Shell, WorkspacePolicy
 from irontree.errors import RemoteUnavailable
 from irontree.ports import AgentResult
 from irontree.services.execution.checkup import Decider, send_back
@@ -82,7 +82,7 @@ def test_an_approval_of_what_is_half_done_counts_what_is_left_and_says_what_wait
 
 
 def test_every_check_of_a_task_is_shown_once_the_ones_of_its_criteria_too(scene):
-    with_policy(scene, checks=(CheckCommand(name="all", run="make test"),))
+    with_policy(scene, checks=(Shell(name="all", run="make test"),))
     text = shown(scene)
     assert "Check `all`: `make test`" in text
     assert text.count(f"Check of `{GREETING}`: `has greet.txt hello`") == 1
@@ -93,7 +93,7 @@ def test_a_criterion_that_proves_nothing_is_pointed_out(scene):
 
 
 def test_a_check_that_is_not_configured_is_pointed_out_with_the_one_that_was_meant(scene):
-    with_policy(scene, checks=(CheckCommand(name="tests", run="make test"),))
+    with_policy(scene, checks=(Shell(name="tests", run="make test"),))
     text = shown(scene, "# Toy\n\n## Greeting\n\n- [ ] it says hello (check: test)\n- [ ] and more (check: lint)\n")
     assert "cites a check “test” that is not configured; did you mean “tests”?" in text
     assert "cites a check “lint” that is not configured\n" in text

@@ -6,7 +6,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, PublicationRefused, RemoteUnavailable
 from irontree.repository.memory import Commit
@@ -38,7 +38,7 @@ def moving(scene: Scene, *pushes: dict[str, bytes]) -> None:
 
 
 def with_checks(scene: Scene, *commands: str) -> Scene:
-    checks = tuple(CheckCommand(name=f"check {n}", run=command) for n, command in enumerate(commands))
+    checks = tuple(Shell(name=f"check {n}", run=command) for n, command in enumerate(commands))
     scene.policy = scene.policy.model_copy(update={"checks": checks})
     return scene
 

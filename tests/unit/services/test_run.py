@@ -8,7 +8,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.app import App
-from irontree.domain.plan import CheckCommand
+from irontree.domain.plan import Shell
 from irontree.domain.state import Phase
 from irontree.errors import (
     AccessRefused,
@@ -149,7 +149,7 @@ def test_a_changed_task_asks_for_approval_before_it_runs(ready):
 
 
 def test_a_changed_configuration_asks_for_approval_before_anything_runs(ready):
-    ready.policy = ready.policy.model_copy(update={"checks": (CheckCommand(name="all", run="make all"),)})
+    ready.policy = ready.policy.model_copy(update={"checks": (Shell(name="all", run="make all"),)})
     assert take(ready).last_event == "task_reapproval_required"
 
 

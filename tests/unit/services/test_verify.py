@@ -6,7 +6,7 @@ import pytest
 
 from irontree.agents.scripted import ScriptedAgent, idles
 from irontree.checks.scripted import ScriptedCheckRunner
-from irontree.domain.plan import CheckCommand, ExecutionPolicy
+from irontree.domain.plan import ExecutionPolicy, Shell
 from irontree.domain.state import Phase
 from irontree.errors import Cancelled, GitFailed, NotEligible
 from irontree.services.execution.checkup import Decider, unblock
@@ -69,7 +69,7 @@ def test_the_checks_see_the_commit_and_not_the_users_folder(scene):
 
 
 def test_checks_run_in_order_and_stop_at_the_first_failure(scene):
-    checks = (CheckCommand(name="a", run="has no.txt"), CheckCommand(name="b", run="has greet.txt"))
+    checks = (Shell(name="a", run="has no.txt"), Shell(name="b", run="has greet.txt"))
     scene.policy = scene.policy.model_copy(update={"checks": checks})
     committed(scene)
     assert verify(scene.app, 1).last_event == "verify_failed_retryable"

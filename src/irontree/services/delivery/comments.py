@@ -100,7 +100,7 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
     """The check that failed, for an outcome that says nothing else."""
     anchor = getattr(record.event, "verify_anchor_sha", None)
     report = results_at(app, record.event.issue_number, anchor)
-    return report.failed.complaint if report and report.failed else ""
+    return report.failed.check.complaint if report and report.failed else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irontree.app import App
+from irontree.domain.checks import left_to_people
 from irontree.domain.comments import (
     CLOSE_COMMANDS,
     REPLYING,
@@ -93,7 +94,7 @@ def _view(app: App, world: World, state: TaskState, record: Record[IssueEvent], 
         title=node.title if node else state.task_key,
         marker=marker,
         basis=event.completion_basis,
-        to_check=tuple(item.criterion.text for item in covered if item.by is None),
+        to_check=tuple(human.criterion.text for human in left_to_people(covered)),
         remark=is_actionable(_note(app, state, record)),
         commit_url=forge.commit_url(event.code_ref) if event.code_publication_state == "published" else None,
         docs_url=forge.file_url(plan.policy.publish.target_branch, document) if plan and document else None,

@@ -65,7 +65,7 @@ def accept(app: App, issue_number: int, decider: Decider) -> TaskState:
 def _publish_accepted(app: App, subject: Subject, decider: Decider) -> TaskState:
     state, report = subject.state, check(app, subject, subject.anchor)
     if report.failed:
-        return _still_pending(app, state, decider, f"{report.failed.complaint} at this commit by now")
+        return _still_pending(app, state, decider, f"{report.failed.check.complaint} at this commit by now")
     outcome = publish(app, subject, report)
     match outcome:
         case Landed():

@@ -12,7 +12,7 @@ from irontree.app import App
 from irontree.domain.checks import CheckReport, CheckResult, coverage
 from irontree.domain.comments import Knowledge, decide_promotion, document_name, short_title
 from irontree.domain.external import MERGED_WITHOUT
-from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy
+from irontree.domain.plan import Criterion, Plan, PlanNode, PublishPolicy, Shell
 from irontree.domain.state import TaskState
 from irontree.errors import (
     FORGE_FAILED,
@@ -108,7 +108,7 @@ def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Ch
         update=there is not None,
         environment=report.versions,
         setup=plan.policy.workspace.setup,
-        checks=tuple(result.command for result in report.results if not result.review),
+        checks=tuple(result.check.run for result in report.results if isinstance(result.check, Shell)),
         criteria=() if node.outsider else tuple(criterion.text for criterion in node.criteria),
         files=changed_files(app, state),
     )

@@ -6,7 +6,6 @@ that it cites covers criteria which nothing else covers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,7 +15,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.attempt import AttemptOutcome, Usage
 from irontree.domain.budgets import Allowance
-from irontree.domain.checks import CheckReport, CheckResult, truncate
+from irontree.domain.checks import CheckReport, CheckResult, Review, result_of
 from irontree.domain.plan import Plan, PlanNode, ReviewerSpec
 from irontree.domain.review import Assessment, InvalidAnswer, cited, in_words, line_of_quote, read_assessment
 from irontree.domain.state import TaskState
@@ -54,7 +53,7 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
     for reviewer in plan.policy.reviewers:
         if report.failed or not state.has_code:
             break
-        if _name(reviewer) in spoken:
+        if Review(reviewer.name).name in spoken:
             continue
         folder = review_folder(app, state, reviewer.name)
         said = _Reviewing(app, state, plan, node, report.anchor, reviewer, folder).ask()
@@ -64,14 +63,6 @@ def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Check
         report = report.model_copy(update={"results": (*report.results, result), "cited": {**report.cited, **evidence}})
         app.results.save(report)
     return report
-
-
-def _name(reviewer: ReviewerSpec) -> str:
-    return _name_of(reviewer.name)
-
-
-def _name_of(reviewer: str) -> str:
-    return f"review: {reviewer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +143,14 @@ class _Reviewing:
 
     def _result(self, verdict: Assessment, seconds: float, usage: Usage) -> CheckResult:
         words = in_words(verdict, self.node)
-        return CheckResult(
-            name=_name(self.reviewer),
-            command=f"review by {self.reviewer.name}",
-            ended="exited",
-            exit_code=0 if verdict.approves else 1,
-            seconds=round(seconds, 3),
-            output=truncate(words),
-            output_digest=hashlib.sha256(words.encode()).hexdigest(),
-            review=True,
-            usage=usage.known() or None,
-        )
+        code, took = 0 if verdict.approves else 1, usage.known() or None
+        return result_of(Review(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:
     """What each reviewer took that spoke about this commit, for `meta.reviewers`: whoever counts, counts each once."""
-    said = (result for result in report.results if result.review)
     return [
-        {"name": _spoke(result), "anchor": report.anchor, "seconds": result.seconds, **(result.usage or {})}
-        for result in said
+        {"name": check.reviewer, "anchor": report.anchor, "seconds": result.seconds, **(result.usage or {})}
+        for result in report.results
+        if isinstance(check := result.check, Review)
     ]
-
-
-def _spoke(result: CheckResult) -> str:
-    return result.name.removeprefix(_name_of(""))

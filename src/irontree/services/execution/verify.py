@@ -13,10 +13,12 @@ from irontree.domain.checks import (
     Failed,
     Passed,
     Pending,
+    Review,
     commands_for,
     coverage,
     fingerprint,
     judge,
+    left_to_people,
 )
 from irontree.domain.events import (
     Reported,
@@ -26,7 +28,7 @@ from irontree.domain.events import (
     VerifyPendingAcceptance,
     VerifyPublicationFailed,
 )
-from irontree.domain.plan import CheckCommand, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
@@ -142,15 +144,14 @@ def _counts(stored: CheckReport, subject: Subject) -> bool:
 
 
 def _run_all(
-    app: App, checks: CheckRunner, subject: Subject, commands: tuple[CheckCommand, ...], workspace: Path
+    app: App, checks: CheckRunner, subject: Subject, commands: tuple[Shell, ...], workspace: Path
 ) -> tuple[CheckResult, ...]:
     """In order, up to the first failure (contract, mino-verify step 4)."""
     results: list[CheckResult] = []
     for command in commands:
-        app.progress.note(f"$ {command.run}")
+        app.progress.note(command.shown)
         result = checks.run(
-            command.name,
-            command.run,
+            command,
             workspace=workspace,
             seconds=subject.plan.policy.check_seconds,
             variables={"IRONTREE_TASK_KEY": subject.state.task_key},
@@ -254,7 +255,7 @@ def _with_reviews_of(app: App, landed: CheckReport, reviewed: CheckReport) -> Ch
     """The results at a merge, with what reviewers said of the change that was merged."""
     if landed.anchor == reviewed.anchor:
         return landed
-    said = tuple(result for result in reviewed.results if result.review)
+    said = tuple(result for result in reviewed.results if isinstance(result.check, Review))
     report = landed.model_copy(update={"results": (*landed.results, *said), "cited": reviewed.cited})
     app.results.save(report)
     return report
@@ -308,7 +309,7 @@ def _reported(
 ) -> TaskState:
     """Record an outcome that has a report, and write it: the event first."""
     covered = coverage(subject.node, subject.plan.policy, report.cited)
-    to_judge = tuple(item.criterion.text for item in covered if item.by is None)
+    to_judge = tuple(human.criterion.text for human in left_to_people(covered))
     path = report_path(app, report, to_judge, subject.note)
     meta = {**meta, **subject.meta}
     values |= {"verify_anchor_sha": report.anchor, "report_path": path}

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.checks import commands_for, coverage, is_trivial
+from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_people
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
@@ -265,7 +265,7 @@ def foresee_loop(app: App, loop: Loop) -> tuple[ForecastStep, ...]:
 
 def needs_person(node: PlanNode, policy: ExecutionPolicy) -> bool:
     """Whether a criterion is covered by nothing (R18); what detection would find in the workspace is not foreseen."""
-    return any(item.by is None for item in coverage(node, policy))
+    return bool(left_to_people(coverage(node, policy)))
 
 
 def _approved(app: App, world: World, node: PlanNode, free: count[int]) -> TaskState:

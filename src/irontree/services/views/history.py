@@ -269,16 +269,16 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     event = record.event
     anchor = getattr(event, "verify_anchor_sha", None)
     report = results_at(app, state.issue_number, anchor)
-    check = report.failed if report else None
+    failed = report.failed if report else None
     note = record.told.note or _note_since(stream, event.sequence)
     return FailureView(
-        failed_check=_what_failed(record, check.shown if check else ""),
+        failed_check=_what_failed(record, failed.check.shown if failed else ""),
         anchor=anchor,
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
         outcome=event.pass_fail_outcome or "commit refused",
         captured_at=time_of(record),
-        output=check.output if check else record.told.output,
+        output=failed.output if failed else record.told.output,
         note=note,
         said=_said_by_who_gave_up(stream, event.sequence),
     )
@@ -410,14 +410,14 @@ def _commit(code_ref: str | None) -> str | None:
 def _view(app: App, state: TaskState, attempt: _Attempt) -> AttemptView:
     told, anchor = attempt.failed.told, getattr(attempt.failed.event, "verify_anchor_sha", None)
     report = results_at(app, state.issue_number, anchor)
-    check = report.failed if report else None
+    failed = report.failed if report else None
     return AttemptView(
         number=attempt.failed.event.attempt_count,
         commit=attempt.left or "",
         changed=_changed(app, attempt),
         said=attempt.said,
-        failed_check=check.shown if check else told.failed_check or "verification",
-        excerpt=excerpt(check) if check else told.output,
+        failed_check=failed.check.shown if failed else told.failed_check or "verification",
+        excerpt=excerpt(failed) if failed else told.output,
     )
 
 
