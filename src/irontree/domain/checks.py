@@ -25,7 +25,7 @@ from irontree.domain.values import CodeRef, Value
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A reviewer is asked about a commit that has passed everything else (ruling R18)."""
+    """A reviewer is asked about a commit that has passed everything else (R18)."""
 
     reviewer: str
 
@@ -47,7 +47,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Human:
-    """A person judges a criterion that nothing else covers, and accepts the work (ruling R14)."""
+    """A person judges a criterion that nothing else covers, and accepts the work (R14)."""
 
     criterion: Criterion
 

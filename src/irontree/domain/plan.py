@@ -42,6 +42,11 @@ class ContainerSpec(Value):
 # --- What a person approved (R6)
 
 
+def _is_unset(value: object) -> bool:
+    """Keys that came later are there once they are set: upgrading changes no file and no digest."""
+    return value is None
+
+
 class Criterion(Value):
     """One acceptance criterion and what it names as its cover (R18).
 
@@ -75,6 +80,10 @@ class PlanNode(Value):
     """Who wrote its text, if that is somebody without write access: it is data wherever it is shown (R20)."""
     open_questions: tuple[str, ...] = ()
     """What an adopted issue does not say; it is not approved before they are answered there."""
+    gates: Gates | None = Field(default=None, exclude_if=_is_unset)
+    """Its own gates in place of the policy's; see `ExecutionPolicy.gates_of`."""
+    max_retry_count: int | None = Field(default=None, ge=0, exclude_if=_is_unset)
+    """Its own number of retries in place of the policy's; see `ExecutionPolicy.retries_of`."""
 
     @property
     def digest(self) -> str:
@@ -217,11 +226,6 @@ class PromotionPolicy(Value):
     docs_path: str = "docs/integrations"
 
 
-def _is_unset(value: object) -> bool:
-    """Keys that came later are there once they are set: upgrading changes no file and no digest."""
-    return value is None
-
-
 class ExecutionPolicy(Value):
     """The part of the configuration that a person approves; a later difference needs approval again."""
 
@@ -243,6 +247,14 @@ class ExecutionPolicy(Value):
     """What agents may spend; None: nothing is counted."""
     gates: Gates | None = Field(default=None, exclude_if=_is_unset)
     """Who has to let work go on; None: there are none."""
+
+    def gates_of(self, node: PlanNode) -> Gates | None:
+        """Who has to let work on that node go on; None: whoever may answer."""
+        return self.gates if node.gates is None else node.gates
+
+    def retries_of(self, node: PlanNode) -> int:
+        """How often that node is tried again after a failure, before a person is asked."""
+        return self.max_retry_count if node.max_retry_count is None else node.max_retry_count
 
     @property
     def digest(self) -> str:

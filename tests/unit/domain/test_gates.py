@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from irontree.domain.gates import GATE_OF, Gate, Gates
 from irontree.domain.halt import RULES
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, PlanNode, PublishPolicy
 
 NAMES = st.sampled_from(["alice", "Alice", "bob", "BOB", "carol", "dave"])
 
@@ -35,3 +36,21 @@ def test_what_lets_nothing_pass_needs_no_gate():
     """To send back, to skip and to stop is always possible, from anywhere."""
     free = {choice.name for rule in RULES for choice in rule.choices if not choice.permits}
     assert free == {"send-back", "skip", "stop"}
+
+
+def test_a_node_may_have_gates_and_retries_of_its_own():
+    policy = ExecutionPolicy(
+        agent=AgentSpec(), publish=PublishPolicy(target_branch="main"), gates=Gates(failure=Gate()), max_retry_count=1
+    )
+    plain = PlanNode(task_key="a", title="A")
+    own = plain.model_copy(update={"gates": Gates(acceptance=Gate(approvers=2)), "max_retry_count": 0})
+    assert (policy.gates_of(plain), policy.retries_of(plain)) == (policy.gates, 1)
+    assert (policy.gates_of(own), policy.retries_of(own)) == (own.gates, 0)
+    assert own.digest != plain.digest
+
+
+def test_what_is_unset_is_no_part_of_what_was_approved():
+    """Digests as they were before there were gates and retries of a node, budgets and gates of a policy."""
+    assert PlanNode(task_key="a", title="t").digest == "dcb2705f5651858d"
+    policy = ExecutionPolicy(agent=AgentSpec(), publish=PublishPolicy(target_branch="main"))
+    assert policy.digest == "b92f9e4f686182741de6ab9de2a77bfeb44cd142382a39dc2c363997dd9ff962"

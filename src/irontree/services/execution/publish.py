@@ -164,7 +164,7 @@ def _first_event(app: App, plan: Plan, node: PlanNode, number: int) -> None:
         "approved_revision": plan.spec_revision,
         "sequence": 1,
         "attempt_count": 0,
-        "max_retry_count": plan.policy.max_retry_count,
+        "max_retry_count": plan.policy.retries_of(node),
     }
     event = _adopted(app, plan.adoption, renewed, values) if plan.adoption else _published(node, values)
     app.log.append(event, expected_sequence=0, meta=app.origin.meta() | renewed)

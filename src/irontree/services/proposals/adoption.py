@@ -74,7 +74,7 @@ def _first_status(plan: Plan, node: PlanNode) -> StatusView:
         next_stage="decompose" if container else "run",
         workflow_entry_state="needs_breakdown" if container else "ready_to_start",
         attempt_count=0,
-        max_retry_count=plan.policy.max_retry_count,
+        max_retry_count=plan.policy.retries_of(node),
         code_publication_state="not_applicable",
     )
 

@@ -36,7 +36,9 @@ Estimated = tuple[PlanNode, ExecutionPolicy, TaskState | None]
 
 def estimate(tasks: Iterable[Estimated]) -> str:
     """Say how often the agent is called, and the bounds of it."""
-    calls = [(policy, _calls(policy, state)) for node, policy, state in tasks if node.executability == "executable"]
+    calls = [
+        (policy, _calls(node, policy, state)) for node, policy, state in tasks if node.executability == "executable"
+    ]
     first, most = sum(first for _, (first, _) in calls), sum(most for _, (_, most) in calls)
     if not most:
         return "the agent is not called: nothing is left for it to do"
@@ -45,10 +47,10 @@ def estimate(tasks: Iterable[Estimated]) -> str:
     return f"the agent is {called} if every first attempt passes, and at most {most} times ({hours:,.0f} h)"
 
 
-def _calls(policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:
+def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> tuple[int, int]:
     """How often it is called for one task if the next attempt passes, and at most without a person's word."""
     if state is None:
-        return 1, 1 + policy.max_retry_count
+        return 1, 1 + policy.retries_of(node)
     now = held(state)
     if now.done or now.phase is Phase.VERIFIED:
         return 0, 0

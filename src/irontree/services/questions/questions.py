@@ -214,8 +214,9 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
 
     With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
     """
-    plan = world.plans.get(question.task_key or "")
-    gates = plan.policy.gates if plan and question.issue_number is not None else None
+    key = question.task_key or ""
+    plan = world.plans.get(key) if question.issue_number is not None else None
+    gates = plan.policy.gates_of(world.nodes[key]) if plan else None
     if gates is None or (choice and not choice.permits):
         return None
     return gates.of_choice(question.reason, choice.name) if choice else gates.of(question.reason)
@@ -270,7 +271,7 @@ def require_no_gate(app: App, keys: Iterable[str]) -> None:
     world = read_world(app)
     left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
     for key in left:
-        gates = world.plans[key].policy.gates
+        gates = world.plans[key].policy.gates_of(world.nodes[key])
         if gates and gates.approval:
             raise ApprovalRefused(
                 f"{key} has the gate “approval”: {gates.approval.words} decide, and this form "
