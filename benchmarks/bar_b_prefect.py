@@ -20,7 +20,6 @@ from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import drive, lay_out, publish_task
 from benchmarks.sandbox import Effort
 from irontree.app import App
-from irontree.flows.serve.registration import deployments_of
 from irontree.flows.serve.serving import Serving
 
 NAME, DISPATCH = "b: what Prefect adds to an issue", "b: dispatch latency of a run"
@@ -32,7 +31,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     through, pure = lay_out(effort.folder, "through"), lay_out(effort.folder, "pure")
     with private_server(effort.folder) as server, ExitStack() as serving:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
-        for deployments in (deployments_of(through), (prefect_runs.BARE_LOOP, prefect_runs.BARE_ISSUE)):
+        for deployments in (prefect_runs.ours(through), (prefect_runs.BARE_LOOP, prefect_runs.BARE_ISSUE)):
             serving.enter_context(_served(server, deployments))
         titles = (f"task-{number}" for number in count(1))
         rounds = alternate(

@@ -15,7 +15,6 @@ from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.programs import Usage, launch
 from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
-from irontree.flows.serve.registration import deployments_of
 
 START_BAR, FLOW_BAR = 2.0, 1.3
 FLOW_NAME = "f: flow process of an issue, memory"
@@ -46,7 +45,7 @@ def _compare_flows(effort: Effort) -> Comparison:
     app = lay_out(folder, "project")
     with private_server(folder) as server:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
-        issue = next(served for served in deployments_of(app) if served.entrypoint.endswith(".issue"))
+        issue = next(served for served in prefect_runs.ours(app) if served.entrypoint.endswith(".issue"))
         bare = prefect_runs.BARE_ISSUE
         for deployment in (issue, bare):
             prefect_runs.register(deployment)

@@ -18,7 +18,6 @@ from benchmarks.measure import Comparison, Pair, alternate, pairs_of
 from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
-from irontree.flows.serve.registration import deployments_of
 from irontree.flows.serve.serving import RUNNER, Serving
 from irontree.flows.server.connection import ServerState
 
@@ -35,7 +34,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     with private_server(effort.folder) as server, ExitStack() as serving:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
         fresh = _server_memory(server)
-        served = (*(deployments_of(app) for app in apps), (prefect_runs.BARE_QUESTION,))
+        served = (*(prefect_runs.ours(app) for app in apps), (prefect_runs.BARE_QUESTION,))
         for deployments in served:
             serving.enter_context(_served(server, deployments))
         runner_fresh = _runner_memory()

@@ -20,6 +20,7 @@ from irontree.flows.runs import forms as questions
 from irontree.flows.runs import runs
 from irontree.flows.runs.runs import issue_key
 from irontree.flows.runs.starting import start_issue, start_loop
+from irontree.flows.serve.registration import deployments_of
 from irontree.flows.serve.serving import Served
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import read_world
@@ -42,6 +43,11 @@ class Timing:
     total: float
     dispatch: float
     """The mean of the two runs."""
+
+
+def ours(app: App) -> tuple[Served, ...]:
+    """The deployments of a repository."""
+    return deployments_of(app)
 
 
 def time_ours(app: App, title: str) -> Timing:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.bars import BARS
 from benchmarks.measure import Comparison, Machine, Pair, alternate, pairs_of, quartiles, this_machine
 from benchmarks.programs import launch
 from benchmarks.report import Measured, about, table, write
@@ -133,3 +134,10 @@ def test_the_bars_that_need_no_server_run_from_start_to_end(tmp_path):
     rows = json.loads((tmp_path / "bench.json").read_text())
     assert sorted(row["name"][0] for row in rows) == ["a", "c", "c", "c", "d", "d", "e", "e"]
     assert all(row["ratio"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("bar", BARS)
+def test_a_bar_is_there_before_prefect_is_imported(bar):
+    """Prefect reads its settings when it is imported, and those of a bar are known only once its server runs."""
+    program = f"import sys, benchmarks.{BARS[bar]}; sys.exit('prefect' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
