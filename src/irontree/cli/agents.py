@@ -16,7 +16,8 @@ from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import Preset
 from irontree.agents.recordings import Recording, record, replay
 from irontree.cli.console import Cell, Table
-from irontree.cli.context import Context, UsageError, Verb, add_command, add_json
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import UsageError, add_command, add_json
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.container_command import scrubbed_environment

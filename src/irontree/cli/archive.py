@@ -16,7 +16,8 @@ from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
 from irontree.cli.console import Cell, OutputBlock, TextLines
-from irontree.cli.context import Context, Verb, add_json, add_wait
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import add_json, add_wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, NotEligible

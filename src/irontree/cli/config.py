@@ -15,7 +15,8 @@ from pydantic import BaseModel
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.context import OK, Context, Verb, add_json
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import OK, add_json
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.values import Section

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines
-from irontree.cli.context import Context, Verb, add_json, find_issue, find_number
+from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
+from irontree.cli.parser import add_json
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service

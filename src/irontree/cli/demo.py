@@ -13,8 +13,9 @@ from typing import Final
 from irontree.bootstrap import set_up
 from irontree.cli.agents import require_agent
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.context import Context, UsageError, Verb
+from irontree.cli.context import Context, Verb
 from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server
+from irontree.cli.parser import UsageError
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec

@@ -20,8 +20,9 @@ from irontree.agents.presets import PRESETS
 from irontree.app import App
 from irontree.cli.agents import require_agent
 from irontree.cli.console import Cell, OutputBlock, Style, Table
-from irontree.cli.context import OK, REFUSED, Context, Verb, add_json
+from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line, obstacles
+from irontree.cli.parser import OK, REFUSED, add_json
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit

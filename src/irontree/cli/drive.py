@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 from irontree.app import App
 from irontree.cli.answer import Prepared
 from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
-from irontree.cli.context import INTERRUPTED, OK, REFUSED, Context
+from irontree.cli.context import Context
+from irontree.cli.parser import INTERRUPTED, OK, REFUSED
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words

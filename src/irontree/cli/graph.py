@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from irontree.cli.context import Context, Verb, add_json
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import add_json
 from irontree.domain.graph import Graph
 from irontree.domain.pictures import dot, mermaid, svg
 from irontree.errors import NotEligible

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines
-from irontree.cli.context import OK, Context, Verb, add_json
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import OK, add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, program_from_here

@@ -21,7 +21,7 @@ from irontree.adapters import ask_program
 from irontree.app import SystemClock
 from irontree.bootstrap import open_set_aside, require_log, require_settled
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines
-from irontree.cli.context import Context, Verb, add_json
+from irontree.cli.context import Context, Verb
 from irontree.cli.init_proposals import (
     GITHUB,
     LEFT_BEHIND,
@@ -31,6 +31,7 @@ from irontree.cli.init_proposals import (
     settings_for,
     settings_missing,
 )
+from irontree.cli.parser import add_json
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.domain.state import COLORS

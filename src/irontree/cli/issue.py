@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, Verbatim, show_markdown
-from irontree.cli.context import OK, Context, Verb, add_issue, add_json, find_issue, find_number
+from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
+from irontree.cli.parser import OK, add_issue, add_json
 from irontree.cli.status import STYLES
 from irontree.cli.steps import event_json
 from irontree.domain.checks import CheckReport, CheckResult, Coverage

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
-from irontree.cli.context import Context, Verb, add_json
+from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import question_block
+from irontree.cli.parser import add_json
 from irontree.domain.events import Record
 from irontree.domain.loop import LoopEvent
 from irontree.domain.spending import Budget

@@ -15,13 +15,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from irontree import __version__
 from irontree.cli.console import Console, open_console, write_report
-from irontree.cli.context import BUG, INTERRUPTED, OK, REFUSED, USAGE, Context, Parser, UsageError, Verb
+from irontree.cli.parser import BUG, INTERRUPTED, OK, REFUSED, USAGE, Parser, UsageError
 from irontree.domain.text import suggestion
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
+
+if TYPE_CHECKING:
+    from irontree.cli.context import Verb
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -197,6 +200,8 @@ def _dispatch(words: Sequence[str], console: Console) -> int:
         raise _unknown(verb)
     options = verb_parser(verb).parse(rest)
     folder = Path(given.folder or ".") / (options.folder or ".")
+    from irontree.cli.context import Context  # `irontree --help` needs nothing of what a verb works with
+
     return _load(verb).run(Context(options, console, folder))
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.cli.console import OutputBlock, TextLines
-from irontree.cli.context import OK, Context, Verb, add_json, add_wait
+from irontree.cli.context import Context, Verb
+from irontree.cli.parser import OK, add_json, add_wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
 from irontree.services.execution.steps import settle_leftovers

@@ -10,8 +10,9 @@ from typing import Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines
-from irontree.cli.context import OK, Context, UsageError, Verb, add_json
+from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import KnownRepository, each, everything_waiting, registered
+from irontree.cli.parser import OK, UsageError, add_json
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.views.overview import Overview, overview

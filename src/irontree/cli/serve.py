@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Console, TextLines
-from irontree.cli.context import INTERRUPTED, OK, Context, Verb, add_json, positive, tcp_port
+from irontree.cli.context import Context, Verb
 from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
+from irontree.cli.parser import INTERRUPTED, OK, add_json, positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import (
     LOOPBACK,

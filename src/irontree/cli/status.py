@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, short_sha
-from irontree.cli.context import OK, Context, Verb, add_json
+from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
+from irontree.cli.parser import OK, add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.questions.commands import next_command, question_json

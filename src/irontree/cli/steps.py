@@ -12,21 +12,9 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.cli import consistency
 from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim
-from irontree.cli.context import (
-    INTERRUPTED,
-    OK,
-    REFUSED,
-    Context,
-    UsageError,
-    Verb,
-    add_issue,
-    add_json,
-    add_note,
-    add_wait,
-    find_issue,
-    positive,
-)
+from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import question_block
+from irontree.cli.parser import INTERRUPTED, OK, REFUSED, UsageError, add_issue, add_json, add_note, add_wait, positive
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase, TaskState

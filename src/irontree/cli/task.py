@@ -13,8 +13,9 @@ from irontree.app import App
 from irontree.cli.agents import require_agent
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
-from irontree.cli.context import OK, Context, UsageError, Verb, find_issue
+from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.parser import OK, UsageError
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph

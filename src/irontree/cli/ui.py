@@ -11,8 +11,9 @@ from typing import Final
 from uuid import UUID
 
 from irontree.app import App
-from irontree.cli.context import OK, Context, Verb, find_issue
+from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import everything_waiting
+from irontree.cli.parser import OK
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
 from irontree.services.questions.pages import oldest_first

@@ -14,8 +14,8 @@ import pytest
 
 from irontree import __version__
 from irontree.cli.console import Console
-from irontree.cli.context import UsageError
 from irontree.cli.main import VERBS, guard, main, verb_parser
+from irontree.cli.parser import UsageError
 from irontree.errors import Busy, Cancelled
 
 

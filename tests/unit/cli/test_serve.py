@@ -8,7 +8,7 @@ from argparse import Namespace
 import pytest
 
 from irontree.cli.console import Console
-from irontree.cli.context import Parser, UsageError
+from irontree.cli.parser import Parser, UsageError
 from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.connection import PASSWORD, ListenAddress

@@ -1,0 +1,128 @@
+"""argparse as this program uses it: usage errors reach the one error boundary, shared arguments are said once.
+
+Here are also the exit codes. `irontree --help` imports no more than this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from irontree.domain.text import suggestion
+
+# --- argparse as this program uses it: usage errors reach the one error boundary, shared arguments are said once
+
+
+COMMAND = "command"
+_MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")
+LAST_PORT = 65535
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; *usage* shows what can."""
+
+    def __init__(self, message: str, usage: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError; never guesses at shortened options, which would change meaning when one is added."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of printing and leaving."""
+        raise UsageError(f"{message}{self._suggestion(message)}", self.format_usage())
+
+    def _suggestion(self, message: str) -> str:
+        """The option or choice that is nearest to the one that argparse complains of."""
+        found = _MISTYPED.search(message)
+        if found is None:
+            return ""
+
+        word = (found["option"] or found["choice"]).partition("=")[0]
+        choices = (str(choice) for action in self._actions for choice in action.choices or ())
+        return suggestion(word, self._option_string_actions if found["option"] else choices)
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""
+        if not any(word.startswith("-") for word in words):  # nothing to find among them, and half the work
+            return self.parse_args(words)
+        if self.get_default(COMMAND) is None or "--" not in words:
+            return self.parse_intermixed_args(words)
+        cut = list(words).index("--")
+        options = self.parse_intermixed_args(words[:cut])
+        setattr(options, COMMAND, tuple(words[cut + 1 :]))
+        return options
+
+
+def add_command(parser: argparse.ArgumentParser) -> None:
+    """Take the command line of another program behind `--`: its options are not ours."""
+    parser.set_defaults(**{COMMAND: ()})
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, for everything that prints data."""
+    parser.add_argument("--json", action="store_true", help="print JSON (keys: docs/reference-cli.md)")
+
+
+def add_issue(parser: argparse.ArgumentParser) -> None:
+    """The issue that a verb is about."""
+    parser.add_argument("issue", metavar="ISSUE", help="issue-12, #12, 12, or a task key")
+
+
+def add_note(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """What a person wants to say; several words need no quotes."""
+    parser.add_argument("note", metavar="NOTE", nargs="*", help=purpose)
+
+
+def add_wait(parser: argparse.ArgumentParser, also: str = "") -> None:
+    """`--wait`, for everything that needs the driver lock; *also* is what else is waited for."""
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=_seconds,
+        default=0.0,
+        help=f"how long to wait while somebody else is at work here{also} (default: not at all)",
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number above zero, as an argparse type."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
+def tcp_port(text: str) -> int:
+    """A TCP port, as an argparse type."""
+    number = positive(text)
+    if number > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is no port: they end at {LAST_PORT}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds
+
+
+# --- What the program says to the shell
+
+
+OK: Final = 0
+REFUSED: Final = 1
+"""Refused, halted, or failed as it may."""
+USAGE: Final = 2
+BUG: Final = 3
+INTERRUPTED: Final = 130
