@@ -8,7 +8,7 @@ from benchmarks.cold import SmallLog, bare_help, show_help
 from benchmarks.measure import Comparison, alternate, pairs_of
 from benchmarks.sandbox import Effort
 
-HELP_BAR, STATUS_BAR = 2.0, 1.5
+HELP_BAR, STATUS_BAR = 2.0, 2.0
 
 
 def compare(effort: Effort) -> Iterator[Comparison]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from prefect.blocks.core import Block
 from pydantic import Field, SecretStr, model_validator
 
-# --- The token of an account on Gitea or Forgejo, kept by Prefect instead of the environment
-
 
 class GiteaCredentials(Block):
     """A token of an account with write access to the repository; where that is, its configuration says."""

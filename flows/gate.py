@@ -33,8 +33,6 @@ from irontree.services.questions.questions import Question, offered
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
-# --- Forms for questions, made from the domain's table of choices (rulings, Questions)
-
 
 AskedFor = Literal["attempts", "transitions", "revision"] | Unit
 """What a form asks for besides a decision, a name and a note."""

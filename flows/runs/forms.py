@@ -16,8 +16,6 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from irontree.errors import AnswerRefused
 
-# --- The gate from outside: what a suspended run asks, and answering it (terminal, comments, tests)
-
 
 NOT_ASKED_YET = "Run input schema not found."
 """Prefect sets a run's state some 50 ms before it stores the form."""

@@ -48,11 +48,6 @@ from irontree.services.record import read_world
 from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free
 
-# --- A flow run says by a kernel lock that its process lives (R3), and how it ends when something refuses to go on
-
-
-# --- How a flow run ends when something refuses to go on
-
 
 Parameters = ParamSpec("Parameters")
 FlowBody = Callable[Parameters, Awaitable[State[None]]]

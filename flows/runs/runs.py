@@ -47,8 +47,6 @@ from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
 
-# --- How runs are called: deployments, idempotency keys, tags and titles (protocol, Runs)
-
 
 def deployment(flow: str, app: App) -> str:
     """The deployment of *flow* for this repository: two folders on one server do not take each other's runs."""

@@ -31,8 +31,6 @@ from irontree.services.record import read_world
 from irontree.services.views.history import say_issue_event
 from irontree.services.views.overview import title_of
 
-# --- Where a loop's issues are shown, and what it says of them on its own page
-
 
 def pages_of_issues(app: App, loop_id: str) -> Mapping[int, str]:
     """The pages of the runs of this loop's issues, by issue number, as far as there are any; none without a server."""

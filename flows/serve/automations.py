@@ -25,8 +25,6 @@ from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment, deployment_id
 from irontree.flows.serve.registration import NIGHTLY, nightly_parameters
 
-# --- Ready-made automations of a repository on a Prefect server
-
 
 LABELLED: Final = "irontree.issue_labelled"
 CHANGED: Final = "irontree.forge_changed"

@@ -26,8 +26,6 @@ from irontree.services.consistency.drift import drifted_issues
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 
-# --- What a server's automations are told besides the log
-
 
 HOUR: Final = 3600
 REMINDED: Final = "reminded."

@@ -18,8 +18,6 @@ from irontree.flows.serve.chores import Say
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.tasks.stages import app_of
 
-# --- Comments that answer, for whoever serves
-
 
 LETS_GO_SECONDS: Final = 10.0
 

@@ -22,8 +22,6 @@ from irontree.errors import ServerUnavailable
 from irontree.files import swap, take_lock
 from irontree.store.layout import Layout
 
-# --- The Prefect settings of our processes, complete: nothing on the machine chooses for us (rulings, Local mode)
-
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
@@ -156,9 +154,6 @@ def _refuse_others(environment: Mapping[str, str]) -> None:
     """Prefect would go on with the settings that it found, and start a hidden server of its own."""
     if any(os.environ.get(name) != value for name, value in environment.items() if name.startswith(OURS)):
         raise RuntimeError("Prefect was imported before its settings were adopted")
-
-
-# --- The files by which the private Prefect server and its clients find each other, and which server a command mean
 
 
 # --- The files by which the private Prefect server and its clients find each other

@@ -27,11 +27,6 @@ import psutil
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK, Address, ListenAddress, ServerState, password, strip
 
-# --- Our own processes beside this one: how they are started, end with their parent, and get their sockets
-
-
-# --- Starts our own Python programs beside this process
-
 
 LOG_LIMIT = 1_000_000
 """Bytes."""

@@ -30,8 +30,6 @@ from irontree.flows.server.private import listen, start, tail, turn_over_if_long
 if TYPE_CHECKING:
     import uvicorn
 
-# --- The private server's database, copied from a migrated template
-
 
 NO_SERVER = "http://127.0.0.1:9/api"
 """An address for settings that need one where nothing is asked."""

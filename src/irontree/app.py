@@ -38,8 +38,6 @@ from irontree.ports import (
     Upkeep,
 )
 
-# --- `Preferences`: settings that change how we talk, and not what is executed
-
 
 @dataclass(frozen=True, slots=True)
 class Preferences:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from irontree.errors import EnvironmentRefused
 
-# --- Whether a process of this host lives
-
 
 def lives(pid: int) -> bool:
     """Whether there is a process with that number, whoever it belongs to."""

@@ -24,8 +24,6 @@ from irontree.domain.machine import Replay, replay
 from irontree.domain.plan import ContainerSpec, Plan, PublishPolicy, Shell, WorkspacePolicy
 from irontree.domain.spending import Spending
 
-# --- What every step needs: time, a way to stop, somebody to tell, templates
-
 
 class Clock(Protocol):
     """The only source of time."""

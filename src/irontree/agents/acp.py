@@ -27,8 +27,6 @@ from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
 
-# --- One session with an agent that speaks the Agent Client Protocol
-
 
 _INITIALIZE, _NEW_SESSION, _PROMPT = range(3)
 WORDS_CHARACTERS = 500

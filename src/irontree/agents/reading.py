@@ -13,8 +13,6 @@ from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.budgets import MILLIONTHS, MOST_BELIEVED, Allowance
 from irontree.ports import Cancellation
 
-# --- What the output of an agent program says of the attempt
-
 
 JsonRecord = Mapping[str, Any]
 

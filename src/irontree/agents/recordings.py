@@ -34,8 +34,6 @@ from irontree.errors import EnvironmentRefused
 from irontree.processes.relay import Channel, relay
 from irontree.processes.running import Captured, capture
 
-# --- What a recorded session looks like on disk
-
 
 CHANNELS: Final[tuple[Channel, ...]] = ("heard", "said", "complained")
 

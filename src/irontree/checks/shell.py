@@ -26,8 +26,6 @@ from irontree.processes import ChildProcesses
 from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import SHELL, ProcessLimits
 
-# --- The versions of the tools that checks call, for the verification report
-
 
 # For tools that do not know `--version`.
 _ASKED: Final[dict[str, tuple[str, ...]]] = {"go": ("go", "version"), "java": ("java", "-version")}

@@ -41,8 +41,6 @@ from irontree.store.archive import (
 from irontree.store.layout import STATE_FOLDER, Layout, create
 from irontree.store.locks import FileLock
 
-# --- `irontree export FILE`
-
 
 @dataclass(frozen=True, slots=True)
 class Exported:

@@ -41,11 +41,6 @@ from irontree.services.work.preflight import (
     stop_before_run,
 )
 
-# --- The modes of `checkup` about what is not as it should be: check, reconcile, repair, pre-flight
-
-
-# --- check --------------------------------------------------------------------------------------------------
-
 
 def run_check(context: Context) -> int:
     """Say what contradicts itself in the log, which effects are due, and which of our comments hold what they must not.

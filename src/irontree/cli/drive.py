@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from irontree.cli.follow import PlainScreen, RichScreen, ShownSoFar
     from irontree.flows.serve.session import TerminalSession
 
-# --- The approval, asked for here and now
-
 
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})

@@ -24,8 +24,6 @@ from irontree.services.questions.questions import Question
 from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 
-# --- An open question as a verb shows it: what it is about, and every command that answers it
-
 
 def question_block(asked: Question) -> OutputBlock:
     """The question, its form if that is known, and how to answer it."""

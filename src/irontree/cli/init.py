@@ -47,8 +47,6 @@ from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
 from irontree.store.locks import FileLock, flock_works
 
-# --- What a forge says of itself and of us, in a line each, for `init` and `doctor`
-
 
 def access_line(facts: RepositoryFacts) -> str:
     """Which repository, as which account, with which right."""

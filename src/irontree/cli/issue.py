@@ -34,8 +34,6 @@ from irontree.services.views.report import criteria_of, newest_results, reported
 from irontree.services.views.values import DeniedView, FailureView
 from irontree.store.layout import Layout
 
-# --- `irontree show ISSUE`: everything about one issue; `--diff` adds what it changed
-
 
 @dataclass(frozen=True, slots=True)
 class IssueDetails:

@@ -22,8 +22,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import say_loop_event
 from irontree.services.views.overview import LoopRow, overview, title_of
 
-# --- What is spent of budgets, and what is left, wherever a listing shows it
-
 
 def budget_blocks(budgets: Sequence[Budget]) -> Iterator[OutputBlock]:
     """One line for each; nothing where there is none."""

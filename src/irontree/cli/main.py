@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from irontree import __version__
-from irontree.cli.console import Console, open_console, write_report
+from irontree.cli.console import Console, open_console
 from irontree.cli.parser import BUG, INTERRUPTED, OK, REFUSED, USAGE, Parser, UsageError
 from irontree.domain.text import suggestion
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
@@ -185,6 +185,8 @@ def _foreign(error: Exception, words: Sequence[str], console: Console) -> int:
         where = f"{error.filename}: " if error.filename else ""
         console.refused(EnvironmentRefused(f"{where}{error.strerror}", remedy=_ENVIRONMENT_ERRORS[error.errno]))
         return REFUSED
+
+    from irontree.cli.bug_report import write_report
 
     console.bug(error, write_report(error, words, os.environ))
     return BUG

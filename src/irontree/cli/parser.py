@@ -12,8 +12,6 @@ from typing import Final, NoReturn
 
 from irontree.domain.text import suggestion
 
-# --- argparse as this program uses it: usage errors reach the one error boundary, shared arguments are said once
-
 
 COMMAND = "command"
 _MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")

@@ -17,8 +17,6 @@ from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.proposals.planner import PlannedDocument, plan_document
 
-# --- `irontree example`: a requirement document to start from, on stdout
-
 
 def add_example_arguments(parser: argparse.ArgumentParser) -> None:
     """Take no arguments."""

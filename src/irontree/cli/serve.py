@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from irontree.flows.serve.service import Service
 
 
-# --- `irontree serve [DIR …]`
-
-
 GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0

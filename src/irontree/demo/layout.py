@@ -22,8 +22,6 @@ from irontree.processes.running import capture
 from irontree.repository.git import git_environment
 from irontree.store.layout import create
 
-# --- Fairshare, a small real project
-
 
 PROJECT: Final = "fairshare"
 DOCUMENT: Final = "requirements.md"

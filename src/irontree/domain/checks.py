@@ -20,8 +20,6 @@ from irontree.domain.plan import Criterion, DetectionRow, ExecutionPolicy, PlanN
 from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
 
-# --- The kinds of checks
-
 
 @dataclass(frozen=True, slots=True)
 class Review:

@@ -18,8 +18,6 @@ from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import moment
 from irontree.domain.values import HaltReason
 
-# --- `decide(scope) -> Decision`
-
 
 @dataclass(frozen=True, slots=True)
 class _OfTask:

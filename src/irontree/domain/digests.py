@@ -14,8 +14,6 @@ from irontree.domain.events import E, Record
 from irontree.domain.plan import canonical_digest
 from irontree.domain.values import Event
 
-# --- The digest of an event, by which the next one is chained to it (R10)
-
 
 def event_digest(event: Event) -> str:
     """SHA-256 (64 hex) of the canonical JSON of the contract block, without `reply_posted`, which may still be set."""

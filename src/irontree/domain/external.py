@@ -18,8 +18,6 @@ from irontree.domain.events import CheckupUnblocked, IssueEvent, Record
 from irontree.domain.machine import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
 
-# --- What was done to an issue outside
-
 
 IssuePresence = Literal["open", "closed", "gone"]
 """How the forge shows an issue."""

@@ -14,8 +14,6 @@ from pydantic import Field
 from irontree.domain.values import HaltReason, Value
 from irontree.errors import ApprovalRefused
 
-# --- Gates: decisions that take several people
-
 
 GateKind = Literal["acceptance", "approval", "failure", "blocked"]
 GATE_OF: Final[Mapping[HaltReason, GateKind]] = {

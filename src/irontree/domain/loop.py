@@ -14,8 +14,6 @@ from irontree.domain.meta import Meta
 from irontree.domain.transitions import Machine
 from irontree.domain.values import Event, HaltReason, LoopId, TaskKey, Value
 
-# --- The events of a loop, `.mino/loops/{loop_id}/events/{sequence:04d}-{kebab}.yml`, under `loop:`
-
 
 class LoopEvent(Event):
     """The keys that every loop event carries."""

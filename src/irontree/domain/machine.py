@@ -24,8 +24,6 @@ from irontree.domain.transitions import Machine
 from irontree.domain.values import NOT_APPLICABLE, Basis, PublicationState
 from irontree.errors import IllegalTransition
 
-# --- Which event may follow which state, with which counters and what evidence
-
 
 _ANYTIME: Final = frozenset({"checkup_reconcile_sequence_gap_detected"})
 DETOURS: Final = _ANYTIME | {

@@ -15,8 +15,6 @@ from typing import Final
 
 from irontree.domain.graph import Graph
 
-# --- The work graph as Mermaid text
-
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -22,8 +22,6 @@ from irontree.domain.gates import Gates
 from irontree.domain.task_types import TaskType
 from irontree.domain.values import Executability, ProtocolVersion, ReplyMode, Shape, SpecRevision, TaskKey, Value
 
-# --- In what programs run instead of on the machine itself: as a person approved it (R6)
-
 
 class ContainerSpec(Value):
     """In what programs run instead of on the machine itself; the image by its digest, which cannot change (R6).

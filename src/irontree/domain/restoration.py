@@ -15,8 +15,6 @@ from irontree.domain.machine import evolve, replay
 from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
 
-# --- The event that names missing sequences (R13)
-
 
 _COPIED: Final = (
     "task_key",

@@ -13,8 +13,6 @@ from irontree.domain.gates import Gate, Gates
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused
 
-# --- What single values of `.mino/config.yml` may be
-
 
 AGENT_ADAPTERS: Final = (
     *("command", "acp"),

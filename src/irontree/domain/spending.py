@@ -27,8 +27,6 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
 from irontree.domain.timestamps import moment, utc_text
 
-# --- What agents took, as the log says
-
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})

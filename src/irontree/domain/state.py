@@ -17,8 +17,6 @@ from irontree.domain.values import (
     Stage,
 )
 
-# --- The replayed state of one issue
-
 
 class Phase(StrEnum):
     """What may happen next to an issue (R11); the protocol's stage fields alone misroute four states."""

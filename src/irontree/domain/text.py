@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-# --- What somebody probably meant who mistyped a name: looked for only once something is refused
-
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
     """The one of *known* that is nearest to *text*, if any is close."""

@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 from irontree.errors import ConfigRefused
 
-# --- Where a token for Gitea or Forgejo comes from: the environment, never the configuration
-
 
 GITEA_TOKENS: Final = ("GITEA_TOKEN", "FORGEJO_TOKEN")
 

@@ -39,8 +39,6 @@ from irontree.forges.gitea_mapping import (
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, shortened
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
 
-# --- What the parts of the `gitea` forge share: the client, who we are, and whom to trust
-
 
 _WRITERS: Final = {"write", "admin", "owner"}
 

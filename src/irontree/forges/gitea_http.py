@@ -24,8 +24,6 @@ from irontree.forges.http_answers import (
 )
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
-# --- What it means for us when a Gitea server refuses: an exception that names who has to do what
-
 
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""

@@ -18,8 +18,6 @@ from irontree.forges.github_values import GHOST, Json, author_of
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, require_fits, shortened
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
 
-# --- Who we are on GitHub, and who may write: asked once, and remembered as long as the adapter lives
-
 
 class GithubAccount:
     """What the parts of the adapter share."""

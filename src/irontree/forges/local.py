@@ -40,8 +40,6 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-# --- Pull requests of the `local` forge: a person merges with plain git and reviews by writing a file
-
 
 _DESCRIPTION = 500
 

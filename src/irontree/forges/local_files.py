@@ -19,8 +19,6 @@ from irontree.files import Disk, locked
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept
 
-# --- Markdown with YAML front matter, as people edit it by hand: what they wrote is kept, key by key
-
 
 Reader = Callable[[str], Mapping[str, Any]]
 Writer = Callable[[Mapping[str, Any]], str]

@@ -17,8 +17,6 @@ from typing import Final, TypeVar
 
 from irontree.errors import RemoteFailed
 
-# --- What every adapter does to text before it sends it
-
 
 _NEVER_KEPT: Final = re.compile("[\0\ud800-\udfff]")
 

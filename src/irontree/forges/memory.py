@@ -23,8 +23,6 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-# --- What the accounts of a memory forge share
-
 
 @dataclass(slots=True)
 class Tracker:

@@ -10,8 +10,6 @@ from typing import Final
 
 from irontree.domain.plan import ContainerSpec
 
-# --- What a program that we start may see of the caller's environment (R4)
-
 
 # What a program needs to find its tools, its own settings and the network. Whatever else the caller has (tokens of
 # forges, PREFECT_*, GIT_*, CLAUDECODE, PYTHONPATH, VIRTUAL_ENV) stays with the caller. Proxies are passed:

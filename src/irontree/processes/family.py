@@ -17,8 +17,6 @@ import psutil
 
 from irontree.ports import Cancellation, Child
 
-# --- When a child is stopped before its own end, and how it ended
-
 
 SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).

@@ -23,8 +23,6 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.family import SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
 
-# --- What a child prints: passed on line by line, digested whole, kept at both ends
-
 
 LONGEST_LINE = 64 * 1024
 

@@ -10,8 +10,6 @@ from irontree.files import locked
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
 from irontree.repository.history import is_ancestor
 
-# --- The log's backup
-
 
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops", "forge")

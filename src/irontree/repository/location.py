@@ -9,8 +9,6 @@ from typing import NoReturn
 from irontree.errors import NotARepository
 from irontree.repository.git import Git
 
-# --- Where a repository's state lives
-
 
 @dataclass(frozen=True, slots=True)
 class Worktree:

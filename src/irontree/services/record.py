@@ -29,8 +29,6 @@ from irontree.domain.values import CloseOnDone
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
 
-# --- Everything the log and the plans say about a repository, read at one moment
-
 
 NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
 
@@ -188,9 +186,6 @@ def _removed(plans: Iterable[Plan], in_force: Mapping[str, tuple[Plan, PlanNode]
     """Keys that their document's newest plan does not list any more."""
     newest = {plan.spec_path: plan for plan in plans}
     return {key for key, (plan, _) in in_force.items() if newest[plan.spec_path] is not plan}
-
-
-# --- Record an event: first the log, durably, then what follows from it (R2, R9); and where transcripts are kept
 
 
 # --- Write an event: first the log, durably, then what follows from it (R2, R9)

@@ -34,8 +34,6 @@ from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
-# --- Which names a file may have in an archive
-
 
 CONFIG: Final = f"{STATE_FOLDER}/config.yml"
 FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops", "events")

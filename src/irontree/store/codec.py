@@ -28,8 +28,6 @@ from yaml.events import (
 
 from irontree.errors import LogDamaged
 
-# --- The YAML form of the files under .mino/
-
 
 EVENT_BYTES = 64 * 1024
 MAX_DEPTH = 32

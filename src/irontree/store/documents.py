@@ -24,8 +24,6 @@ from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_m
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 
-# --- One value, one YAML file: plans, results, loop entities, cursors
-
 
 V = TypeVar("V", bound=Value)
 

@@ -27,8 +27,6 @@ from irontree.store.streams import (
     stream_folders,
 )
 
-# --- The append-only log of one kind of stream (R1, R2, R10, R13)
-
 
 class FileEventLog(StreamLog[N, E]):
     """The port `EventLog` on the files of one repository; *root* is its main worktree."""

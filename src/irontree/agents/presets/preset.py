@@ -13,8 +13,6 @@ from irontree.agents.reading import AgentReading, JsonRecord, UsageCount, record
 from irontree.domain.attempt import FailureClass
 from irontree.domain.plan import KNOWN_AGENTS
 
-# --- What there is to know of one agent program, as a value
-
 
 @dataclass(frozen=True, slots=True)
 class LoginCheck:

@@ -17,8 +17,6 @@ from irontree.domain.requirements.tasks import TaskText
 from irontree.domain.task_types import FEATURE, TASK_TYPES, TaskType
 from irontree.domain.text import nearest
 
-# --- Tasks with typed fields and a key each, before their dependencies are looked up
-
 
 MAX_TITLE: Final = 255  # the longest title that every forge takes
 _TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
-# --- Markdown as headings with the blocks under them, each with its lines
-
 
 BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 

@@ -17,8 +17,6 @@ from irontree.domain.requirements.markdown import (
     quoted,
 )
 
-# --- The names that mean something in a requirement document, as labels
-
 
 Kind = Literal[
     "type", "priority", "key", "depends_on", "target_files", "description", "criteria", "verification", "prose"

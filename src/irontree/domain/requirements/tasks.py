@@ -28,8 +28,6 @@ from irontree.domain.requirements.outline import (
     split_label,
 )
 
-# --- Acceptance criteria and commands: what their text says about how they are checked (R18)
-
 
 _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=ticks)(?!`)")
 _MARK: Final = re.compile(

@@ -28,8 +28,6 @@ from irontree.services.questions.questions import require_no_gate
 from irontree.services.record import World, read_world
 from irontree.services.views.report import write_projections
 
-# --- Existing issues are taken in, to wait for their approval; those that have to be split first get their label
-
 
 def adopt(app: App, number: int) -> Plan:
     """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`).

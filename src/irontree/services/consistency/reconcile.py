@@ -34,8 +34,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import say_issue_event, time_of
 from irontree.services.views.report import write_brief, write_projections
 
-# --- Make again what is derived from log and plans, and clean up behind crashes
-
 
 @dataclass(frozen=True, slots=True)
 class Repaired:

@@ -19,8 +19,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, rules_for_denied, rules_in_words
 from irontree.services.views.values import CommentView, comment_template
 
-# --- Status comments
-
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
     """A hidden, opaque line that recognises our comment of this event: neither hex nor an event name (R9).

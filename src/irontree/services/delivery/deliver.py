@@ -37,8 +37,6 @@ from irontree.services.questions.questions import question_of
 from irontree.services.record import World, close_where_due, is_closed_by_us, read_world
 from irontree.services.views.values import CommentView
 
-# --- Bring the forge to what the log says
-
 
 def deliver(app: App, issue_number: int) -> DeliveryCursor:
     """Deliver what is due for this issue and return the cursor. The caller holds the driver lock."""

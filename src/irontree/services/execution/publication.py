@@ -38,11 +38,6 @@ from irontree.services.record import (
 from irontree.services.views.report import changed_files
 from irontree.services.views.values import NotesView, RequestView
 
-# --- Bring a verified commit to the target branch; if the target moved, merge, check again, try again (R5, R14)
-
-
-# --- Notes of verified work in the project's documents, a commit of their own on top of it
-
 
 @dataclass(frozen=True, slots=True)
 class Promotion:

@@ -37,11 +37,6 @@ from irontree.services.views.overview import named, waits_for
 from irontree.services.views.report import write_projections
 from irontree.services.work.preflight import block, block_for
 
-# --- What an earlier driver left is put in order before anything else is done (R3, R9, R11)
-
-
-# --- Work that is published already though the log still has it wait for acceptance
-
 
 def require_not_landed(app: App, world: World, state: TaskState) -> None:
     """Raise AnswerRefused if the commit that waits is on its target, fetched now; as last fetched if it is away."""

@@ -23,8 +23,6 @@ from irontree.services.loops.loop import (
 )
 from irontree.services.record import World, read_world
 
-# --- What is refused beside a loop at work, whoever drives it (protocol, Loop lease)
-
 
 def refuse_beside_loop(app: App) -> None:
     """Raise Busy while a loop is at work, or another tool's lease says so: it takes the steps itself (contract)."""

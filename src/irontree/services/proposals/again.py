@@ -17,8 +17,6 @@ from irontree.services.record import World, read_world, record, snapshot
 from irontree.services.views.history import rules_for_denied
 from irontree.services.work.preflight import is_as_approved
 
-# --- Permission rules that an agent was denied: the rules that grant it, and where they are written (R6)
-
 
 ALLOW = "allow"
 ASKS_FOR_LEAVE = "acp"
@@ -105,9 +103,6 @@ def _with(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> Execution
 
 def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[PermissionRule, ...]:
     return tuple(rule for rule in rules if rule not in policy.agent.permissions)
-
-
-# --- Tasks that wait for an approval again: what their form offers and names, and what lets them go on (R7)
 
 
 # --- What approving again would mean

@@ -15,8 +15,6 @@ from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
 from irontree.services.proposals.adoption import require_answered
 from irontree.services.record import read_world
 
-# --- What a source says, and what of the log that would replace
-
 
 @dataclass(frozen=True, slots=True)
 class DraftTask:

@@ -43,11 +43,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.overview import phase_words, waits_for
 from irontree.services.work.preflight import changed_since_approval, is_changed
 
-# --- Requirement documents as a source: what they say now, and what became of what was approved of them (phases 1,
-
-
-# --- A document as it is now, and the tasks of it that have an issue already
-
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:

@@ -26,8 +26,6 @@ from irontree.services.views.history import say_issue_event, step_command
 from irontree.services.views.overview import SERVING, waits_for
 from irontree.services.work.preflight import SAME_FAILURE
 
-# --- The exact command for every answer, from the same table as the forms
-
 
 _COMMANDS: Final[Mapping[tuple[Kind, str, str], str]] = {
     ("issue", "pending_acceptance", "accept"): "irontree checkup accept issue-{number}",

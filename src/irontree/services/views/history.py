@@ -23,11 +23,6 @@ from irontree.services.loops.loop import read_loops
 from irontree.services.record import read_world
 from irontree.services.views.values import AttemptView, DeniedView, FailureView
 
-# --- What happened to an issue or a loop: look-ups in its records, each event in plain words, links, the event feed
-
-
-# --- Look-ups in one issue's records that several texts need
-
 
 def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
     """The newest record of one of these events; None if there is none."""
@@ -246,9 +241,6 @@ def step_command(step: Step, number: int) -> str:
             return f"irontree checkup aggregate issue-{number}"
         case _:
             assert_never(step)
-
-
-# --- Why attempts failed: the failing output, what the agent was denied, and attempts that failed in the same way
 
 
 # --- Why something failed, as briefs, prompts and forms show it

@@ -20,8 +20,6 @@ from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.services.views.pages import InboxView, StoryView, TreeView, WaitingView
 
-# --- parts that several templates share ---------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class StatusView:

@@ -24,8 +24,6 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.views.history import failure_of
 from irontree.services.views.values import PromptView, QuoteView, ReviewPromptView
 
-# --- An agent is asked a question about a commit, and answers in a file: reviewers and planners
-
 
 ROUNDS: Final = 3
 T = TypeVar("T")

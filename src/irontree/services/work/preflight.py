@@ -31,8 +31,6 @@ from irontree.services.record import World, record
 from irontree.services.views.history import step_command
 from irontree.services.views.overview import waits_for
 
-# --- Whether what was approved is still what would run: text, settings, the issue on the forge (R6, R7)
-
 
 def is_changed(app: App, node: PlanNode, state: TaskState) -> bool:
     """Whether the task's own text is not what its stream was approved for (staleness is per node, R7)."""
