@@ -33,7 +33,6 @@ from irontree.services.questions.questions import Question, offered
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
-
 AskedFor = Literal["attempts", "transitions", "revision"] | Unit
 """What a form asks for besides a decision, a name and a note."""
 

@@ -37,7 +37,6 @@ from irontree.services.views.history import say_goal
 from irontree.tasks.artifacts import mirror, show_loop
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
-
 logger = logging.getLogger(__name__)
 
 Show = Callable[[UUID | None], Coroutine[Any, Any, UUID | None]]

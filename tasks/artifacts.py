@@ -43,7 +43,6 @@ from irontree.services.record import read_world
 from irontree.services.views.history import FeedEntry, event_feed, links_for, page_of_run
 from irontree.store.layout import Layout
 
-
 logger = logging.getLogger(__name__)
 Shown = TypeVar("Shown")
 

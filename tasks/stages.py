@@ -29,7 +29,6 @@ from irontree.services.execution.steps import perform
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import mirror, publish_report
 
-
 Result = TypeVar("Result")
 
 

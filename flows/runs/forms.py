@@ -16,7 +16,6 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 from irontree.errors import AnswerRefused
 
-
 NOT_ASKED_YET = "Run input schema not found."
 """Prefect sets a run's state some 50 ms before it stores the form."""
 PATIENCE = 5.0

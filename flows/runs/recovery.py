@@ -48,7 +48,6 @@ from irontree.services.record import read_world
 from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free
 
-
 Parameters = ParamSpec("Parameters")
 FlowBody = Callable[Parameters, Awaitable[State[None]]]
 

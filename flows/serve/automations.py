@@ -25,7 +25,6 @@ from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment, deployment_id
 from irontree.flows.serve.registration import NIGHTLY, nightly_parameters
 
-
 LABELLED: Final = "irontree.issue_labelled"
 CHANGED: Final = "irontree.forge_changed"
 ASKED: Final = "irontree.question_asked"

@@ -26,7 +26,6 @@ from irontree.services.consistency.drift import drifted_issues
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 
-
 HOUR: Final = 3600
 REMINDED: Final = "reminded."
 LABELLED: Final = "labelled."

@@ -18,7 +18,6 @@ from irontree.flows.serve.chores import Say
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.tasks.stages import app_of
 
-
 LETS_GO_SECONDS: Final = 10.0
 
 LookForComments = Callable[[], tuple[CommentResult, ...]]

@@ -32,7 +32,6 @@ from irontree.domain.settings import Automations
 from irontree.flows.runs.runs import tags
 from irontree.flows.serve.serving import Served
 
-
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
 POOL = "irontree"

@@ -27,7 +27,6 @@ from irontree.flows.server.connection import ServerState
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.views.overview import SERVING
 
-
 FREE_SECONDS: Final = 2.0
 DRIVER_SECONDS: Final = 10.0
 LOOK_EVERY: Final = 0.2

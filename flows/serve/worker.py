@@ -24,7 +24,6 @@ from irontree.flows.serve.registration import POOL, drop_missed, register
 from irontree.flows.server.private import RUNNER, end_with, keep_short
 from irontree.http_client import Unreachable
 
-
 Serve = Callable[[list[dict[str, Any]], int], Coroutine[Any, Any, None]]
 
 

@@ -22,7 +22,6 @@ from irontree.errors import ServerUnavailable
 from irontree.files import swap, take_lock
 from irontree.store.layout import Layout
 
-
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
 """Prefixes of variables that are between us and Prefect, and no business of agents and checks."""

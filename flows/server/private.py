@@ -27,7 +27,6 @@ import psutil
 from irontree.errors import EnvironmentRefused, ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK, Address, ListenAddress, ServerState, password, strip
 
-
 LOG_LIMIT = 1_000_000
 """Bytes."""
 TURN_OVER_EVERY = 60.0

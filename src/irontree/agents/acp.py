@@ -27,7 +27,6 @@ from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import ChildProcesses, Completed
 from irontree.processes.family import ProcessLimits
 
-
 _INITIALIZE, _NEW_SESSION, _PROMPT = range(3)
 WORDS_CHARACTERS = 500
 # Programs put remarks of their own among the model's words, as whole pieces and without line ends.

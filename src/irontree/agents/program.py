@@ -40,7 +40,6 @@ from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture
 
-
 SUMMARY_CHARACTERS = 500
 
 

@@ -13,7 +13,6 @@ from irontree.domain.attempt import Claim, FailureClass, Usage
 from irontree.domain.budgets import MILLIONTHS, MOST_BELIEVED, Allowance
 from irontree.ports import Cancellation
 
-
 JsonRecord = Mapping[str, Any]
 
 

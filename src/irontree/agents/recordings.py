@@ -34,7 +34,6 @@ from irontree.errors import EnvironmentRefused
 from irontree.processes.relay import Channel, relay
 from irontree.processes.running import Captured, capture
 
-
 CHANNELS: Final[tuple[Channel, ...]] = ("heard", "said", "complained")
 
 

@@ -26,7 +26,6 @@ from irontree.processes import ChildProcesses
 from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import SHELL, ProcessLimits
 
-
 # For tools that do not know `--version`.
 _ASKED: Final[dict[str, tuple[str, ...]]] = {"go": ("go", "version"), "java": ("java", "-version")}
 _KNOWN: Final = frozenset(

@@ -23,7 +23,6 @@ from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.running import capture
 
-
 VERSION_SECONDS: Final = 20
 _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
 

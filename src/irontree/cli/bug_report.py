@@ -18,7 +18,6 @@ import platformdirs
 from irontree import __version__
 from irontree.cli.console import printable
 
-
 _LIBRARIES: Final = ("prefect", "pydantic", "pyyaml", "jinja2", "rich")
 _HIDDEN: Final = "***"
 _SECRET_NAME: Final = r"[\w.-]*(?:token|secret|passw|api[_-]?key|credential|auth)[\w.-]*"

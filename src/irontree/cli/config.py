@@ -22,7 +22,6 @@ from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.values import Section
 from irontree.errors import EnvironmentRefused
 
-
 UNSET: Final = "(unset)"
 SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": Plan}
 

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal, TextIO
 from irontree.domain.text import harmless
 from irontree.errors import IrontreeError, RequirementsRefused
 
-
 _DIRECTIONS: Final = {0x200E: None, 0x200F: None}
 
 

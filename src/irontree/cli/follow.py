@@ -35,7 +35,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, say_issue_event, say_loop_event
 from irontree.services.views.overview import title_of
 
-
 KEY_WAIT = 0.3
 _PROMPTS: Final[dict[Need, str]] = {
     "count": "How many (1 to 50)",

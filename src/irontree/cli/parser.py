@@ -12,7 +12,6 @@ from typing import Final, NoReturn
 
 from irontree.domain.text import suggestion
 
-
 COMMAND = "command"
 _MISTYPED: Final = re.compile(r"unrecognized arguments: (?P<option>-\S+)|invalid choice: '(?P<choice>[^']+)'")
 LAST_PORT = 65535

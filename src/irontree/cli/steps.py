@@ -29,7 +29,6 @@ from irontree.services.record import read_world
 from irontree.services.views.history import failure_of, say_issue_event
 from irontree.services.views.overview import title_of
 
-
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
 
 

@@ -33,7 +33,6 @@ from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTa
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.record import read_world
 
-
 _SUFFIXES: Final = (".md", ".markdown")
 
 

@@ -22,7 +22,6 @@ from irontree.processes.running import capture
 from irontree.repository.git import git_environment
 from irontree.store.layout import create
 
-
 PROJECT: Final = "fairshare"
 DOCUMENT: Final = "requirements.md"
 CHECK: Final = {"name": "tests", "run": "python3 -m unittest -q"}

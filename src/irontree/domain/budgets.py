@@ -17,7 +17,6 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from irontree.domain.values import FROM_FILE, Section
 
-
 Unit = Literal["money", "tokens", "time"]
 BudgetScope = Literal["attempt", "issue", "loop", "day"]
 UNITS: Final[tuple[Unit, ...]] = ("money", "tokens", "time")

@@ -17,7 +17,6 @@ from irontree.domain.ids import parse_issue, typed_issue
 from irontree.domain.requirements.markdown import lines_said
 from irontree.domain.text import suggestion
 
-
 _LINE: Final = re.compile(
     r" {0,3}(?:(?:[-*+]|\d{1,9}[.)]) {1,3})?/([a-z]+(?:-[a-z]+)*)(?![\w/-])[.:,;!]?(.*)", re.IGNORECASE
 )

@@ -22,7 +22,6 @@ from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
 from irontree.domain.values import CloseOnDone, ReplyMode
 
-
 MAX_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
 

@@ -18,7 +18,6 @@ from irontree.domain.events import CheckupUnblocked, IssueEvent, Record
 from irontree.domain.machine import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
 
-
 IssuePresence = Literal["open", "closed", "gone"]
 """How the forge shows an issue."""
 

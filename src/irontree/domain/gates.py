@@ -14,7 +14,6 @@ from pydantic import Field
 from irontree.domain.values import HaltReason, Value
 from irontree.errors import ApprovalRefused
 
-
 GateKind = Literal["acceptance", "approval", "failure", "blocked"]
 GATE_OF: Final[Mapping[HaltReason, GateKind]] = {
     "pending_acceptance": "acceptance",

@@ -24,7 +24,6 @@ from irontree.domain.transitions import Machine
 from irontree.domain.values import NOT_APPLICABLE, Basis, PublicationState
 from irontree.errors import IllegalTransition
 
-
 _ANYTIME: Final = frozenset({"checkup_reconcile_sequence_gap_detected"})
 DETOURS: Final = _ANYTIME | {
     "task_reapproval_required",

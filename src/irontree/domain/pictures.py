@@ -15,7 +15,6 @@ from typing import Final
 
 from irontree.domain.graph import Graph
 
-
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 

@@ -15,7 +15,6 @@ from irontree.domain.machine import evolve, replay
 from irontree.domain.state import TaskState
 from irontree.errors import IllegalTransition
 
-
 _COPIED: Final = (
     "task_key",
     "issue_number",

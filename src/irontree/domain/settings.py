@@ -13,7 +13,6 @@ from irontree.domain.gates import Gate, Gates
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused
 
-
 AGENT_ADAPTERS: Final = (
     *("command", "acp"),
     *("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"),

@@ -20,7 +20,6 @@ from irontree.domain.requirements.tasks import read_prose, read_task
 from irontree.domain.text import DECEPTIVE
 from irontree.errors import RequirementsRefused
 
-
 MAX_BYTES: Final = 1024 * 1024
 """Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
 NO_ISSUES: Final[Mapping[int, str]] = MappingProxyType({})

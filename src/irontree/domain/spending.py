@@ -27,7 +27,6 @@ from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
 from irontree.domain.timestamps import moment, utc_text
 
-
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
 _SCALES: Final = {"cost_usd": MILLIONTHS, "input_tokens": 1, "output_tokens": 1, "seconds": 1000}

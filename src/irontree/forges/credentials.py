@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from irontree.errors import ConfigRefused
 
-
 GITEA_TOKENS: Final = ("GITEA_TOKEN", "FORGEJO_TOKEN")
 
 

@@ -39,7 +39,6 @@ from irontree.forges.gitea_mapping import (
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, shortened
 from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
 
-
 _WRITERS: Final = {"write", "admin", "owner"}
 
 

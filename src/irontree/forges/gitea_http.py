@@ -24,7 +24,6 @@ from irontree.forges.http_answers import (
 )
 from irontree.http_client import HttpClient, HttpError, HttpResponse, Unreachable, UnusableAddress, open_client
 
-
 SCOPES: Final = "write:issue, write:repository and read:user"
 """What a token has to be allowed; servers before 1.19 know no scopes."""
 _TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the scopes {SCOPES}"

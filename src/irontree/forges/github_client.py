@@ -33,7 +33,6 @@ from irontree.forges.http_answers import (
     retry_after,
 )
 
-
 _RIGHTS = "the token needs write access to the repository's issues, pull requests and commit statuses (docs/forges.md)"
 
 

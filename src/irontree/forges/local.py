@@ -40,7 +40,6 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-
 _DESCRIPTION = 500
 
 

@@ -19,7 +19,6 @@ from irontree.files import Disk, locked
 from irontree.forges import ForgeSettings
 from irontree.forges.markers import as_kept
 
-
 Reader = Callable[[str], Mapping[str, Any]]
 Writer = Callable[[Mapping[str, Any]], str]
 

@@ -17,7 +17,6 @@ from typing import Final, TypeVar
 
 from irontree.errors import RemoteFailed
 
-
 _NEVER_KEPT: Final = re.compile("[\0\ud800-\udfff]")
 
 

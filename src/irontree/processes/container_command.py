@@ -10,7 +10,6 @@ from typing import Final
 
 from irontree.domain.plan import ContainerSpec
 
-
 # What a program needs to find its tools, its own settings and the network. Whatever else the caller has (tokens of
 # forges, PREFECT_*, GIT_*, CLAUDECODE, PYTHONPATH, VIRTUAL_ENV) stays with the caller. Proxies are passed:
 # without them nothing works where they are needed, and who talks through one knows it anyway.

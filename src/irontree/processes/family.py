@@ -17,7 +17,6 @@ import psutil
 
 from irontree.ports import Cancellation, Child
 
-
 SHELL = "/bin/sh"
 # Descendants inherit it, also those that left the process group (the way of Jenkins' process tree killer).
 MARK = "IRONTREE_CHILD"

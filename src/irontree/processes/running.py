@@ -23,7 +23,6 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
 from irontree.processes.family import SHELL, ProcessEnd, ProcessLimits, family, kill_family, send
 
-
 LONGEST_LINE = 64 * 1024
 
 

@@ -10,7 +10,6 @@ from irontree.files import locked
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
 from irontree.repository.history import is_ancestor
 
-
 LOG_REF = "refs/irontree/log"
 KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)

@@ -14,7 +14,6 @@ from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, capture
 
-
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
 

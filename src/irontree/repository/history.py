@@ -8,7 +8,6 @@ from irontree.errors import GitFailed
 from irontree.ports import Document, LineCount
 from irontree.repository.git import Git
 
-
 _BATCH = 500
 _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 

@@ -17,7 +17,6 @@ from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said
 from irontree.repository.history import commit_of, is_ancestor, shown
 from irontree.repository.location import Settings, read_settings, worktrees
 
-
 _BUSY = "index.lock"
 
 

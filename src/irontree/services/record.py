@@ -29,7 +29,6 @@ from irontree.domain.values import CloseOnDone
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
 
-
 NOTHING_OVERSPENT: Final[Mapping[str, str]] = {}
 
 

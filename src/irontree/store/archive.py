@@ -34,7 +34,6 @@ from irontree.store.layout import STATE_FOLDER, Layout
 from irontree.store.locks import exclusive
 from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
-
 CONFIG: Final = f"{STATE_FOLDER}/config.yml"
 FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops", "events")
 """What is truth or cannot be made again; the log last, for who writes them in this order."""

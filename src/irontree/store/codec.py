@@ -28,7 +28,6 @@ from yaml.events import (
 
 from irontree.errors import LogDamaged
 
-
 EVENT_BYTES = 64 * 1024
 MAX_DEPTH = 32
 

@@ -24,7 +24,6 @@ from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_m
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
 
-
 V = TypeVar("V", bound=Value)
 
 

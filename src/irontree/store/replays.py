@@ -22,7 +22,6 @@ from irontree.files import read_bytes, replace
 from irontree.ports import Clock, IssueLog, Problem, Reading
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
-
 CACHE_BYTES = 512 * 1024 * 1024
 # Within one tick of its clock a file system gives two writes the same time; ticks are 1 to 10 ms long.
 SETTLED_NS = 100_000_000

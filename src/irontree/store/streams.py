@@ -29,7 +29,6 @@ from irontree.ports import Clock, EventStream, N, Problem
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
 from irontree.store.layout import STATE_FOLDER
 
-
 # A loop's frozen set can have thousands of task keys.
 LOOP_EVENT_BYTES = 4 * 1024 * 1024
 # One step reads the same few events a dozen times; a log that is read through once gains nothing from more.

@@ -17,7 +17,6 @@ from irontree.domain.requirements.tasks import TaskText
 from irontree.domain.task_types import FEATURE, TASK_TYPES, TaskType
 from irontree.domain.text import nearest
 
-
 MAX_TITLE: Final = 255  # the longest title that every forge takes
 _TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}
 _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number for number in range(1, 10)}

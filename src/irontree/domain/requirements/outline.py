@@ -17,7 +17,6 @@ from irontree.domain.requirements.markdown import (
     quoted,
 )
 
-
 Kind = Literal[
     "type", "priority", "key", "depends_on", "target_files", "description", "criteria", "verification", "prose"
 ]

@@ -28,7 +28,6 @@ from irontree.domain.requirements.outline import (
     split_label,
 )
 
-
 _CODE: Final = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?P<inside>.+?)(?<!`)(?P=ticks)(?!`)")
 _MARK: Final = re.compile(
     rf"{_CODE.pattern}|(?P<manual>\(\s*manual\s*\))|\(\s*check:(?P<check>[^()]*)\)", re.IGNORECASE

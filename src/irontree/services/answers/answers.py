@@ -44,7 +44,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
-
 NOTE_LIMIT: Final = 8000
 """Characters: it goes into an event, and those have 64 KiB."""
 

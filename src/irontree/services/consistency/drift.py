@@ -27,7 +27,6 @@ from irontree.services.proposals.adoption import issue_body
 from irontree.services.record import World, read_world, record
 from irontree.services.work.preflight import block, changed_since_approval
 
-
 EDITED: Final = "its title or text was edited on the forge"
 UNASKED: Final = "our comment that asks something was deleted"
 _PUT_RIGHT: Final = {

@@ -29,7 +29,6 @@ from irontree.services.loops.loop import read_loops, skipped
 from irontree.services.record import World, merged_ref, read_world, record
 from irontree.services.work.preflight import block
 
-
 _RENEWED: Final = "its text was changed and approved anew, and the work begins again"
 _CANCELLED: Final = "its document was approved without it"
 _SKIPPED: Final = "its task was skipped"

@@ -45,7 +45,6 @@ from irontree.services.work.preflight import (
     try_again_at,
 )
 
-
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
 """Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed nobody knows that."""
 

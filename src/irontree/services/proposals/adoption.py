@@ -18,7 +18,6 @@ from irontree.ports import Issue
 from irontree.services.record import World, closing_policy, read_world
 from irontree.services.views.values import IssueView, StatusView
 
-
 _KEY_MARK: Final = "<!-- irontree:task-key "
 _DOCUMENT_MARK: Final = "<!-- irontree:document "
 

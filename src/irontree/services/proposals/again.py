@@ -17,7 +17,6 @@ from irontree.services.record import World, read_world, record, snapshot
 from irontree.services.views.history import rules_for_denied
 from irontree.services.work.preflight import is_as_approved
 
-
 ALLOW = "allow"
 ASKS_FOR_LEAVE = "acp"
 """The adapter of agents that ask before they do something."""

@@ -25,7 +25,6 @@ from irontree.services.views.overview import named
 from irontree.services.views.values import ApprovalView, PlannedView, QuoteView
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
-
 _WITH_WORK: Final = frozenset({Phase.COMMITTED, Phase.PENDING})
 """There is a commit: the agent is called again only if that fails."""
 Estimated = tuple[PlanNode, ExecutionPolicy, TaskState | None]

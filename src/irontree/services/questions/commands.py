@@ -26,7 +26,6 @@ from irontree.services.views.history import say_issue_event, step_command
 from irontree.services.views.overview import SERVING, waits_for
 from irontree.services.work.preflight import SAME_FAILURE
 
-
 _COMMANDS: Final[Mapping[tuple[Kind, str, str], str]] = {
     ("issue", "pending_acceptance", "accept"): "irontree checkup accept issue-{number}",
     ("issue", "pending_acceptance", "send-back"): "irontree checkup reject issue-{number} 'NOTE'",

@@ -46,7 +46,6 @@ from irontree.services.views.report import changed_files, check_defining, criter
 from irontree.services.views.values import FormView, LoopFormView, form_template
 from irontree.services.work.preflight import diff_of
 
-
 DIFF_LINES = 200
 
 

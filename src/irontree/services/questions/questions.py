@@ -25,7 +25,6 @@ from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import title_of
 
-
 Kind = Literal["issue", "loop", "document"]
 
 

@@ -40,7 +40,6 @@ from irontree.services.views.values import (
     StatusView,
 )
 
-
 NOT_PROMOTED: Final = (
     "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
 )

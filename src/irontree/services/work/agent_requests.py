@@ -24,7 +24,6 @@ from irontree.ports import AgentResult, AgentTask
 from irontree.services.views.history import failure_of
 from irontree.services.views.values import PromptView, QuoteView, ReviewPromptView
 
-
 ROUNDS: Final = 3
 T = TypeVar("T")
 
