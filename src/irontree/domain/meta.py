@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _text(value: object) -> str:
@@ -34,10 +34,9 @@ Text = Annotated[str, BeforeValidator(_text)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Number = Annotated[int | None, BeforeValidator(_number)]
 Keys = Annotated[Mapping[str, Any], BeforeValidator(_keys)]
-AllKeys = Annotated[tuple[Mapping[str, Any], ...], BeforeValidator(_all_keys)]
 
 
-class Meta(BaseModel):
+class _Keys(BaseModel):
     """The keys that are read; what is absent or null is empty. Whatever else there is stays as it is.
 
     Other tools and hands write here too, and it must not stop the log from being read: nothing is refused.
@@ -45,11 +44,51 @@ class Meta(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
+
+class Took(_Keys):
+    """What an agent's record says of its end and of what it took; the figures may be anything, see `spending.taken`."""
+
+    ended: Text = ""
+    seconds: Any = None
+    input_tokens: Any = None
+    output_tokens: Any = None
+    cost_usd: Any = None
+
+
+class AgentMeta(Took):
+    """The agent of an attempt: what was observed of its program, and what it says itself."""
+
+    exit_code: Text = ""
+    failure: Text = ""
+    claims: Text = ""
+    claims_success: Text = ""
+    denied: Texts = ()
+
+    @property
+    def success(self) -> bool | None:
+        """Whether it says that it did what was asked; None: it does not say."""
+        return {"true": True, "false": False}.get(self.claims_success.lower())
+
+
+class ReviewerMeta(Took):
+    """A reviewer that spoke, or was asked, about a commit."""
+
+    name: Text = ""
+    anchor: Text = ""
+
+
+class Meta(_Keys):
+    """What `meta:` says beside an event."""
+
     time: Text = ""
     by: Text = ""
     note: Text = ""
     reason: Text = ""
     reasons: Texts = ()
+    remedy: Text = ""
+    comment: Text = ""
+    approvers: Texts = ()
+    flow_run: Text = ""
     warnings: Texts = ()
     allowed: Texts = ()
     not_before: Text = ""
@@ -69,8 +108,8 @@ class Meta(BaseModel):
     verifier_note: Text = ""
     promotion: Text = ""
     seconds: Any = None
-    agent: Keys = {}
-    reviewers: AllKeys = ()
+    agent: Annotated[AgentMeta, BeforeValidator(_keys)] = Field(default_factory=AgentMeta)
+    reviewers: Annotated[tuple[ReviewerMeta, ...], BeforeValidator(_all_keys)] = ()
     budget: Keys = {}
     detail: Text = ""
     skipped: Texts = ()

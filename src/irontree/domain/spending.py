@@ -25,11 +25,11 @@ from irontree.domain.budgets import (
 )
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.ids import attempt_folder
+from irontree.domain.meta import ReviewerMeta, Took
 from irontree.domain.timestamps import moment, utc_text
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
-_SCALES: Final = {"cost_usd": MILLIONTHS, "input_tokens": 1, "output_tokens": 1, "seconds": 1000}
 """How many parts one of each figure has, in which it is counted."""
 
 
@@ -66,7 +66,7 @@ def spendings_of(records: Iterable[Record[IssueEvent]]) -> tuple[Spending, ...]:
     ordered = sorted(records, key=lambda record: record.event.sequence)
     folders = _attempt_folders(ordered)
     reviews = {
-        (str(said.get("name")), str(said.get("anchor"))): _review(record, said, folders[record.event.sequence])
+        (said.name, said.anchor): _review(record, said, folders[record.event.sequence])
         for record, said in _said(ordered)
     }
     return (*_attempts(ordered), *reviews.values())
@@ -102,7 +102,7 @@ def _order(time_in_log: str) -> datetime:
     return moment(time_in_log) or datetime.min.replace(tzinfo=UTC)
 
 
-def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueEvent], Mapping[str, Any]]]:
+def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueEvent], ReviewerMeta]]:
     for record in reversed(list(records)):  # the first that tells of a verdict tells when it was given
         yield from ((record, said_of) for said_of in record.told.reviewers)
 
@@ -117,9 +117,9 @@ def _attempt_folders(ordered: Sequence[Record[IssueEvent]]) -> Mapping[int, str]
     return found
 
 
-def _review(record: Record[IssueEvent], said_of: Mapping[str, Any], folder: str) -> Spending:
-    name, at = str(said_of.get("name")), record.told.time
-    return review_spending(record.event.issue_number, name, at, folder, taken(said_of, said_of.get("seconds")))
+def _review(record: Record[IssueEvent], said_of: ReviewerMeta, folder: str) -> Spending:
+    took = taken(said_of, said_of.seconds)
+    return review_spending(record.event.issue_number, said_of.name, record.told.time, folder, took)
 
 
 def review_spending(
@@ -130,15 +130,14 @@ def review_spending(
     return Spending(issue_number, what, at, 0, took["money"], took["tokens"], took["time"], place)
 
 
-def taken(agent: Mapping[str, Any], seconds: object) -> dict[Unit, int | None]:
+def taken(agent: Took, seconds: object) -> dict[Unit, int | None]:
     """What an agent's record says it took, by unit; of one that was not started, what is missing is nothing.
 
     Figures count all the same: an agent may end like an engine that could not start it.
     """
-    missing = 0 if agent.get("ended") == "not_started" else None
-    figures = {**agent, "seconds": seconds}
-    given = {key: missing if figures.get(key) is None else figures[key] for key in _SCALES}
-    cost, sent, received, lasted = (_parts(given[key], scale) for key, scale in _SCALES.items())
+    missing = 0 if agent.ended == "not_started" else None
+    figures = ((agent.cost_usd, MILLIONTHS), (agent.input_tokens, 1), (agent.output_tokens, 1), (seconds, 1000))
+    cost, sent, received, lasted = (_parts(missing if given is None else given, scale) for given, scale in figures)
     return {"money": cost, "tokens": None if sent is None or received is None else sent + received, "time": lasted}
 
 

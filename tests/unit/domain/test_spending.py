@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from irontree.domain.budgets import UNITS, Amount, BudgetPolicy, SpendingLimits
 from irontree.domain.events import Record
+from irontree.domain.meta import Took
 from irontree.domain.spending import (
     Budget,
     Counted,
@@ -65,7 +66,7 @@ def test_the_fold_is_independent_of_order_and_never_negative(records, shuffler):
     ],
 )
 def test_what_is_said_not_to_have_been_started_takes_only_what_stands_beside_it(figures, seconds, expected):
-    took = taken({"ended": "not_started", **figures}, seconds)
+    took = taken(Took.model_validate({"ended": "not_started", **figures}), seconds)
     assert (took["money"], took["tokens"], took["time"]) == expected
 
 

@@ -41,7 +41,7 @@ from irontree.services.proposals.again import grant_permissions
 from irontree.services.proposals.proposal import WAYS, ApprovalChoices
 from irontree.services.questions.questions import Kind, Question, question_about, question_of_loop, require_gate
 from irontree.services.record import World, read_world
-from irontree.services.views.history import rules_in_words
+from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
 NOTE_LIMIT: Final = 8000
@@ -234,7 +234,7 @@ def _accept(app: App, question: Question, answer: Answer) -> TaskState:
         return checkup.accept(app, question.number, _decider(answer))
     after = settle_request(app, world, state)
     if after is None:
-        url = app.log.read(question.number).records[-1].meta.get("request_url", f"request #{state.request}")
+        url = request_url_of(app.log.read(question.number)) or f"request #{state.request}"
         raise AnswerRefused(f"{url} is not merged yet", remedy="merge it there: that accepts the work")
     return after
 

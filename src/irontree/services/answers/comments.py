@@ -6,15 +6,16 @@ refuses. Who may write is asked of the forge for each command; the text of all o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from irontree.app import App, Origin
 from irontree.domain.commands import Command, Malformed, parse_command
 from irontree.domain.comments import is_marked
 from irontree.domain.gates import APPROVES_RULES, Gate
+from irontree.domain.meta import Meta
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.errors import (
     FORGE_FAILED,
@@ -286,14 +287,13 @@ def _on_behalf_of(app: App, comment: Comment, said: tuple[Comment, ...]) -> App:
 
 def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
     """Whether an event follows from it: whoever recorded that died before the cursor said so."""
-    issue = (record.meta for record in app.log.read(issue_number).records)
-    loops = (record.meta for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
-    return any(comment.url in _named_by(meta) for meta in (*issue, *loops))
+    issue = (record.told for record in app.log.read(issue_number).records)
+    loops = (record.told for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
+    return any(comment.url in _named_by(told) for told in (*issue, *loops))
 
 
-def _named_by(meta: Mapping[str, Any]) -> set[str]:
-    approvers = (str(approver).partition(" ")[2] for approver in meta.get("approvers") or ())
-    return {str(meta.get("comment", "")), *approvers}
+def _named_by(told: Meta) -> set[str]:
+    return {told.comment, *(approver.partition(" ")[2] for approver in told.approvers)}
 
 
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:

@@ -59,10 +59,10 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         number=state.issue_number,
         marker=marker,
         reason=_reason(record) or _what_failed(app, record),
-        action=str(record.meta.get("remedy", "")),
+        action=record.told.remedy,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
-        request=str(record.meta.get("request_url", "")),
+        request=record.told.request_url,
         answers=question.usages() if question else (),
         gate=gate.words if gate else "",
         allows=_allows(app, state) if question else (),
@@ -103,10 +103,10 @@ def _what_failed(app: App, record: Record[IssueEvent]) -> str:
 
 def _reason(record: Record[IssueEvent]) -> str:
     """One line: the reason given, the first of several, or what a person's decision was."""
-    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
-    if record.meta.get("note") and not reasons[0]:
-        return f"sent back by {record.meta.get('by', 'a person')}: {record.meta['note']}"
-    return str(reasons[0])
+    told = record.told
+    if told.note and not told.why[0]:
+        return f"sent back by {told.by or 'a person'}: {told.note}"
+    return told.why[0]
 
 
 # --- Our comments as they stand on the forge, held against what one may hold
@@ -167,13 +167,13 @@ def _placed(app: App, world: World, loops: Sequence[Loop], question: Question) -
     if question.issue_number is not None:
         state, record = world.state(question.issue_number), app.log.read(question.issue_number).records[-1]
         markers = issue_markers(state, record, question.loop_id)
-        return replace(question, under=state.issue_number, markers=markers, since=record.meta.get("time"))
+        return replace(question, under=state.issue_number, markers=markers, since=record.told.time or None)
     [loop] = (loop for loop in loops if loop.id == question.loop_id)
     place = place_of(loop, world)
     if place is None or world.halt_of(place):
         return None
     marker = loop_marker(place.issue_number, loop.id, question.sequence)
-    since = app.loops.read(loop.id).records[-1].meta.get("time")
+    since = app.loops.read(loop.id).records[-1].told.time or None
     return replace(question, under=place.issue_number, markers=(marker,), since=since)
 
 

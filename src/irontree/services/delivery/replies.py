@@ -70,9 +70,9 @@ def reply_decision(app: App, state: TaskState, record: Record[IssueEvent]) -> Re
 def _note(app: App, state: TaskState, record: Record[IssueEvent]) -> str:
     """The verifier's, or at finalization that of who accepted."""
     if record.event.event != "checkup_done":
-        return str(record.meta.get("verifier_note", ""))
+        return record.told.verifier_note
     accepted = last_of(app.log.read(state.issue_number), "checkup_accept_recorded")
-    return str(accepted.meta.get("note", "")) if accepted and record.event.completion_basis == "accepted" else ""
+    return accepted.told.note if accepted and record.event.completion_basis == "accepted" else ""
 
 
 def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:

@@ -60,7 +60,7 @@ def _turned_away(stream: Stream) -> Iterator[Record[IssueEvent]]:
     since = takewhile(lambda record: record.event.event != "run_completed", reversed(stream.records))
     for entry in since:
         told = entry.told
-        turned_away = entry.event.event == "run_interrupted" and told.agent.get("failure") in _TURNED_AWAY
+        turned_away = entry.event.event == "run_interrupted" and told.agent.failure in _TURNED_AWAY
         if turned_away and told.salvage_ref:
             yield entry
 

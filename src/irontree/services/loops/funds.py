@@ -13,6 +13,7 @@ from irontree.app import App
 from irontree.domain.budgets import UNITS, Allowance, BudgetPolicy, Unit
 from irontree.domain.ids import parse_issue
 from irontree.domain.loop import LoopEntity
+from irontree.domain.meta import Took
 from irontree.domain.spending import Budget, Counted, Ledger, Spending, ledger_of, review_spending, spendings_of, taken
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import NotEligible
@@ -249,7 +250,7 @@ def _reviewing(app: App) -> Iterator[Spending]:
 def _took(folder: Path) -> dict[Unit, int | None]:
     """What the agent took whose transcript is there."""
     result = result_in(folder)
-    return taken(usage_in(result), result.get("seconds"))
+    return taken(Took.model_validate(usage_in(result)), result.get("seconds"))
 
 
 def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
+from irontree.domain.meta import Meta
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
@@ -72,7 +73,7 @@ def issue_form(app: App, question: Question) -> FormView:
         reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         choices=offered(app, world, question),
         answer=_answer_command(question),
-        remedy=str(record.meta.get("remedy", "")),
+        remedy=record.told.remedy,
         attempt=state.attempt_count,
         attempts=state.total_attempts,
         anchor=state.anchor,
@@ -91,7 +92,7 @@ def issue_form(app: App, question: Question) -> FormView:
         denied=denied_of(stream),
         attempts_alike=repeated_failures(app, stream, state),
         report_path=state.report_path,
-        request=str(record.meta.get("request_url", "")),
+        request=record.told.request_url,
         gate=gate_words(app, world, question),
         **approving,
     )
@@ -119,9 +120,8 @@ def _answer_command(question: Question) -> str:
 
 
 def _reason(state: TaskState, record: Record[IssueEvent]) -> str:
-    reasons = record.meta.get("reasons") or [record.meta.get("reason", "")]
-    said = "; ".join(str(reason) for reason in reasons if reason)
-    return state.problem or said or str(record.meta.get("note", "")) or state.blocking_check or ""
+    said = "; ".join(filter(None, record.told.why))
+    return state.problem or said or record.told.note or state.blocking_check or ""
 
 
 def _diff(app: App, state: TaskState) -> str:
@@ -228,32 +228,32 @@ def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, 
         asked,
         root=app.repository.root,
         repository_id=app.repository.id,
-        since=noted[-1].get("time") if noted else None,
+        since=noted[-1].time or None if noted else None,
         issue_url=f"{tracker}/issues/{asked.issue_number}" if tracker and asked.issue_number is not None else None,
         form_url=form_url(run) if form_url and run else None,
     )
 
 
-def _noted(app: App, world: World, asked: Question) -> list[Mapping[str, Any]]:
+def _noted(app: App, world: World, asked: Question) -> list[Meta]:
     """What was noted with each event up to the one that asks."""
     if asked.issue_number is None:
-        return [record.meta for record in app.loops.read(asked.loop_id or "").records]
+        return [record.told for record in app.loops.read(asked.loop_id or "").records]
     last = world.state(asked.issue_number).sequence
-    return [record.meta for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
+    return [record.told for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
 
 
-def _asking_run(noted: Sequence[Mapping[str, Any]], others: frozenset[str]) -> str | None:
+def _asking_run(noted: Sequence[Meta], others: frozenset[str]) -> str | None:
     """The flow run that shows the form: the newest that recorded anything there, but for *others*.
 
     A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
     """
-    runs = (meta.get("flow_run") for meta in reversed(noted))
+    runs = (told.flow_run for told in reversed(noted))
     return next((run for run in runs if run and run not in others), None)
 
 
 def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
-    metas = (record.meta for loop in loops for record in app.loops.read(loop.id).records)
-    return frozenset(meta["flow_run"] for meta in metas if meta.get("flow_run"))
+    found = (record.told.flow_run for loop in loops for record in app.loops.read(loop.id).records)
+    return frozenset(filter(None, found))
 
 
 # --- The page of one issue's run

@@ -12,6 +12,7 @@ from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
+from irontree.domain.meta import Meta
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
@@ -174,7 +175,7 @@ def question_of(app: App, found: loop.Loop) -> Question | None:
     if rule.reason == "loop_budget_exhausted" and found.budget_left > 0:
         return _question_of_budget(app, found)
     key = f"loop-{found.id}-{found.sequence}-{rule.reason.replace('_', '-')}"
-    detail = str(app.loops.read(found.id).records[-1].meta.get("detail", ""))
+    detail = app.loops.read(found.id).records[-1].told.detail
     return Question(rule=rule, key=key, sequence=found.sequence, loop_id=found.id, detail=detail)
 
 
@@ -370,8 +371,8 @@ def _said(app: App, state: TaskState) -> str:
     if state.phase is Phase.PENDING:
         url = request_url_of(stream)
         return f"merge the request {url}: that accepts the work" if url else ""
-    meta = next((record.meta for record in stream.records if record.event.sequence == state.sequence), {})
-    return ". ".join(str(meta[key]).rstrip(".") for key in ("reason", "remedy") if meta.get(key))
+    told = next((record.told for record in stream.records if record.event.sequence == state.sequence), Meta())
+    return ". ".join(text.rstrip(".") for text in (told.reason, told.remedy) if text)
 
 
 def _left_open(world: World, state: TaskState) -> str:

@@ -285,7 +285,7 @@ def _note_since(stream: Stream, sequence: int) -> str:
 
 def claims_failure(completed: Record[IssueEvent]) -> bool:
     """Whether the agent of a completed attempt says itself that it did not do what was asked."""
-    return str(completed.told.agent.get("claims_success")).lower() == "false"
+    return completed.told.agent.success is False
 
 
 def _said_by_who_gave_up(stream: Stream, before: int) -> str:
@@ -349,7 +349,7 @@ def denied_lines(stream: Stream) -> tuple[str, ...]:
 
 def _denied_words(stream: Stream) -> tuple[str, ...]:
     ended = last_of(stream, "run_completed", "run_interrupted")
-    return tuple(map(str, ended.told.agent.get("denied", ()))) if ended else ()
+    return ended.told.agent.denied if ended else ()
 
 
 # --- Attempts that failed in the same way, side by side: what each changed, and how it failed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -11,7 +11,7 @@ from irontree.domain.checks import NOTHING_CITED, CheckReport, Coverage, command
 from irontree.domain.comments import is_substantive
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.external import BY_CHECK
-from irontree.domain.meta import Meta
+from irontree.domain.meta import AgentMeta, Meta
 from irontree.domain.plan import Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import NOT_APPLICABLE
@@ -133,28 +133,28 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
 def claimed(completed: Record[IssueEvent] | None) -> str:
     """What the agent said of its attempt, in one line: a claim."""
     told = completed.told if completed else Meta()
-    agent = told.agent
-    ok = {"true": "done", "false": "not done"}.get(str(agent.get("claims_success")).lower(), "")
-    kind = str(agent.get("claims", "")) if ok else ""
+    ok = {True: "done", False: "not done", None: ""}[told.agent.success]
+    kind = told.agent.claims if ok else ""
     return ": ".join(filter(None, (f"{ok} ({kind})" if kind else ok, told.summary)))
 
 
 def observed(completed: Record[IssueEvent] | None, files: tuple[str, ...], report: CheckReport) -> str:
     """What was seen of the same attempt: its end, what changed, and what the checks say."""
-    agent = completed.told.agent if completed else {}
-    code = agent.get("exit_code")
-    end = f"{agent.get('ended', 'cut off, its commit was found')}{f' with code {code}' if code is not None else ''}"
+    agent = completed.told.agent if completed else AgentMeta()
+    code = f" with code {agent.exit_code}" if agent.exit_code else ""
+    end = f"{agent.ended or 'cut off, its commit was found'}{code}"
     passed = sum(result.passed for result in report.results)
     what = f"{len(files)} file{'' if len(files) == 1 else 's'} changed" if files else "nothing changed"
     spent = _spent(agent)
     return "; ".join((f"it {end}", what, f"{passed} of {len(report.results)} checks pass", *spent))
 
 
-def _spent(agent: Mapping[str, object]) -> tuple[str, ...]:
+def _spent(agent: AgentMeta) -> tuple[str, ...]:
     """Tokens and money, as far as the agent says what it took."""
-    tokens = [f"{agent[key]} {key.partition('_')[0]}" for key in ("input_tokens", "output_tokens") if key in agent]
-    cost = [f"{agent['cost_usd']} USD"] if "cost_usd" in agent else []
-    return tuple(filter(None, (f"{' and '.join(tokens)} tokens" if tokens else "", *cost)))
+    given = {"input": agent.input_tokens, "output": agent.output_tokens}
+    tokens = " and ".join(f"{number} {which}" for which, number in given.items() if number is not None)
+    cost = f"{agent.cost_usd} USD" if agent.cost_usd is not None else ""
+    return tuple(filter(None, (f"{tokens} tokens" if tokens else "", cost)))
 
 
 def _said(record: Record[IssueEvent]) -> tuple[str, ...]:
@@ -257,8 +257,7 @@ def _acceptance(stream: Stream, state: TaskState) -> ManualAcceptanceView | None
     if record is None or state.anchor is None:
         return None
     accepted = last_of(stream, "checkup_accept_recorded")
-    reasons = tuple(str(reason) for reason in record.meta.get("reasons", ()))
-    note = str(accepted.meta.get("note", "")) if accepted else ""
+    reasons, note = record.told.reasons, accepted.told.note if accepted else ""
     return ManualAcceptanceView(reasons, state.anchor, time_of(record), checklist=reasons, accept_note=note)
 
 
@@ -304,7 +303,7 @@ def _agent_command(plan: Plan) -> tuple[str, ...]:
 
 def _said_by_agent(completed: Record[IssueEvent]) -> str:
     """Its last words: a claim, not a fact."""
-    summary = completed.meta.get("summary")
+    summary = completed.told.summary
     return f"the agent says: {summary}" if summary else ""
 
 
@@ -319,6 +318,6 @@ def _evidence(app: App, stream: Stream, state: TaskState) -> EvidenceView | None
         code_ref=state.code_ref or NOT_APPLICABLE,
         anchor=state.anchor,
         results=report.results if report else (),
-        reviewer=record.meta.get("by"),
-        notes=str(record.meta.get("note", "")),
+        reviewer=record.told.by or None,
+        notes=record.told.note,
     )

@@ -239,7 +239,7 @@ def stop_before_verify(app: App, world: World, state: TaskState) -> TaskState | 
 def _last_time(app: App, state: TaskState) -> str:
     """What was in the way the last time, in the words of its event."""
     records = app.log.read(state.issue_number).records
-    said = [str(one.meta["reason"]) for one in records if one.event.event == state.free_event and "reason" in one.meta]
+    said = [one.told.reason for one in records if one.event.event == state.free_event and one.told.reason]
     return f"; the last time: {said[-1]}" if said else ""
 
 
