@@ -93,8 +93,13 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@cache
+def walked(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
 def nodes(path: Path, kind: type[N]) -> Iterator[N]:
-    return (node for node in ast.walk(tree(path)) if isinstance(node, kind))
+    return (node for node in walked(path) if isinstance(node, kind))
 
 
 def module_name(path: Path) -> str:
