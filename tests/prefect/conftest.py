@@ -30,22 +30,22 @@ def no_leak_reaches_other_tests():
     gc.collect()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def home(tmp_path_factory) -> Path:
-    """The state folder of the session's server."""
+    """The state folder of the server."""
     return prepare_home(tmp_path_factory.mktemp("prefect") / "state")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api_url(home):
-    """The session's server, with this process's Prefect pointed at it."""
+    """The server, with this process's Prefect pointed at it."""
     with LocalServer(home, os.environ, linger=1) as server:
         api_url = server.wait_ready()
         with prefect_at(api_url):
             yield api_url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def environment(home, api_url) -> dict[str, str]:
     """For processes that serve the sample flows."""
     return local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
