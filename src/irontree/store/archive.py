@@ -83,7 +83,6 @@ def clash(paths: Iterable[str]) -> tuple[str, str] | None:
 MANIFEST: Final = "manifest.json"
 BUNDLE: Final = "refs.bundle"
 FILE_BYTES: Final = 256 * 1024 * 1024
-MANIFEST_BYTES: Final = 256 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
 _REMEDY: Final = "export again, or copy the file again"
 
@@ -235,7 +234,7 @@ def _checked(path: Path, archive: tarfile.TarFile) -> Archive:
 
 def _read_manifest(path: Path, archive: tarfile.TarFile) -> Manifest:
     first = archive.next()
-    if first is None or first.name != MANIFEST or not _is_plain(first) or first.size > MANIFEST_BYTES:
+    if first is None or first.name != MANIFEST or not _is_plain(first) or first.size > FILE_BYTES:
         raise _damaged(path, f"it does not begin with {MANIFEST}: `irontree export` did not write it")
     content = archive.extractfile(first)
     try:
@@ -365,7 +364,6 @@ def _read_event(path: str, data: bytes) -> Event | None:
 
 _STREAM = re.compile(r"\.mino/events/(issue-\d+)/([^/]+)")
 _ARCHIVED = re.compile(r"\.mino/archive/(issue-\d+)-rev-[^/]+/events/([^/]+)")
-_PLAN_FILE = re.compile(r"\.mino/plans/[^/]+\.yml")
 _FORGE = re.compile(r"\.mino/forge/issues/[^.].*")
 _SHOWN = 5
 
@@ -422,13 +420,13 @@ class _Both:
     def strangers(self) -> Iterator[str]:
         """Paths here whose content would be lost."""
         has_log = any(map(is_event, self.here))
-        plans = {entry.sha256 for path, entry in self.known.items() if _PLAN_FILE.fullmatch(path)}
+        plans = {entry.sha256 for path, entry in self.known.items() if _PLAN.fullmatch(path)}
         for path, entry in self.here.items():
             if self.known.get(path) == entry:
                 continue
             if is_event(path):
                 is_stranger = not (self._goes_on(path, path) or self._was_archived(path))
-            elif _PLAN_FILE.fullmatch(path):
+            elif _PLAN.fullmatch(path):
                 is_stranger = entry.sha256 not in plans
             else:  # with a log, these are its earlier projections; without one, issues that a person made
                 is_stranger = not has_log and bool(_FORGE.fullmatch(path))
