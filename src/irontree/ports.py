@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from urllib.parse import quote
 
 from pydantic import Field
 
@@ -511,6 +512,20 @@ class RepositoryFacts:
     has_issues: bool
 
 
+class IssueChanges(TypedDict, total=False):
+    """What of an issue to change; what is not named stays."""
+
+    title: str
+    body: str
+    state: Literal["open", "closed"]
+
+
+class PullRequestChanges(IssueChanges, total=False):
+    """The same of a pull request."""
+
+    draft: bool
+
+
 class PullRequests(Protocol):
     """Pull requests of one repository; their branches were pushed before."""
 
@@ -526,15 +541,7 @@ class PullRequests(Protocol):
         """Those of branch *head* of our own repository, in any state, lowest number first: look before you create."""
         ...
 
-    def edit_pull_request(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        draft: bool | None = None,
-    ) -> PullRequest:
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
         ...
 
@@ -637,14 +644,7 @@ class IssueTracker(Protocol):
         """Open issues that carry *label*, oldest first; pull requests left out."""
         ...
 
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-    ) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
         ...
 
@@ -684,23 +684,28 @@ class Labels(Protocol):
         ...
 
 
-class Links(Protocol):
-    """Addresses of what is published, for people."""
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Addresses of what is published, for people; None for all where the forge has no *page* of the repository."""
 
-    def issue_url(self, number: int) -> str | None:
-        """Where the issue can be looked at; None where the forge shows none. Asks nobody."""
-        ...
+    page: str | None
+    files: str = ""
+    """What stands between the page and a branch in the address of a file, with its `/`."""
 
-    def commit_url(self, sha: str | None) -> str | None:
-        """Where the commit can be looked at; None without one, or where the forge shows none."""
-        ...
+    def issue(self, number: int) -> str | None:
+        """Where the issue can be looked at."""
+        return f"{self.page}/issues/{number}" if self.page else None
 
-    def file_url(self, branch: str, path: str) -> str | None:
-        """Where the file of that branch can be looked at; None where the forge shows none."""
-        ...
+    def commit(self, sha: str | None) -> str | None:
+        """Where the commit can be looked at; None without one."""
+        return f"{self.page}/commit/{sha}" if self.page and sha else None
+
+    def file(self, branch: str, path: str) -> str | None:
+        """Where the file of that branch can be looked at."""
+        return f"{self.page}/{self.files}{quote(branch)}/{quote(path)}" if self.page else None
 
 
-class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, Protocol):
+class Forge(IssueTracker, Comments, Labels, PullRequests, Checks, About, Protocol):
     """GitHub, Gitea/Forgejo, or plain files.
 
     Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where it does not let us
@@ -711,6 +716,11 @@ class Forge(IssueTracker, Comments, Labels, Links, PullRequests, Checks, About, 
     @property
     def name(self) -> str:
         """The adapter's name, as in the configuration."""
+        ...
+
+    @property
+    def links(self) -> Links:
+        """Where what is published can be looked at. Asks nobody."""
         ...
 
 

@@ -225,9 +225,9 @@ def test_a_comment_tells_whether_its_author_may_write_here(stage: Stage):
 
 def test_addresses_for_people_are_of_the_web_or_not_there(forge: Forge):
     """A forge of plain files shows neither commits nor branches."""
-    for address in (forge.issue_url(7), forge.commit_url("0" * 40), forge.file_url("main", "README.md")):
+    for address in (forge.links.issue(7), forge.links.commit("0" * 40), forge.links.file("main", "README.md")):
         assert address is None or re.match("https?://", address)
-    assert forge.commit_url(None) is None
+    assert forge.links.commit(None) is None
 
 
 def test_no_issue_is_taken_for_a_pull_request(forge: Forge):

@@ -1,10 +1,4 @@
-"""The `gitea` forge: issues and pull requests on a Gitea or Forgejo server, over its REST API (version 1).
-
-gitea_http       the client: token, retries, pages, redirects
-gitea_refusals   what each refusal means
-gitea_mapping    JSON to the values of the port
-gitea_issues, gitea_pulls   the port, on what gitea_access shares
-"""
+"""The `gitea` forge: issues and pull requests on a Gitea or Forgejo server, over its REST API (version 1)."""
 
 from __future__ import annotations
 
@@ -13,31 +7,45 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any, Final, Literal
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from irontree.domain.timestamps import parsed
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
 from irontree.forges.gitea_http import GiteaClient, Query
-from irontree.forges.gitea_mapping import (
-    ApiObject,
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, one_line, shortened
+from irontree.forges.rest_values import (
+    Json,
+    author_of,
     checks_of,
     comment_of,
     facts_of,
+    gitea_issue,
+    gitea_pull,
     is_draft,
     is_of_our_branch,
     is_undecided,
-    issue_of,
-    pull_of,
     remark_of,
     review_of,
     verdict_of,
     with_wip,
     without_wip,
 )
-from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, shortened
-from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
+from irontree.ports import (
+    CheckState,
+    Comment,
+    CommitCheck,
+    Issue,
+    IssueChanges,
+    Label,
+    Links,
+    PullRequest,
+    PullRequestChanges,
+    Remark,
+    RepositoryFacts,
+    Review,
+)
 
 _WRITERS: Final = {"write", "admin", "owner"}
 
@@ -141,22 +149,9 @@ class GiteaIssues(GiteaAccess):
         carrying = (shown for shown in listed if label in {known["name"] for known in shown["labels"] or ()})
         return tuple(map(self._issue, sorted(carrying, key=lambda shown: int(shown["number"]))))
 
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-    ) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
-        changes = {
-            "title": None if title is None else one_line(title),
-            "body": None if body is None else as_kept(body),
-            "state": state,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
-        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", given))
+        return self._issue(self._write("PATCH", f"issues/{number}", f"issue #{number}", as_sent(changes)))
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first; Gitea gives them all at once."""
@@ -197,16 +192,17 @@ class GiteaIssues(GiteaAccess):
         if missing:
             self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
 
-    def _issue(self, shown: ApiObject) -> Issue:
-        return issue_of(shown, trusted=self._trusts(shown["user"]["login"]))
+    def _issue(self, shown: Json) -> Issue:
+        return gitea_issue(shown, trusted=self._trusts(author_of(shown)))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
             shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
-    def _comment(self, shown: ApiObject) -> Comment:
-        return comment_of(shown, account=self._account, trusted=self._trusts(shown["user"]["login"]))
+    def _comment(self, shown: Json) -> Comment:
+        author = author_of(shown)
+        return comment_of(shown, ours=author == self._account, trusted=self._trusts(author))
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
@@ -243,7 +239,7 @@ class GiteaIssues(GiteaAccess):
         return int(self._write("POST", "labels", "place for labels", given)["id"])
 
 
-def _listed(shown: ApiObject) -> ListedIssue:
+def _listed(shown: Json) -> ListedIssue:
     return ListedIssue(shown["number"], shown["body"] or "", parsed(shown["updated_at"]))
 
 
@@ -260,14 +256,11 @@ class GiteaPullRequests(GiteaAccess):
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
-        given = {
-            "head": head,
-            "base": base,
-            "title": with_wip(one_line(title), draft=draft),
-            "body": as_kept(body),
-        }
+        text = {"title": with_wip(one_line(title), draft=draft), "body": as_kept(body)}
         try:
-            return pull_of(self._write("POST", "pulls", f"branch {head} or {base}", given))
+            return gitea_pull(
+                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
+            )
         except (AccessRefused, RemoteUnavailable):
             raise
         except RemoteFailed as error:
@@ -281,33 +274,21 @@ class GiteaPullRequests(GiteaAccess):
                 break
             self._sleep(1.0)
             shown = self._look(f"pulls/{number}")
-        return pull_of(shown) if shown else None
+        return gitea_pull(shown) if shown else None
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, in any state, lowest number first."""
         shown = self._client.read_all("pulls", {"state": "all"})
-        ours = (pull_of(one) for one in shown if is_of_our_branch(one, head))
+        ours = (gitea_pull(one) for one in shown if is_of_our_branch(one, head))
         return tuple(sorted(ours, key=lambda pull: pull.number))
 
-    def edit_pull_request(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        draft: bool | None = None,
-    ) -> PullRequest:
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
-        what = f"pull request #{number}"
-        retitled = title is not None or draft is not None
-        changes = {
-            "title": self._new_title(self._find(f"pulls/{number}", what), title, draft=draft) if retitled else None,
-            "body": None if body is None else as_kept(body),
-            "state": state,
-        }
-        given = {name: value for name, value in changes.items() if value is not None}
-        return pull_of(self._write("PATCH", f"pulls/{number}", what, given))
+        what, given = f"pull request #{number}", as_sent(changes)
+        draft = given.pop("draft", None)
+        if draft is not None or "title" in given:
+            given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
+        return gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
@@ -336,19 +317,23 @@ class GiteaPullRequests(GiteaAccess):
         return facts_of(self._find("", "repository"), self._account)
 
     @staticmethod
-    def _new_title(shown: ApiObject, title: str | None, *, draft: bool | None) -> str:
+    def _new_title(shown: Json, title: str | None, *, draft: bool | None) -> str:
         """A draft stays one under a new title, and a title stays when it ceases to be one."""
-        words = without_wip(shown["title"])[0] if title is None else one_line(title)
+        words = without_wip(shown["title"])[0] if title is None else title
         return with_wip(words, draft=is_draft(shown) if draft is None else draft)
 
-    def _remarks(self, number: int, review: ApiObject) -> tuple[Remark, ...]:
+    def _remarks(self, number: int, review: Json) -> tuple[Remark, ...]:
         if not review["comments_count"]:
             return ()
         shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
         in_order = sorted(shown, key=lambda one: int(one["id"]))
-        return tuple(remark_of(one, trusted=self._wrote_trusted(one)) for one in in_order)
+        return tuple(
+            # Of the new file, or of the old one where it is on what was taken out.
+            remark_of(one, one["position"] or one["original_position"] or None, trusted=self._wrote_trusted(one))
+            for one in in_order
+        )
 
-    def _wrote_trusted(self, shown: ApiObject) -> bool:
+    def _wrote_trusted(self, shown: Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
 
 
@@ -360,14 +345,7 @@ class GiteaForge(GiteaIssues, GiteaPullRequests):
 
     name = "gitea"
 
-    def issue_url(self, number: int) -> str | None:
-        """The page of the issue."""
-        return f"{self._client.web}/issues/{number}"
-
-    def commit_url(self, sha: str | None) -> str | None:
-        """The page of the commit."""
-        return f"{self._client.web}/commit/{sha}" if sha else None
-
-    def file_url(self, branch: str, path: str) -> str | None:
-        """The page of the file on that branch."""
-        return f"{self._client.web}/src/branch/{quote(branch)}/{quote(path)}"
+    @property
+    def links(self) -> Links:
+        """Pages of the server."""
+        return Links(self._client.web, "src/branch/")

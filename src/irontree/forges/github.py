@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Unpack
 
 from irontree.domain.timestamps import utc_text
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
-from irontree.forges import github_values as values
 from irontree.forges.github_client import GithubClient
-from irontree.forges.github_values import GHOST, Json, author_of
-from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, holds_line, one_line, require_fits, shortened
-from irontree.ports import CheckState, Comment, CommitCheck, Issue, Label, PullRequest, Remark, RepositoryFacts, Review
+from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, require_fits, shortened
+from irontree.forges.rest_values import (
+    GHOST,
+    Json,
+    author_of,
+    comment_of,
+    github_pull,
+    github_verdict,
+    is_pending,
+    is_pull,
+    issue_of,
+    listed_on_github,
+    remark_of,
+    review_of,
+    run_check,
+    run_excerpt,
+    run_state,
+    status_check,
+)
+from irontree.ports import (
+    CheckState,
+    Comment,
+    CommitCheck,
+    Issue,
+    IssueChanges,
+    Label,
+    Links,
+    PullRequest,
+    PullRequestChanges,
+    Remark,
+    RepositoryFacts,
+    Review,
+)
 
 
 class GithubAccount:
@@ -84,7 +113,7 @@ class GithubPullRequests(GithubAccount):
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head*; no draft where the repository's plan has none."""
-        text = fitting(title, body, "the pull request")
+        text = fitting({"title": title, "body": body}, "the pull request")
         try:
             data = self._client.write(
                 "POST", self._client.path("pulls"), {**text, "head": head, "base": base, "draft": draft}
@@ -95,12 +124,12 @@ class GithubPullRequests(GithubAccount):
             if type(error) is not RemoteFailed:
                 raise
             raise RemoteFailed(f"no pull request of {head} into {base}: {error.message}") from error
-        return values.pull_request(data)
+        return github_pull(data)
 
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none."""
         data = self._client.read(self._client.path("pulls", number))
-        return None if data is None else values.pull_request(data)
+        return None if data is None else github_pull(data)
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, lowest number first."""
@@ -113,33 +142,28 @@ class GithubPullRequests(GithubAccount):
         )
         return tuple(pull for number in numbers if (pull := self.read_pull_request(number)))
 
-    def edit_pull_request(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        draft: bool | None = None,
-    ) -> PullRequest:
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""
-        path = self._client.path("pulls", number)
+        path, given = self._client.path("pulls", number), fitting(changes, f"#{number}")
         before = self._present(self._client.read(path), f"pull request #{number}")
-        if draft is not None and draft != before["draft"]:
+        draft = given.pop("draft", before["draft"])
+        if draft != before["draft"]:
             self._set_draft(before["node_id"], draft=draft)
-        changes = fitting(title, body, f"#{number}") | ({"state": state} if state else {})
-        after = self._client.write("PATCH", path, changes) if changes else self._client.read(path)
-        return values.pull_request(self._present(after, f"pull request #{number}"))
+        after = self._client.write("PATCH", path, given) if given else self._client.read(path)
+        return github_pull(self._present(after, f"pull request #{number}"))
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """What was handed in, oldest first, each with its remarks."""
         path = self._client.path("pulls", number)
         self._present(self._client.read(path), f"pull request #{number}")
-        handed_in = [data for data in self._client.pages(f"{path}/reviews") if not values.is_pending(data)]
+        handed_in = [data for data in self._client.pages(f"{path}/reviews") if not is_pending(data)]
         remarks: defaultdict[Any, list[Remark]] = defaultdict(list)
         for data in self._client.pages(f"{path}/comments") if handed_in else ():
-            remarks[data.get("pull_request_review_id")].append(values.remark(data, trusted=self._trusts(data)))
-        return tuple(values.review(data, tuple(remarks[data["id"]]), trusted=self._trusts(data)) for data in handed_in)
+            line = data.get("line") or data.get("original_line")
+            remarks[data.get("pull_request_review_id")].append(remark_of(data, line, trusted=self._trusts(data)))
+        return tuple(
+            review_of(data, github_verdict(data), remarks[data["id"]], trusted=self._trusts(data)) for data in handed_in
+        )
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs; of a name that both have, the check run counts."""
@@ -149,7 +173,7 @@ class GithubPullRequests(GithubAccount):
         self._client.require(answer)
         statuses = self._client.pages(self._client.path("commits", sha, "status"), "statuses")
         runs = self._client.pages(self._client.path("commits", sha, "check-runs"), "check_runs", filter="latest")
-        found = {data["context"]: values.status_check(data) for data in statuses}
+        found = {data["context"]: status_check(data) for data in statuses}
         found |= {data["name"]: self._run_check(data) for data in runs}
         return tuple(found[name] for name in sorted(found))
 
@@ -182,29 +206,29 @@ class GithubPullRequests(GithubAccount):
             if not (draft and _has_no_drafts(error)):
                 raise
 
-    def _run_check(self, data: values.Json) -> CommitCheck:
+    def _run_check(self, data: Json) -> CommitCheck:
         """With an excerpt, if it failed: annotations, and the log where GitHub Actions ran it."""
-        if values.run_state(data) != "failure":
-            return values.run_check(data, "")
+        if run_state(data) != "failure":
+            return run_check(data, "")
         annotations = self._client.pages(self._client.path("check-runs", data["id"], "annotations"))
         is_action = (data.get("app") or {}).get("slug") == "github-actions"
         log = self._client.text(self._client.path("actions", "jobs", data["id"], "logs")) if is_action else ""
-        return values.run_check(data, values.run_excerpt(data, annotations, log))
+        return run_check(data, run_excerpt(data, annotations, log))
 
 
-def fitting(title: str | None, body: str | None, what: str) -> dict[str, Any]:
+def fitting(given: Mapping[str, Any], what: str) -> dict[str, Any]:
     """The fields to send; raises RemoteFailed, before anything is sent, for what is too long."""
-    given = {"title": None if title is None else one_line(title), "body": None if body is None else as_kept(body)}
-    require_fits(given["title"] or "", TITLE, f"the title of {what}")
-    require_fits(given["body"] or "", BODY, f"the text of {what}")
-    return {key: value for key, value in given.items() if value is not None}
+    sent = as_sent(given)
+    require_fits(sent.get("title", ""), TITLE, f"the title of {what}")
+    require_fits(sent.get("body", ""), BODY, f"the text of {what}")
+    return sent
 
 
 def _has_no_drafts(error: RemoteFailed) -> bool:
     return "draft pull requests are not supported" in error.message.lower()
 
 
-def _is_foreign(data: values.Json) -> bool:
+def _is_foreign(data: Json) -> bool:
     """Whether the branch is one of a fork, or of a repository that is gone."""
     head, base = data["head"].get("repo") or {}, data["base"]["repo"]
     return bool(head.get("id") != base["id"])
@@ -226,7 +250,7 @@ class GithubForge(GithubPullRequests):
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue."""
-        text = fitting(title, body, "the issue")
+        text = fitting({"title": title, "body": body}, "the issue")
         data = self._client.write("POST", self._client.path("issues"), {**text, "labels": list(dict.fromkeys(labels))})
         return self._issue(data)
 
@@ -244,19 +268,11 @@ class GithubForge(GithubPullRequests):
         """Open issues that carry *label*, oldest first; pull requests left out."""
         query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
         listed = self._client.pages(self._client.path("issues"), **query)
-        return tuple(self._issue(data) for data in listed if not values.is_pull(data))
+        return tuple(self._issue(data) for data in listed if not is_pull(data))
 
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-    ) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
-        changes = fitting(title, body, f"issue #{number}") | ({"state": state} if state else {})
-        return self._issue(self._touch("PATCH", number, (), changes))
+        return self._issue(self._touch("PATCH", number, (), fitting(changes, f"issue #{number}")))
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -305,34 +321,22 @@ class GithubForge(GithubPullRequests):
                 if answer.status != 404:  # noqa: PLR2004  (somebody was faster)
                     self._client.require(answer)
 
-    def issue_url(self, number: int) -> str | None:
-        """Its page."""
-        return f"{self._page}/issues/{number}"
-
-    def commit_url(self, sha: str | None) -> str | None:
-        """Its page."""
-        return f"{self._page}/commit/{sha}" if sha else None
-
-    def file_url(self, branch: str, path: str) -> str | None:
-        """Its page."""
-        return f"{self._page}/blob/{branch}/{path}"
+    @property
+    def links(self) -> Links:
+        """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
+        return Links(f"{self._client.url}/{self._client.configured_name}", "blob/")
 
     # --- what is behind it --------------------------------------------------------------------------------
-
-    @property
-    def _page(self) -> str:
-        """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
-        return f"{self._client.url}/{self._client.configured_name}"
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         query = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = utc_text(since)
-        return (values.listed(data) for data in self._client.pages(self._client.path("issues"), **query))
+        return (listed_on_github(data) for data in self._client.pages(self._client.path("issues"), **query))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
         data = self._read(number)
-        return None if data is None else values.listed(data)
+        return None if data is None else listed_on_github(data)
 
     def _read(self, number: int) -> Any:
         """The issue as JSON; one that was transferred is shown as what it became elsewhere, and is not here."""
@@ -359,10 +363,10 @@ class GithubForge(GithubPullRequests):
             raise
 
     def _issue(self, data: Any) -> Issue:
-        return values.issue(data, trusted=self._trusts(data))
+        return issue_of(data, trusted=self._trusts(data))
 
     def _comment(self, data: Any) -> Comment:
-        return values.comment(data, ours=self._ours(data), trusted=self._trusts(data))
+        return comment_of(data, ours=self._ours(data), trusted=self._trusts(data))
 
     def _comment_text(self, body: str) -> dict[str, str]:
         require_fits(as_kept(body), BODY, "the comment")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Unpack, get_args
 
 from irontree.errors import RemoteFailed
 from irontree.forges.local_files import (
@@ -27,14 +27,17 @@ from irontree.forges.local_files import (
     take_number,
     title_of,
 )
-from irontree.forges.markers import holds_line, one_line, shortened
+from irontree.forges.markers import as_sent, holds_line, one_line, shortened
 from irontree.ports import (
     CheckState,
     Comment,
     CommitCheck,
     Issue,
+    IssueChanges,
     Label,
+    Links,
     PullRequest,
+    PullRequestChanges,
     RepositoryFacts,
     Review,
     ReviewVerdict,
@@ -70,29 +73,15 @@ class LocalPullRequests(LocalFiles):
         pulls = (self._pull(number) for number in numbers(self._pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
 
-    def edit_pull_request(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        draft: bool | None = None,
-    ) -> PullRequest:
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest of the file as it stands."""
-        changes = {"title": None if title is None else one_line(title), "state": state, "draft": draft}
         with self._writing():
-            if not self._pull_path(number).exists():
-                raise RemoteFailed(f"there is no pull request #{number} in {self._pulls}")
-            given = {key: value for key, value in changes.items() if value is not None}
-            self._change(self._pull_path(number), given, body)
+            self._change(self._existing_pull(number), as_sent(changes))
         return self._pull(number)
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The files beside the pull request, in their order."""
-        if not self._pull_path(number).exists():
-            raise RemoteFailed(f"there is no pull request #{number} in {self._pulls}")
-        folder = self._pull_path(number).with_suffix("") / "reviews"
+        folder = self._existing_pull(number).with_suffix("") / "reviews"
         return tuple(self._review(number, index) for index in numbers(folder))
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
@@ -149,6 +138,12 @@ class LocalPullRequests(LocalFiles):
             author=self._author(fields),
             url=path.absolute().as_uri(),
         )
+
+    def _existing_pull(self, number: int) -> Path:
+        path = self._pull_path(number)
+        if not path.exists():
+            raise RemoteFailed(f"there is no pull request #{number} in {self._pulls}")
+        return path
 
     def _review(self, number: int, index: int) -> Review:
         path = self._pull_path(number).with_suffix("") / "reviews" / file_name(index)
@@ -213,19 +208,10 @@ class LocalForge(LocalPullRequests):
         issues = (self._issue(number) for number in numbers(self._issues))
         return tuple(issue for issue in issues if issue.state == "open" and label in issue.labels)
 
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-    ) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest of the file as it stands."""
-        changes = {"title": None if title is None else one_line(title), "state": state}
         with self._writing():
-            given = {key: value for key, value in changes.items() if value is not None}
-            self._change(self._must_exist(number), given, body)
+            self._change(self._must_exist(number), as_sent(changes))
         return self._issue(number)
 
     # --- comments -----------------------------------------------------------------------------------------
@@ -254,7 +240,7 @@ class LocalForge(LocalPullRequests):
         if index is None:
             raise RemoteFailed(f"there is no comment {comment_id} on issue #{number}")
         with self._writing():
-            self._change(self._comments(number) / file_name(index), {}, body)
+            self._change(self._comments(number) / file_name(index), {"body": body})
         return self._comment(number, index)
 
     # --- labels -------------------------------------------------------------------------------------------
@@ -279,18 +265,14 @@ class LocalForge(LocalPullRequests):
             present = self._issue(number).labels
             wanted = [name for name in dict.fromkeys([*present, *add]) if name not in remove]
             if wanted != [*present]:
-                self._change(self._path(number), {"labels": wanted}, None)
+                self._change(self._path(number), {"labels": wanted})
 
     # --- files --------------------------------------------------------------------------------------------
 
-    def issue_url(self, number: int) -> None:
-        """None: an issue is a file."""
-
-    def commit_url(self, sha: str | None) -> None:
-        """None: nothing shows commits beside the files."""
-
-    def file_url(self, branch: str, path: str) -> None:
-        """None: nothing shows branches beside the files."""
+    @property
+    def links(self) -> Links:
+        """None: an issue is a file, and nothing shows commits and branches beside the files."""
+        return Links(None)
 
     def _comments(self, number: int) -> Path:
         return self._path(number).with_suffix("") / "comments"

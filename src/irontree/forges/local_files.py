@@ -123,15 +123,16 @@ class LocalFiles:
         head = self._settings.write_mapping({**fields, "author": self._account, "created_at": self._stamp()})
         replace(path, FrontMatterFile(head, as_kept(body)).text())
 
-    def _change(self, path: Path, changes: Mapping[str, Any], body: str | None) -> None:
+    def _change(self, path: Path, changes: Mapping[str, Any]) -> None:
+        """Put the changes of keys, and of the `body`, into the file."""
         document = split(read(path))
         head = amend(
             document.head,
-            changes,
+            {key: value for key, value in changes.items() if key != "body"},
             read=lambda text: self._mapping(text, path),
             write=self._settings.write_mapping,
         )
-        replace(path, FrontMatterFile(head, document.body if body is None else as_kept(body)).text())
+        replace(path, FrontMatterFile(head, as_kept(changes.get("body", document.body))).text())
 
     def _document(self, path: Path) -> tuple[dict[str, Any], str]:
         document = split(read(path))

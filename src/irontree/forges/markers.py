@@ -9,11 +9,11 @@ A plan of a hundred tasks asks a hundred times, and a repository may have thousa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from irontree.errors import RemoteFailed
 
@@ -28,6 +28,12 @@ def as_kept(text: str) -> str:
 def one_line(text: str) -> str:
     """A title: one line, single spaces."""
     return " ".join(as_kept(text).split())
+
+
+def as_sent(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What of an issue or pull request is given, its title and body as a forge keeps them."""
+    kept = {"title": one_line, "body": as_kept}
+    return {key: kept[key](value) if key in kept else value for key, value in changes.items()}
 
 
 def holds_line(body: str, marker: str) -> bool:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from irontree.domain.timestamps import utc_text
 from irontree.errors import RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
-from irontree.forges.markers import as_kept, behind, holds_line, one_line
+from irontree.forges.markers import as_kept, as_sent, behind, holds_line, one_line
 from irontree.ports import (
     CheckState,
     Comment,
     CommitCheck,
     Issue,
+    IssueChanges,
     Label,
+    Links,
     PullRequest,
+    PullRequestChanges,
     Remark,
     RepositoryFacts,
     Review,
@@ -135,23 +138,9 @@ class MemoryForge:
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
-    def edit_issue(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-    ) -> Issue:
+    def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
-        old = self._issue(number)
-        self.tracker.issues[number] = replace(
-            old,
-            title=old.title if title is None else one_line(title),
-            body=old.body if body is None else as_kept(body),
-            state=state or old.state,
-        )
-        return self._answered(self._issue(number))
+        return self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
 
@@ -203,17 +192,10 @@ class MemoryForge:
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
         self._answered(self.tracker.issues.update({number: replace(old, labels=tuple(wanted))}))
 
-    def issue_url(self, number: int) -> str | None:
-        """An address that nobody answers at."""
-        return f"https://forge.example/issues/{number}"
-
-    def commit_url(self, sha: str | None) -> str | None:
-        """An address that nobody answers at."""
-        return f"https://forge.example/commit/{sha}" if sha else None
-
-    def file_url(self, branch: str, path: str) -> str | None:
-        """An address that nobody answers at."""
-        return f"https://forge.example/{branch}/{path}"
+    @property
+    def links(self) -> Links:
+        """Addresses that nobody answers at."""
+        return Links("https://forge.example")
 
     # --- pull requests ------------------------------------------------------------------------------------
 
@@ -251,19 +233,12 @@ class MemoryForge:
         pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
 
-    def edit_pull_request(
-        self,
-        number: int,
-        *,
-        title: str | None = None,
-        body: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        draft: bool | None = None,
-    ) -> PullRequest:
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
-        old = self._pull(number)
-        self.edit_issue(number, title=title, body=body, state=state)
-        self.tracker.pulls[number] = replace(old, draft=old.draft if draft is None else draft)
+        old, given = self._pull(number), as_sent(changes)
+        draft = given.pop("draft", old.draft)
+        self._edited(number, given)
+        self.tracker.pulls[number] = replace(old, draft=draft)
         return self._pull(number)
 
     def reviews(self, number: int) -> tuple[Review, ...]:
@@ -322,6 +297,10 @@ class MemoryForge:
             pull_request=is_pull,
         )
         return number
+
+    def _edited(self, number: int, given: dict[str, Any]) -> Issue:
+        self.tracker.issues[number] = replace(self._issue(number), **given)
+        return self._answered(self._issue(number))
 
     def _answered(self, answer: T) -> T:
         """The answer to a write, unless it is lost on its way."""

@@ -383,5 +383,5 @@ def test_where_there_are_no_drafts_a_pull_request_is_open_to_all_at_once(stage: 
 def test_pages_for_people_are_known_without_asking(stage: GithubStage):
     """Texts are written during an outage too."""
     stage.go_down()
-    assert stage.ours.commit_url(HEAD_SHA) == f"{stage.server.url}/ada/engine/commit/{HEAD_SHA}"
-    assert stage.ours.file_url("main", "docs/SPEC.md") == f"{stage.server.url}/ada/engine/blob/main/docs/SPEC.md"
+    assert stage.ours.links.commit(HEAD_SHA) == f"{stage.server.url}/ada/engine/commit/{HEAD_SHA}"
+    assert stage.ours.links.file("main", "docs/SPEC.md") == f"{stage.server.url}/ada/engine/blob/main/docs/SPEC.md"

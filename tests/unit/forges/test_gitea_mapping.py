@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irontree.forges.gitea_mapping import (
+from irontree.forges.rest_values import (
     checks_of,
+    gitea_pull,
     is_draft,
     is_of_our_branch,
     is_undecided,
-    pull_of,
     utc,
     verdict_of,
     with_wip,
@@ -66,7 +66,7 @@ def test_a_server_that_does_not_say_so_is_asked_by_title():
     old = pull(title="WIP: Log in")
     del old["draft"]
     assert is_draft(old)
-    assert pull_of(old).title == "Log in"
+    assert gitea_pull(old).title == "Log in"
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_a_server_that_does_not_say_so_is_asked_by_title():
     ],
 )
 def test_not_mergeable_may_mean_not_looked_into_or_a_draft(changes, mergeable, undecided):
-    assert pull_of(pull(**changes)).mergeable is mergeable
+    assert gitea_pull(pull(**changes)).mergeable is mergeable
     assert is_undecided(pull(**changes)) is undecided
 
 
 def test_the_name_of_a_deleted_branch_is_kept():
     gone = pull(head={"label": "it", "ref": "refs/pull/7/head", "sha": "b" * 40, "repo_id": 1})
-    assert pull_of(gone).head_branch == "it"
+    assert gitea_pull(gone).head_branch == "it"
     assert is_of_our_branch(gone, "it")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from irontree.forges import github_values as values
+from irontree.forges import rest_values as values
 from tests.support.descriptions import required
 
 
@@ -26,7 +26,7 @@ def parts(event: str, key: str) -> Iterator[dict[str, Any]]:
 
 def test_every_issue_is_read():
     """One example is of an issue cut short; the API never answers with such a one."""
-    issues = [values.issue(data, trusted=False) for data in parts("issues", "issue") if "labels" in data]
+    issues = [values.issue_of(data, trusted=False) for data in parts("issues", "issue") if "labels" in data]
     assert len(issues) > 20
     assert all(issue.author and issue.number and issue.url.startswith("https://") for issue in issues)
     assert {issue.state for issue in issues} == {"open", "closed"}
@@ -35,19 +35,19 @@ def test_every_issue_is_read():
 
 def test_a_comment_tells_whether_it_is_on_a_pull_request():
     """There the issue has a key `pull_request`."""
-    kinds = Counter(values.issue(data, trusted=False).pull_request for data in parts("issue_comment", "issue"))
+    kinds = Counter(values.issue_of(data, trusted=False).pull_request for data in parts("issue_comment", "issue"))
     assert kinds[False]
     assert kinds.total() == len(examples("issue_comment"))
 
 
 def test_every_comment_is_read():
-    comments = [values.comment(data, ours=False, trusted=False) for data in parts("issue_comment", "comment")]
+    comments = [values.comment_of(data, ours=False, trusted=False) for data in parts("issue_comment", "comment")]
     assert comments
     assert all(comment.id.isdecimal() and comment.body and comment.created_at.endswith("Z") for comment in comments)
 
 
 def test_every_pull_request_is_read_and_a_merge_names_who_and_what():
-    pulls = [values.pull_request(data) for data in parts("pull_request", "pull_request")]
+    pulls = [values.github_pull(data) for data in parts("pull_request", "pull_request")]
     assert len(pulls) > 20
     assert all(len(pull.head_sha) == 40 and pull.head_branch and pull.base_branch for pull in pulls)
     assert all((pull.merge_sha is not None) == (pull.merged_by is not None) == pull.merged for pull in pulls)
@@ -55,7 +55,7 @@ def test_every_pull_request_is_read_and_a_merge_names_who_and_what():
 
 def test_every_review_is_read_in_the_lower_case_of_webhooks():
     reviews = [
-        values.review(data, (), trusted=False)
+        values.review_of(data, values.github_verdict(data), (), trusted=False)
         for data in parts("pull_request_review", "review")
         if not values.is_pending(data)
     ]
@@ -65,7 +65,7 @@ def test_every_review_is_read_in_the_lower_case_of_webhooks():
 
 
 def test_every_remark_names_its_file():
-    remarks = [values.remark(data, trusted=False) for data in parts("pull_request_review_comment", "comment")]
+    remarks = [values.remark_of(data, None, trusted=False) for data in parts("pull_request_review_comment", "comment")]
     assert remarks
     assert all(remark.path and remark.url for remark in remarks)
 
@@ -95,4 +95,4 @@ def test_an_association_is_one_that_is_known(event: str):
 
 def test_an_account_that_is_gone_is_a_ghost():
     (data, *_) = parts("issues", "issue")
-    assert values.issue({**data, "user": None}, trusted=False).author == "ghost"
+    assert values.issue_of({**data, "user": None}, trusted=False).author == "ghost"

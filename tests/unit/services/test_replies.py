@@ -13,6 +13,7 @@ from irontree.domain.comments import reply_problems
 from irontree.domain.decide import Verify
 from irontree.domain.digests import digest_chain
 from irontree.domain.plan import PromotionPolicy
+from irontree.ports import Links
 from irontree.services.delivery.deliver import deliver
 from irontree.services.delivery.replies import reply_decision
 from irontree.services.execution.checkup import Decider, accept, finalize, send_back
@@ -150,7 +151,7 @@ class Unlinked:
         self._forge = forge
 
     def __getattr__(self, name):
-        return (lambda *_: None) if name in {"commit_url", "file_url"} else getattr(self._forge, name)
+        return Links(None) if name == "links" else getattr(self._forge, name)
 
 
 def test_without_an_address_the_document_is_named(scene):

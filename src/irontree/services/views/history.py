@@ -169,11 +169,11 @@ class IssueLinks:
 
     def to_issue(self, number: int) -> str:
         """The page of the issue."""
-        return (self.forge.issue_url(number) if self.forge else None) or ""
+        return (self.forge.links.issue(number) if self.forge else None) or ""
 
     def to_commit(self, sha: str | None) -> str:
         """The page of a commit that is published."""
-        return (self.forge.commit_url(sha) if self.forge else None) or ""
+        return (self.forge.links.commit(sha) if self.forge else None) or ""
 
 
 def links_for(app: App) -> IssueLinks:

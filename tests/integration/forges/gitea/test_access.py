@@ -132,9 +132,9 @@ def test_nobody_listening_may_be_an_outage(forge: GiteaForge):
 
 
 def test_addresses_for_people_lead_to_the_pages_of_gitea(server: GiteaServer, forge: GiteaForge):
-    assert forge.commit_url("abc") == f"{server.url}/palms/iron/commit/abc"
+    assert forge.links.commit("abc") == f"{server.url}/palms/iron/commit/abc"
     assert (
-        forge.file_url("feature/7 x", "docs/a b.md")
+        forge.links.file("feature/7 x", "docs/a b.md")
         == f"{server.url}/palms/iron/src/branch/feature/7%20x/docs/a%20b.md"
     )
 

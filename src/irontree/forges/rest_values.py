@@ -1,0 +1,313 @@
+"""The JSON of GitHub's REST API, and of Gitea's, which is made after it, as values of the port. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from irontree.domain.timestamps import parsed, utc_text
+from irontree.forges.markers import ListedIssue, as_kept
+from irontree.ports import (
+    CheckState,
+    Comment,
+    CommitCheck,
+    Issue,
+    PullRequest,
+    Remark,
+    RepositoryFacts,
+    Review,
+    ReviewVerdict,
+)
+
+# --- What both say alike
+
+
+Json = Mapping[str, Any]
+GHOST: Final = "ghost"
+"""Whom GitHub shows in place of an account that is gone; also for Gitea's reviews by nobody in particular."""
+
+
+def author_of(data: Json) -> str:
+    """The login of whoever wrote it."""
+    return str((data.get("user") or {}).get("login") or GHOST)
+
+
+def is_pull(data: Json) -> bool:
+    """Whether what looks like an issue is a pull request."""
+    return data.get("pull_request") is not None
+
+
+def issue_of(data: Json, *, trusted: bool) -> Issue:
+    """An issue, or a pull request listed as one."""
+    return Issue(
+        number=data["number"],
+        title=data["title"],
+        body=_text(data["body"]),
+        state=_state(data),
+        labels=tuple(label if isinstance(label, str) else label["name"] for label in data["labels"] or ()),
+        author=author_of(data),
+        trusted=trusted,
+        url=data["html_url"],
+        pull_request=is_pull(data),
+    )
+
+
+def comment_of(data: Json, *, ours: bool, trusted: bool) -> Comment:
+    """A comment of an issue or a pull request."""
+    return Comment(
+        id=str(data["id"]),
+        body=_text(data["body"]),
+        author=author_of(data),
+        ours=ours,
+        created_at=utc(data["created_at"]),
+        url=data["html_url"],
+        trusted=trusted,
+        edited=data["updated_at"] != data["created_at"],
+    )
+
+
+def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
+    """A review that was handed in."""
+    moment = data.get("submitted_at")
+    return Review(
+        id=str(data["id"]),
+        author=author_of(data),
+        trusted=trusted,
+        verdict=verdict,
+        body=_text(data["body"]),
+        commit=data.get("commit_id") or "",
+        submitted_at=utc(moment) if moment else "",
+        url=data["html_url"],
+        remarks=tuple(remarks),
+    )
+
+
+def remark_of(data: Json, line: int | None, *, trusted: bool) -> Remark:
+    """A review's comment on a *line*, or on a whole file."""
+    return Remark(
+        id=str(data["id"]),
+        author=author_of(data),
+        trusted=trusted,
+        body=_text(data["body"]),
+        path=data.get("path") or None,
+        line=line,
+        url=data["html_url"],
+    )
+
+
+def utc(moment: str) -> str:
+    """A time in UTC; servers of Gitea write it in their own zone."""
+    return utc_text(parsed(moment))
+
+
+def _text(body: str | None) -> str:
+    return as_kept(body or "")
+
+
+def _state(data: Json) -> Literal["open", "closed"]:
+    return "closed" if data["state"] == "closed" else "open"
+
+
+# --- What GitHub alone says so
+
+
+_GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
+    "APPROVED": "approved",
+    "CHANGES_REQUESTED": "changes_requested",
+    "COMMENTED": "commented",
+    "DISMISSED": "dismissed",
+}
+_GOOD: Final = {"success", "neutral", "skipped"}
+_LOG_STAMP: Final = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+Z ", re.MULTILINE)
+_EXCERPT: Final = 4000
+
+
+def listed_on_github(data: Json) -> ListedIssue:
+    """What the index keeps; the text of a pull request is nobody's marker."""
+    return ListedIssue(data["number"], "" if is_pull(data) else _text(data["body"]), parsed(data["updated_at"]))
+
+
+def github_pull(data: Json) -> PullRequest:
+    """A pull request; one from a listing does not say whether it can be merged, nor who did it."""
+    merged = bool(data.get("merged_at"))
+    return PullRequest(
+        number=data["number"],
+        title=data["title"],
+        body=_text(data["body"]),
+        state=_state(data),
+        merged=merged,
+        draft=bool(data.get("draft")),
+        head_branch=data["head"]["ref"],
+        head_sha=data["head"]["sha"],
+        base_branch=data["base"]["ref"],
+        merge_sha=data.get("merge_commit_sha") if merged else None,
+        merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
+        mergeable=data.get("mergeable"),
+        author=author_of(data),
+        url=data["html_url"],
+    )
+
+
+def github_verdict(data: Json) -> ReviewVerdict:
+    """What a review says, in an API answer (upper case) or in a webhook (lower case)."""
+    return _GITHUB_VERDICTS.get(str(data["state"]).upper(), "commented")
+
+
+def is_pending(data: Json) -> bool:
+    """Whether a review is still being written: nobody but its author sees it."""
+    return str(data["state"]).upper() == "PENDING"
+
+
+def status_check(data: Json) -> CommitCheck:
+    """A commit status."""
+    states: Mapping[str, CheckState] = {"success": "success", "pending": "pending"}
+    return CommitCheck(
+        name=data["context"],
+        state=states.get(data["state"], "failure"),
+        summary=data.get("description") or "",
+        url=data.get("target_url") or "",
+    )
+
+
+def run_state(data: Json) -> CheckState:
+    """How a check run stands."""
+    if data["status"] != "completed":
+        return "pending"
+    return "success" if data.get("conclusion") in _GOOD else "failure"
+
+
+def run_check(data: Json, excerpt: str) -> CommitCheck:
+    """A check run, as GitHub Actions and other apps make them."""
+    output = data.get("output") or {}
+    return CommitCheck(
+        name=data["name"],
+        state=run_state(data),
+        summary=output.get("title") or data.get("conclusion") or data["status"],
+        url=data.get("html_url") or data.get("details_url") or "",
+        excerpt=excerpt,
+    )
+
+
+def run_excerpt(data: Json, annotations: Iterable[Json], log: str) -> str:
+    """What is wrong, in some 4 KB: where it was noted, what the check says of itself, and the end of its log."""
+    output = data.get("output") or {}
+    noted = "\n".join(f"{a['path']}:{a['start_line']}: {a['message']}" for a in annotations)
+    parts = (noted, output.get("summary"), output.get("text"), _LOG_STAMP.sub("", log))
+    return "\n\n".join(part.strip() for part in map(as_kept, filter(None, parts)) if part.strip())[-_EXCERPT:]
+
+
+# --- What Gitea alone says so
+
+
+_WIP: Final = ("WIP:", "[WIP]")
+"""Gitea has no drafts but titles that begin so, in any case (`WORK_IN_PROGRESS_PREFIXES` as shipped)."""
+_GITEA_VERDICTS: Final[dict[str, ReviewVerdict]] = {
+    "APPROVED": "approved",
+    "REQUEST_CHANGES": "changes_requested",
+    "COMMENT": "commented",
+}
+"""What was handed in; a pending review and a request for one are not."""
+_STATES: Final[dict[str, CheckState]] = {
+    "pending": "pending",
+    "success": "success",
+    "warning": "success",
+    "skipped": "success",
+    "error": "failure",
+    "failure": "failure",
+}
+
+
+def gitea_issue(shown: Json, *, trusted: bool) -> Issue:
+    """An issue, or a pull request seen as one, without what calls it a draft."""
+    found = issue_of(shown, trusted=trusted)
+    return replace(found, title=without_wip(found.title)[0]) if found.pull_request else found
+
+
+def gitea_pull(shown: Json) -> PullRequest:
+    """A pull request. Only `label` keeps the name of a branch that is deleted, as many are with the merge."""
+    title, _ = without_wip(shown["title"])
+    return PullRequest(
+        number=shown["number"],
+        title=title,
+        body=_text(shown["body"]),
+        state=_state(shown),
+        merged=shown["merged"],
+        draft=is_draft(shown),
+        head_branch=shown["head"]["label"],
+        head_sha=shown["head"]["sha"],
+        base_branch=shown["base"]["label"],
+        merge_sha=shown["merge_commit_sha"] or None,
+        merged_by=shown["merged_by"]["login"] if shown["merged_by"] else None,
+        mergeable=_mergeable(shown),
+        author=author_of(shown),
+        url=shown["html_url"],
+    )
+
+
+def is_of_our_branch(shown: Json, head: str) -> bool:
+    """Whether a pull request is of that branch, and of the repository itself, not of a fork's branch of that name."""
+    same_repository: bool = shown["head"]["repo_id"] == shown["base"]["repo_id"]
+    return same_repository and shown["head"]["label"] == head
+
+
+def is_draft(shown: Json) -> bool:
+    """Whether the server takes it for unfinished; those before 1.22 leave it to the title."""
+    return bool(shown.get("draft", without_wip(shown["title"])[1]))
+
+
+def is_undecided(shown: Json) -> bool:
+    """Whether it may still be looked into for conflicts: until that is done, Gitea calls it not mergeable."""
+    return shown["state"] == "open" and not is_draft(shown) and not shown["mergeable"]
+
+
+def with_wip(title: str, *, draft: bool) -> str:
+    """The title that says so, if it is a draft."""
+    return f"{_WIP[0]} {title}" if draft else title
+
+
+def without_wip(title: str) -> tuple[str, bool]:
+    """The title itself, and whether it called itself a draft."""
+    for prefix in _WIP:
+        if title.upper().startswith(prefix):
+            return title[len(prefix) :].lstrip(), True
+    return title, False
+
+
+def verdict_of(shown: Json) -> ReviewVerdict | None:
+    """What a review says; None for one that was not handed in."""
+    verdict = _GITEA_VERDICTS.get(shown["state"])
+    return "dismissed" if verdict and shown["dismissed"] else verdict
+
+
+def checks_of(statuses: Iterable[Json]) -> tuple[CommitCheck, ...]:
+    """The newest status of each name, ordered by name. Gitea's API shows nothing of the logs behind them."""
+    newest = {shown["context"]: shown for shown in sorted(statuses, key=lambda shown: int(shown["id"]))}
+    return tuple(
+        CommitCheck(
+            name=name,
+            state=_STATES.get(shown["status"], "pending"),
+            summary=shown["description"],
+            url=shown["target_url"],
+        )
+        for name, shown in sorted(newest.items())
+    )
+
+
+def facts_of(shown: Json, account: str) -> RepositoryFacts:
+    """A repository, as *account* sees it."""
+    return RepositoryFacts(
+        full_name=shown["full_name"],
+        url=shown["html_url"],
+        default_branch=shown["default_branch"],
+        account=account,
+        can_write=shown["permissions"]["push"],
+        archived=shown["archived"],
+        has_issues=shown["has_issues"],
+    )
+
+
+def _mergeable(shown: Json) -> bool | None:
+    """None where nothing is to merge any more, or a draft hides the answer."""
+    return shown["mergeable"] if shown["state"] == "open" and not is_draft(shown) else None
