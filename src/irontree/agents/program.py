@@ -20,18 +20,17 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
-from irontree.agents.presets.preset import Preset
-from irontree.agents.reading import AgentReading, Tally, UsageCount, UsageMeter, says_nothing
+from irontree.agents.presets.preset import UNKNOWN, Preset
+from irontree.agents.reading import AgentReading, Tally, UsageMeter
 from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
 from irontree.app import SystemClock
-from irontree.domain.attempt import Claim, FailureClass
+from irontree.domain.attempt import Claim
 from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
@@ -43,35 +42,23 @@ from irontree.processes.running import capture
 SUMMARY_CHARACTERS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class AgentDriver:
-    """How one program is driven: its command line with placeholders, and what its output means.
-
-    `read` takes all lines and the time, `tell` turns one line into words for a person; `settings` are variables that
-    are set for it.
-    """
-
-    command: tuple[str, ...]
-    read: Callable[[Iterable[str], datetime], AgentReading]
-    tell: Callable[[str], str | None]
-    settings: Mapping[str, str] = field(default_factory=dict)
-    add: UsageCount = says_nothing
-    """What it has taken by now, by one more line; of a program that tells only at its end, nothing."""
-    exits: Mapping[int, FailureClass] = field(default_factory=dict)
-    """What an exit code says of the service where no line does."""
-
-
 class ProgramAgent:
     """The port `CodingAgent` for a program that takes the prompt on stdin or as a file, and runs to its end."""
 
     def __init__(
-        self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str], way: AgentDriver
+        self,
+        spec: AgentSpec,
+        children: ChildProcesses,
+        environment: Mapping[str, str],
+        preset: Preset,
+        command: tuple[str, ...],
     ) -> None:
-        """Drive it in this way; *environment* is the caller's."""
+        """Run *command*, and understand it as *preset* says; *environment* is the caller's."""
         self._spec = spec
         self._children = children
-        self._surroundings = Surroundings(spec, environment, way.settings)
-        self._way = way
+        self._surroundings = Surroundings(spec, environment, preset.settings)
+        self._preset = preset
+        self._command = command
 
     def no_access(self) -> str | None:
         """Nothing: any program can be behind a command."""
@@ -84,21 +71,21 @@ class ProgramAgent:
         """
         transcript = Transcript(task)
         with transcript.open_output() as log:
-            ear = OutputReader(log, progress, self._way.tell, self._surroundings)
-            tally = Tally(self._way.add)
+            ear = OutputReader(log, progress, self._preset.tell, self._surroundings)
+            tally = Tally(self._preset.add)
             meter = UsageMeter(task.allowance, cancel, lambda: tally.usage)
             done = self._children.within(self._spec.container, task.transcript).run(
-                filled(self._way.command, task, transcript.prompt_file),
+                filled(self._command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
                 limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 stdin=task.prompt.encode(),
                 on_line=_both(ear.hear, tally.hear),
             )
-            reading = self._way.read(ear.lines(), SystemClock().now())
+            reading = self._preset.read(ear.lines(), SystemClock().now())
         result = self._observed(done, transcript, reading, ear.told)
         result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
-        transcript.conclude(self._way.command, result)
+        transcript.conclude(self._command, result)
         return result
 
     def _observed(
@@ -113,7 +100,7 @@ class ProgramAgent:
             seconds=round(done.seconds, 3),
             output_tail=said,
             claim=replace(claim, words=claim.words.strip()[:SUMMARY_CHARACTERS]) if claim else None,
-            failure=reading.failure or self._way.exits.get(done.exit_code or 0),
+            failure=reading.failure or self._preset.exits.get(done.exit_code or 0),
             retry_at=reading.retry_at,
             usage=reading.usage,
             session=reading.session,
@@ -139,12 +126,7 @@ class CommandAgent(ProgramAgent):
         """Run the words of `spec.command`; *environment* is the caller's. Raises ConfigRefused if there are none."""
         if not spec.command:
             raise ConfigRefused("agent.command is empty", remedy="name a program in agent.command in .mino/config.yml")
-        super().__init__(spec, children, environment, AgentDriver(spec.command, _read_nothing, str.rstrip))
-
-
-def _read_nothing(_lines: Iterable[str], _now: datetime) -> AgentReading:
-    """What an unknown program prints is for people."""
-    return AgentReading()
+        super().__init__(spec, children, environment, UNKNOWN, spec.command)
 
 
 # --- An agent program that is known here: the adapter named after it
@@ -158,11 +140,7 @@ class KnownAgent(ProgramAgent):
 
     def __init__(self, spec: AgentSpec, children: ChildProcesses, environment: Mapping[str, str]) -> None:
         """Call it as it was approved, and read it as the preset says; *environment* is the caller's."""
-        preset = PRESETS[spec.adapter]
-        words = spec.called or as_called(spec).called
-        super().__init__(spec, children, environment, _way(preset, words))
-        self._known = spec
-        self._preset = preset
+        super().__init__(spec, children, environment, PRESETS[spec.adapter], spec.called or as_called(spec).called)
         self._caller = environment
 
     def no_access(self) -> str | None:
@@ -170,7 +148,7 @@ class KnownAgent(ProgramAgent):
 
         What this machine knows says nothing of a container.
         """
-        spec, preset, caller = self._known, self._preset, self._caller
+        spec, preset, caller = self._spec, self._preset, self._caller
         status, home = preset.status, Path(caller.get("HOME", "~")).expanduser()
         if status is None or spec.container:
             return None
@@ -189,9 +167,5 @@ class KnownAgent(ProgramAgent):
 
     def _found(self) -> str | None:
         """The program, where it is one word: more of them may record a session, or replay one."""
-        words = self._known.command or (self._preset.program,)
+        words = self._spec.command or (self._preset.program,)
         return shutil.which(words[0], path=self._caller.get("PATH", os.defpath)) if len(words) == 1 else None
-
-
-def _way(preset: Preset, words: tuple[str, ...]) -> AgentDriver:
-    return AgentDriver(words, preset.read, preset.tell, preset.settings, preset.add, preset.exits)

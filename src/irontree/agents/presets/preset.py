@@ -98,6 +98,17 @@ def telling(
     return told
 
 
+UNKNOWN: Final = Preset(
+    name="command",
+    command=(),
+    model=(),
+    read=lambda _lines, _now: AgentReading(),
+    tell=str.rstrip,
+    variables=(),
+)
+"""Of a program of which nothing is known: what it prints is for people."""
+
+
 # --- Errors of LiteLLM, which the Python agents print as `litellm.RateLimitError: ...`
 
 
