@@ -17,15 +17,7 @@ from irontree.store.codec import write_mapping
 from irontree.store.documents import decode_value
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
-from irontree.store.streams import (
-    LOOP_EVENT_BYTES,
-    LOOP_FORM,
-    StreamFolder,
-    StreamForm,
-    StreamLog,
-    restored_files,
-    stream_folders,
-)
+from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamFolder, StreamForm, StreamLog, stream_folders
 
 
 class FileEventLog(StreamLog[N, E]):
@@ -49,7 +41,7 @@ class FileEventLog(StreamLog[N, E]):
             if files.names():
                 raise SequenceConflict(f"{files.where}: has events by now", remedy="look at them first")
             shutil.rmtree(making, ignore_errors=True)
-            for file, data in restored_files(self._form, records, self._clock.now()).items():
+            for file, data in self._restored(records).items():
                 self._disk.write_durably(making / file, data)
             self._disk.rename(making, files.path)
             self._disk.sync_folder(files.path.parent)

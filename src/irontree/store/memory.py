@@ -18,7 +18,7 @@ from irontree.errors import Busy, NotEligible, SequenceConflict
 from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, N
 from irontree.store.documents import approved_at, decode_value
 from irontree.store.event_log import encode_entity
-from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog, restored_files
+from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class MemoryEventLog(StreamLog[N, E]):
         with self._writing:
             if stream.files:
                 raise SequenceConflict(f"{stream.where}: has events by now")
-            stream.files.update(restored_files(self._form, records, self._clock.now()))
+            stream.files.update(self._restored(records))
 
     def archive(self, name: N, revision: str) -> Path:
         """Move the stream to `archived`; raises NotEligible without one."""

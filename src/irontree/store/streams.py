@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -162,151 +161,12 @@ FORMS: Final[tuple[StreamForm[Any, Any], ...]] = (ISSUE_FORM, LOOP_FORM)
 """Every kind of stream that there is."""
 
 
-def read_stream(form: StreamForm[N, E], files: EventFiles, owner: N) -> EventStream[E]:
-    """Everything in *files*; what cannot be used becomes a problem and counts as missing."""
-    numbered = _numbered(files)
-    times = Counter(sequence for sequence, _ in numbered)
-    records, problems = [], []
-    for sequence, name in numbered:
-        path = f"{files.where}/{name}"
-        if times[sequence] > 1:
-            problems.append(Problem(path, f"sequence {sequence} is taken by another file too"))
-            continue
-        try:
-            records.append(_read(form, files, name, owner))
-        except IrontreeError as error:
-            problems.append(problem_of(path, error))
-    return EventStream(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
-
-
-def problem_of(path: str, error: IrontreeError) -> Problem:
-    """What keeps the file at *path* from being used."""
-    what = error.message.removeprefix(path).lstrip(":, ")
-    return Problem(path, what, newer=isinstance(error, WrittenByNewer))
-
-
-def _numbered(files: EventFiles) -> list[tuple[int, str]]:
-    """Files that look like events, by number: `{seq:04d}` has no order as text beyond 9,999."""
-    return sorted((int(match[1]), name) for name in files.names() if (match := _EVENT_NAME.fullmatch(name)))
-
-
-def _read(form: StreamForm[N, E], files: EventFiles, name: str, owner: N) -> Record[E]:
-    path = f"{files.where}/{name}"
-    record = form.decode(files.load(name), path)
-    if record.event.sequence != int(name.partition("-")[0]):
-        raise LogDamaged(f"{path}: holds sequence {record.event.sequence}, its name says otherwise")
-    if (found := getattr(record.event, form.owner)) != owner:
-        raise LogDamaged(f"{path}: belongs to {form.owner} {found}")
-    return record
-
-
-def next_file(
-    form: StreamForm[N, E],
-    files: EventFiles,
-    event: E,
-    *,
-    expected_sequence: int,
-    meta: Mapping[str, Any],
-    moment: datetime,
-) -> tuple[str, bytes, Record[E]]:
-    """Name and bytes of the file that appends *event*, and the record as it will be read.
-
-    Raises SequenceConflict if the stream does not end at *expected_sequence*, ValueError if *event* is not the
-    next one, Refused if it does not fit into an event file.
-    """
-    numbered = _numbered(files)
-    highest = numbered[-1][0] if numbered else 0
-    if expected_sequence != highest:
-        raise SequenceConflict(
-            f"{files.where}: expected to end at sequence {expected_sequence}, ends at {highest}",
-            remedy="another process wrote first; look at the state again",
-        )
-    if event.sequence != expected_sequence + 1:
-        raise ValueError(f"event has sequence {event.sequence}, expected {expected_sequence + 1}")
-    own = {"time": utc_text(moment), "previous": _digest_of(form, files, numbered)}
-    data = form.encode(event, own | dict(meta) | own)
-    if len(data) > form.limit:
-        raise Refused(f"{files.where}: {event.event} would be larger than {form.limit} bytes")
-    name = form.file_name(event)
-    return name, data, form.decode(data, f"{files.where}/{name}")
-
-
-def restored_files(form: StreamForm[N, E], records: Iterable[Record[E]], moment: datetime) -> dict[str, bytes]:
-    """File names and bytes of a whole stream, each event under its own sequence, chained where they follow."""
-    files: dict[str, bytes] = {}
-    before: E | None = None
-    for record in sorted(records, key=lambda record: record.event.sequence):
-        event = record.event
-        follows = before is not None and before.sequence == event.sequence - 1
-        own = {"time": utc_text(moment), "previous": event_digest(before) if before and follows else None}
-        files[form.file_name(event)] = form.encode(event, own | record.meta | own)
-        before = event
-    return files
-
-
-def _digest_of(form: StreamForm[N, E], files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
-    """Digest of the last event; None for an empty stream, or one whose end cannot be read."""
-    if not numbered or [sequence for sequence, _ in numbered].count(numbered[-1][0]) > 1:
-        return None
-    try:
-        return event_digest(form.decode(files.load(numbered[-1][1]), files.where).event)
-    except IrontreeError:  # damaged, a folder in its place, or not ours to read: a problem of the stream, told there
-        return None
-
-
-def replied_file(
-    form: StreamForm[N, E], files: EventFiles, owner: N, sequence: int, url: str
-) -> tuple[str, bytes] | None:
-    """Name and bytes of that event with `reply_posted` set to *url*; None if it already is (R10).
-
-    Raises NotEligible if there is no such readable event, it takes no reply, or it has another one.
-    """
-    where = f"{files.where}, sequence {sequence}"
-    names = [name for number, name in _numbered(files) if number == sequence]
-    if len(names) != 1:
-        raise NotEligible(f"{where}: {len(names)} events there, one is needed to note a reply on")
-    record = _read(form, files, names[0], owner)
-    before = getattr(record.event, "reply_posted", url)
-    if "reply_posted" not in type(record.event).model_fields or before not in {None, url}:
-        raise NotEligible(f"{where}: {record.event.event} takes no reply, or has another one")
-    if before == url:
-        return None
-    return names[0], form.encode(record.event.model_copy(update={"reply_posted": url}), record.meta)
-
-
-# --- Events in the YAML blocks of a comment, as tools before 1.12 wrote them
+# --- A log, wherever its files are: where that is, and how one of them is written, the adapters say
 
 
 _FENCED = re.compile(
     r"^(?P<fence>`{3,}|~{3,})ya?ml[ \t]*\r?\n(?P<yaml>.*?)^(?P=fence)[ \t]*\r?$", re.MULTILINE | re.DOTALL
 )
-
-
-def read_blocks(form: StreamForm[N, E], text: str, where: str, owner: N) -> EventStream[E]:
-    """The events of the stream in *text*, in the order they stand there; blocks without an event are passed over."""
-    records, problems = [], []
-    for yaml in _event_blocks(form, text):
-        try:
-            records.append(_read_block(form, yaml, where, owner))
-        except IrontreeError as error:
-            problems.append(problem_of(where, error))
-    highest = max((record.event.sequence for record in records), default=0)
-    return EventStream(tuple(records), tuple(problems), highest)
-
-
-def _event_blocks(form: StreamForm[N, E], text: str) -> Iterator[str]:
-    blocks = (found["yaml"] for found in _FENCED.finditer(text))
-    return (yaml for yaml in blocks if re.search(rf"^{form.block}:", yaml, re.MULTILINE))
-
-
-def _read_block(form: StreamForm[N, E], yaml: str, where: str, owner: N) -> Record[E]:
-    record = form.decode(yaml.encode(errors="surrogatepass"), where)
-    if (found := getattr(record.event, form.owner)) != owner:
-        raise LogDamaged(f"{where}: speaks of {form.kind} {found}")
-    return record
-
-
-# --- A log, wherever its files are: where that is, and how one of them is written, the adapters say
 
 
 class StreamLog(Generic[N, E]):
@@ -318,36 +178,72 @@ class StreamLog(Generic[N, E]):
 
     def read(self, name: N) -> EventStream[E]:
         """All events of the stream; unreadable files become problems, never exceptions."""
-        return read_stream(self._form, self._files(name), name)
+        return self._read_all(self._files(name), name)
 
     def append(self, event: E, *, expected_sequence: int, meta: Mapping[str, Any] | None = None) -> Record[E]:
-        """Write *event* as `expected_sequence + 1`; raises SequenceConflict if another writer was faster."""
-        files = self._files(getattr(event, self._form.owner))
+        """Write *event* as `expected_sequence + 1`.
+
+        Raises SequenceConflict if the stream does not end at *expected_sequence*: another writer was faster;
+        ValueError if *event* is not the next one, Refused if it does not fit into an event file.
+        """
+        form, files = self._form, self._files(getattr(event, self._form.owner))
         with self._alone():
-            name, data, record = next_file(
-                self._form,
-                files,
-                event,
-                expected_sequence=expected_sequence,
-                meta=meta or {},
-                moment=self._clock.now(),
-            )
+            numbered = _numbered(files)
+            highest = numbered[-1][0] if numbered else 0
+            if expected_sequence != highest:
+                raise SequenceConflict(
+                    f"{files.where}: expected to end at sequence {expected_sequence}, ends at {highest}",
+                    remedy="another process wrote first; look at the state again",
+                )
+            if event.sequence != expected_sequence + 1:
+                raise ValueError(f"event has sequence {event.sequence}, expected {expected_sequence + 1}")
+            own = {"time": utc_text(self._clock.now()), "previous": self._digest_of_last(files, numbered)}
+            data = form.encode(event, own | dict(meta or {}) | own)
+            if len(data) > form.limit:
+                raise Refused(f"{files.where}: {event.event} would be larger than {form.limit} bytes")
+            name = form.file_name(event)
+            record = form.decode(data, f"{files.where}/{name}")
             files.write(name, data)
         return record
 
     def record_reply(self, name: N, sequence: int, url: str) -> None:
-        """Set `reply_posted` of that event from null to *url*, once; the same again is nothing.
+        """Set `reply_posted` of that event from null to *url*, once; the same again is nothing (ruling R10).
 
-        Raises NotEligible if there is no such event, or it takes no reply or has another one.
+        Raises NotEligible if there is no such readable event, or it takes no reply or has another one.
         """
         files = self._files(name)
         with self._alone():
-            if (change := replied_file(self._form, files, name, sequence, url)) is not None:
-                files.write(*change)
+            where = f"{files.where}, sequence {sequence}"
+            names = [file for number, file in _numbered(files) if number == sequence]
+            if len(names) != 1:
+                raise NotEligible(f"{where}: {len(names)} events there, one is needed to note a reply on")
+            record = self._read_one(files, names[0], name)
+            event = record.event
+            before = getattr(event, "reply_posted", url)
+            if "reply_posted" not in type(event).model_fields or before not in {None, url}:
+                raise NotEligible(f"{where}: {event.event} takes no reply, or has another one")
+            if before != url:
+                files.write(names[0], self._form.encode(event.model_copy(update={"reply_posted": url}), record.meta))
 
     def read_text(self, text: str, where: str, name: N) -> EventStream[E]:
-        """The events of the stream in the YAML blocks of a comment."""
-        return read_blocks(self._form, text, where, name)
+        """The events of the stream in the YAML blocks of a comment, as tools before 1.12 wrote them, in their order.
+
+        Blocks without an event are passed over.
+        """
+        records, problems = [], []
+        blocks = (found["yaml"] for found in _FENCED.finditer(text))
+        for block in blocks:
+            if not re.search(rf"^{self._form.block}:", block, re.MULTILINE):
+                continue
+            try:
+                record = self._form.decode(block.encode(errors="surrogatepass"), where)
+                if (found := getattr(record.event, self._form.owner)) != name:
+                    raise LogDamaged(f"{where}: speaks of {self._form.kind} {found}")
+                records.append(record)
+            except IrontreeError as error:
+                problems.append(_problem(where, error))
+        highest = max((record.event.sequence for record in records), default=0)
+        return EventStream(tuple(records), tuple(problems), highest)
 
     def archive_name(self, name: N, revision: str) -> str:
         """The first that is free."""
@@ -359,7 +255,58 @@ class StreamLog(Generic[N, E]):
         name = self._form.archived(archive)
         if name is None:
             raise ValueError(f"{archive!r} is no archive of this kind")
-        return read_stream(self._form, self._archived_files(archive), name)
+        return self._read_all(self._archived_files(archive), name)
+
+    def _restored(self, records: Iterable[Record[E]]) -> dict[str, bytes]:
+        """File names and bytes of a whole stream, each event under its own sequence, chained where they follow."""
+        files: dict[str, bytes] = {}
+        before: E | None = None
+        for record in sorted(records, key=lambda record: record.event.sequence):
+            event = record.event
+            follows = before is not None and before.sequence == event.sequence - 1
+            own = {
+                "time": utc_text(self._clock.now()),
+                "previous": event_digest(before) if before and follows else None,
+            }
+            files[self._form.file_name(event)] = self._form.encode(event, own | record.meta | own)
+            before = event
+        return files
+
+    def _read_all(self, files: EventFiles, owner: N) -> EventStream[E]:
+        """Everything in *files*; what cannot be used becomes a problem and counts as missing."""
+        numbered = _numbered(files)
+        times = Counter(sequence for sequence, _ in numbered)
+        records, problems = [], []
+        for sequence, name in numbered:
+            path = f"{files.where}/{name}"
+            if times[sequence] > 1:
+                problems.append(Problem(path, f"sequence {sequence} is taken by another file too"))
+                continue
+            try:
+                records.append(self._read_one(files, name, owner))
+            except IrontreeError as error:
+                problems.append(_problem(path, error))
+        return EventStream(tuple(records), tuple(problems), numbered[-1][0] if numbered else 0)
+
+    def _read_one(self, files: EventFiles, name: str, owner: N) -> Record[E]:
+        path = f"{files.where}/{name}"
+        record = self._form.decode(files.load(name), path)
+        if record.event.sequence != int(name.partition("-")[0]):
+            raise LogDamaged(f"{path}: holds sequence {record.event.sequence}, its name says otherwise")
+        if (found := getattr(record.event, self._form.owner)) != owner:
+            raise LogDamaged(f"{path}: belongs to {self._form.owner} {found}")
+        return record
+
+    def _digest_of_last(self, files: EventFiles, numbered: list[tuple[int, str]]) -> str | None:
+        """Digest of the last event; None for an empty stream, or one whose end cannot be read."""
+        if not numbered or [sequence for sequence, _ in numbered].count(numbered[-1][0]) > 1:
+            return None
+        try:
+            return event_digest(self._form.decode(files.load(numbered[-1][1]), files.where).event)
+        except (
+            IrontreeError
+        ):  # damaged, a folder in its place, or not ours to read: a problem of the stream, told there
+            return None
 
     def _files(self, name: N) -> EventFiles:
         raise NotImplementedError
@@ -373,6 +320,17 @@ class StreamLog(Generic[N, E]):
     def _alone(self) -> AbstractContextManager[object]:
         """Hold the lock of whoever writes."""
         raise NotImplementedError
+
+
+def _numbered(files: EventFiles) -> list[tuple[int, str]]:
+    """Files that look like events, by number: `{seq:04d}` has no order as text beyond 9,999."""
+    return sorted((int(match[1]), name) for name in files.names() if (match := _EVENT_NAME.fullmatch(name)))
+
+
+def _problem(path: str, error: IrontreeError) -> Problem:
+    """What keeps the file at *path* from being used."""
+    what = error.message.removeprefix(path).lstrip(":, ")
+    return Problem(path, what, newer=isinstance(error, WrittenByNewer))
 
 
 # --- Streams as folders of files: finding and reading them, and the durable append (R2)
