@@ -29,7 +29,7 @@ $(STAMP): requirements.lock pyproject.toml setup.py tools/check_python.py
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m pip check
 	@# A new Prefect database takes 10 s of migrations; this one is copied whenever a private server needs one.
-	$(BIN)/python -m irontree.flows.server.process --build-template
+	$(BIN)/python -m irontree.flows.server.private --build-template
 	@touch $@
 	@echo "Ready. The main job on a sample: make demo. Your own repository: $(BIN)/irontree --help"
 

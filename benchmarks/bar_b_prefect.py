@@ -20,7 +20,6 @@ from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import drive, lay_out, publish_task
 from benchmarks.sandbox import Effort
 from irontree.app import App
-from irontree.flows.serve.serving import Serving
 
 NAME, DISPATCH = "b: what Prefect adds to an issue", "b: dispatch latency of a run"
 BAR = 1.25
@@ -32,7 +31,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     with private_server(effort.folder) as server, ExitStack() as serving:
         prefect_runs = importlib.import_module("benchmarks.prefect_runs")  # imports Prefect
         for deployments in (prefect_runs.ours(through), (prefect_runs.BARE_LOOP, prefect_runs.BARE_ISSUE)):
-            serving.enter_context(_served(server, deployments))
+            serving.enter_context(_served(server, deployments, prefect_runs))
         titles = (f"task-{number}" for number in count(1))
         rounds = alternate(
             lambda: _added(prefect_runs, through, pure, next(titles)),
@@ -44,8 +43,8 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     yield Comparison(DISPATCH, None, pairs_of(rounds, lambda timing: timing.dispatch))
 
 
-def _served(server: PrivateServer, deployments: Any) -> Serving:
-    serving = Serving(deployments, environment=server.environment, home=server.home)
+def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
+    serving = prefect_runs.serve(deployments, environment=server.environment, home=server.home)
     serving.wait_ready()
     return serving
 

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -18,7 +19,6 @@ from benchmarks.measure import Comparison, Pair, alternate, pairs_of
 from benchmarks.private_server import PrivateServer, private_server
 from benchmarks.projects import lay_out
 from benchmarks.sandbox import Effort
-from irontree.flows.serve.serving import RUNNER, Serving
 from irontree.flows.server.connection import ServerState
 
 RESUME = "g: from an answer to its event"
@@ -36,7 +36,7 @@ def compare(effort: Effort) -> Iterator[Comparison]:
         fresh = _server_memory(server)
         served = (*(prefect_runs.ours(app) for app in apps), (prefect_runs.BARE_QUESTION,))
         for deployments in served:
-            serving.enter_context(_served(server, deployments))
+            serving.enter_context(_served(server, deployments, prefect_runs))
         runner_fresh = _runner_memory()
         names = (f"round-{number}" for number in count(1))
         resumed = alternate(
@@ -59,8 +59,8 @@ def compare(effort: Effort) -> Iterator[Comparison]:
     yield Comparison("g: memory of a runner, at the end and when it was new", None, (runner_memory,), "MB")
 
 
-def _served(server: PrivateServer, deployments: Any) -> Serving:
-    serving = Serving(deployments, environment=server.environment, home=server.home)
+def _served(server: PrivateServer, deployments: Any, prefect_runs: ModuleType) -> Any:
+    serving = prefect_runs.serve(deployments, environment=server.environment, home=server.home)
     serving.wait_ready()
     return serving
 
@@ -73,7 +73,9 @@ def _server_memory(server: PrivateServer) -> float:
 def _runner_memory() -> float:
     """The mean of all that this process started."""
     started = psutil.Process().children()
-    return statistics.mean(_memory_of(child.pid) for child in started if RUNNER in child.cmdline())
+    return statistics.mean(
+        _memory_of(child.pid) for child in started if "irontree.flows.serve.serving" in child.cmdline()
+    )
 
 
 def _memory_of(pid: int) -> float:

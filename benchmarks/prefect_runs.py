@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TypeVar
 from uuid import UUID, uuid4
 
@@ -16,12 +17,10 @@ from prefect.deployments.runner import RunnerDeployment
 
 from benchmarks.projects import publish, publish_task
 from irontree.app import App
-from irontree.flows.runs import forms as questions
 from irontree.flows.runs import runs
+from irontree.flows.runs.recovery import start_issue, start_loop
 from irontree.flows.runs.runs import issue_key
-from irontree.flows.runs.starting import start_issue, start_loop
-from irontree.flows.serve.registration import deployments_of
-from irontree.flows.serve.serving import Served
+from irontree.flows.serve.serving import Served, Serving, deployments_of
 from irontree.services.loops.loop import read_loop
 from irontree.services.record import read_world
 
@@ -48,6 +47,11 @@ class Timing:
 def ours(app: App) -> tuple[Served, ...]:
     """The deployments of a repository."""
     return deployments_of(app)
+
+
+def serve(deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path) -> Serving:
+    """Take them up until it is stopped."""
+    return Serving(deployments, environment=environment, home=home)
 
 
 def time_ours(app: App, title: str) -> Timing:
@@ -78,10 +82,10 @@ def time_resume_ours(app: App, title: str) -> float:
         start_loop(app, loop_id)
         state = _once(lambda: next((s for s in read_world(app).states.values() if s.task_key == title), None))
         asking = _once(lambda: runs.find_run(client, issue_key(app, state)))
-        form = _once(lambda: questions.open_question(client, asking.id))
+        form = _once(lambda: runs.open_question(client, asking.id))
         before, began = read_world(app).state(state.issue_number).sequence, time.time()
         payload = {"decision": form.choices[0], "approver": "benchmark", "note": "", "question": form.key}
-        questions.answer_form(client, asking.id, payload, key=form.key)
+        runs.answer_form(client, asking.id, payload, key=form.key)
         _once(lambda: read_world(app).state(state.issue_number).sequence > before)
         seconds = time.time() - began
         _once(lambda: read_loop(app, loop_id).entity.status == "completed")
@@ -93,9 +97,9 @@ def time_resume_bare() -> float:
     """Seconds from the answer of a bare form to the end of its run, which does nothing more."""
     with runs.connect() as client:
         made = runs.ensure_run(client, f"bare-question/{BARE}", key=str(uuid4()), parameters={})
-        form = _once(lambda: questions.open_question(client, made.id))
+        form = _once(lambda: runs.open_question(client, made.id))
         began = time.time()
-        questions.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
+        runs.answer_form(client, made.id, {"decision": "yes"}, key=form.key)
         ended = _finished(client, made.id).end_time
     return ended.timestamp() - began if ended else float("nan")
 

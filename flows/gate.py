@@ -26,7 +26,7 @@ from irontree.app import App
 from irontree.domain.budgets import EXAMPLES, UNITS, Unit
 from irontree.domain.halt import Choice, Need
 from irontree.errors import in_words
-from irontree.flows.runs.starting import pages_of_issues
+from irontree.flows.runs.recovery import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import Question, offered

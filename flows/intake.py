@@ -17,8 +17,7 @@ from irontree.domain.halt import APPROVAL, RULE
 from irontree.errors import NotEligible, in_words
 from irontree.flows.gate import ask, forget_answer, make_form, with_page
 from irontree.flows.runs import runs
-from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, wake_overtaken
-from irontree.flows.runs.starting import start_loop
+from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, start_loop, wake_overtaken
 from irontree.services.answers.approve import approve, question_key, wanted_for
 from irontree.services.proposals.again import UNREADABLE
 from irontree.services.proposals.approval import approval_text

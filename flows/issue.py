@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from prefect import flow
@@ -15,12 +16,13 @@ from irontree.app import App, Origin
 from irontree.domain.decide import TIMER, Aggregate, Finalize, Recover, Run, Step, Verify, is_due
 from irontree.errors import AnswerRefused, IrontreeError
 from irontree.flows.gate import RecordAnswer, ask_until_taken, refuse_late_answers, take_late_answer
-from irontree.flows.runs.recovery import hold_liveness, waits_if_refused
-from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for
-from irontree.flows.runs.starting import let_loop_go_on, start_own_run
-from irontree.flows.server.private import finish_asked
+from irontree.flows.runs.recovery import hold_liveness, start_loop, start_own_run, waits_if_refused
+from irontree.flows.runs.runs import is_key_of_another_revision, is_key_of_issue, step_title, url_for, wait_for
+from irontree.flows.server.connection import finish_asked
 from irontree.services.answers.answers import Answer, validate
 from irontree.services.execution.steps import Idle, next_step
+from irontree.services.loops.choice import replacement
+from irontree.services.loops.loop import read_loop
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.views.overview import title_of
@@ -34,6 +36,10 @@ STAGES: Final = {
     Aggregate: checkup_stage,
     Finalize: checkup_stage,
 }
+
+
+LOOP_STARTS_WITHIN: Final = 30.0
+"""Seconds that an answered issue's run waits for its loop; later the loop starts it again."""
 
 
 def issue_run_name() -> str:
@@ -74,7 +80,7 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
                 return Completed(name="Stopped", message="stopped after a finished step")
             elif refusal := await _take(app, number, found, loop_id):
                 return Completed(name="Waiting", message=refusal)
-        await let_loop_go_on(app, number, loop_id)
+        await _let_loop_go_on(app, number, loop_id)
         return Completed(name="Superseded", message="approved again: the new revision has a run of its own")
 
 
@@ -110,7 +116,7 @@ async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State
     await tell_story(app, number)
     if idle.done:
         return Completed(name="Done", message=idle.reason)
-    if await let_loop_go_on(app, number, loop_id):
+    if await _let_loop_go_on(app, number, loop_id):
         return None
     said = idle.reason
     if idle.unasked and (late := await take_late_answer(idle.unasked, _recorder(app, number, idle.unasked))):
@@ -149,3 +155,28 @@ def _recorder(app: App, number: int, question: Question, *, channel: str = "form
             raise AnswerRefused(taken.message or "")
 
     return record
+
+
+async def _let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
+    """Start the next run of a loop that halted at this issue, whose question is answered; whether it goes on now.
+
+    Waits until that run has the lease and says so, or ends without.
+    """
+    if loop_id is None:
+        return False
+    following = await asyncio.to_thread(replacement, app, loop_id)
+    if following and following.sequence == 1:  # the answer was an approval of other tasks: nobody drives these yet
+        await asyncio.to_thread(start_loop, app, following.id)
+    if not await asyncio.to_thread(_halted_at, app, loop_id, number):
+        return False
+    run = await asyncio.to_thread(start_loop, app, loop_id)
+    # With two halted loops answered at once, each issue's run would keep the slot that the other's loop needs.
+    with suppress(TimeoutError):
+        going_on = wait_for(lambda: None if _halted_at(app, loop_id, number) else True, run.id)
+        await asyncio.wait_for(going_on, LOOP_STARTS_WITHIN)
+    return not await asyncio.to_thread(_halted_at, app, loop_id, number)
+
+
+def _halted_at(app: App, loop_id: str, number: int) -> bool:
+    entity = read_loop(app, loop_id).entity
+    return entity.status == "halted" and entity.halt_at_task_key == read_world(app).state(number).task_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
@@ -22,10 +22,17 @@ from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
 from irontree.errors import Busy, IrontreeError, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
-from irontree.flows.runs.recovery import have_asking, hold_liveness, put_in_order, waits_if_refused
-from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for
-from irontree.flows.runs.starting import pages_of_issues, row_title, start_issue, wait_for, what_happened
-from irontree.flows.server.private import finish_asked
+from irontree.flows.runs.recovery import (
+    have_asking,
+    hold_liveness,
+    pages_of_issues,
+    put_in_order,
+    row_title,
+    start_issue,
+    waits_if_refused,
+)
+from irontree.flows.runs.runs import RunInfo, cancel, connect, reschedule, state, taken_up, url_for, wait_for
+from irontree.flows.server.connection import finish_asked
 from irontree.services.answers.answers import Answer, answer_loop
 from irontree.services.delivery.deliver import tell_halts_if_free
 from irontree.services.execution.steps import recover_lease, stop_at
@@ -33,7 +40,7 @@ from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.questions.questions import Question, question_about, question_of_loop
 from irontree.services.record import read_world, state_of
-from irontree.services.views.history import say_goal
+from irontree.services.views.history import say_goal, say_issue_event
 from irontree.tasks.artifacts import mirror, show_loop
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 
@@ -214,9 +221,16 @@ async def _watch(app: App, before: TaskState, run: RunInfo) -> RunInfo | bool:
     logger.info("%s: at %s", title, url_for(run.id))
     row = watch_issue.with_options(task_run_name=title)
     found = await row(lambda: wait_for(lambda: _settled(app, before.issue_number), run.id))
-    for line in await asyncio.to_thread(list, what_happened(app, before.issue_number, after=before.sequence)):
+    for line in await asyncio.to_thread(list, _what_happened(app, before.issue_number, after=before.sequence)):
         logger.info(line)
     return found
+
+
+def _what_happened(app: App, issue_number: int, *, after: int) -> Iterator[str]:
+    """The events of the issue behind the sequence *after*, in words."""
+    for record in app.log.read(issue_number).records:
+        if record.event.sequence > after:
+            yield f"#{issue_number} {say_issue_event(record)}"
 
 
 def _stop_at(app: App, issue_number: int) -> None:

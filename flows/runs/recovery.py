@@ -1,4 +1,4 @@
-"""Which runs are alive, by a kernel lock each (R3), and which should exist, by what the log says (rulings, Crashes)."""
+"""Which runs are alive (a kernel lock each, R3), which should exist by what the log says, and how these are started."""
 
 from __future__ import annotations
 
@@ -20,33 +20,98 @@ from prefect.states import Completed, Failed
 from irontree.app import App
 from irontree.domain.decide import is_due
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, Cancelled, IrontreeError, LogDamaged, Refused, in_words
-from irontree.flows.runs.forms import open_question
+from irontree.errors import Busy, Cancelled, IrontreeError, LogDamaged, Refused, ServerUnavailable, in_words
 from irontree.flows.runs.runs import (
     RunInfo,
     connect,
     crashed,
+    deployment,
+    ensure_run,
     find_run,
     find_runs,
     issue_key,
     issue_tag,
     loop_key,
     mark_ended,
+    open_question,
     reschedule,
     supersede,
     suspended_runs,
+    tags,
     taken_up,
+    url_for,
 )
-from irontree.flows.runs.starting import start_issue, start_loop
-from irontree.flows.server.private import end_with_runner
+from irontree.flows.server.connection import end_with_runner
 from irontree.ports import Lock
 from irontree.services.answers.approve import names_issues, standing_of
 from irontree.services.execution.steps import catch_up, next_step
-from irontree.services.loops.loop import read_loop, read_loops
+from irontree.services.loops.loop import loop_of, open_loops, read_loop, read_loops
 from irontree.services.questions.questions import Question, question_of_loop
 from irontree.services.record import read_world
+from irontree.services.views.overview import title_of
 from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free
+from irontree.tasks.artifacts import mirror
+
+# --- Where a loop's issues are shown, and what it says of them on its own page
+
+
+def pages_of_issues(app: App, loop_id: str) -> Mapping[int, str]:
+    """The pages of the runs of this loop's issues, by issue number, as far as there are any; none without a server."""
+    states = read_world(app).states
+    keys = {issue_key(app, states[key]): states[key] for key in read_loop(app, loop_id).keys if key in states}
+    try:
+        with connect() as client:
+            found = find_runs(client, list(keys))
+    except ServerUnavailable:
+        return {}
+    return {keys[key].issue_number: url_for(run.id) for key, run in found.items()}
+
+
+def row_title(app: App, state: TaskState) -> str:
+    """The row of an issue on the loop's page: `#3 Split an expense`."""
+    return f"#{state.issue_number} {title_of(read_world(app), state.task_key)}"
+
+
+def start_issue(app: App, state: TaskState, loop_id: str | None) -> RunInfo:
+    """Have the run of this issue waiting, working or asking; the same run for the issue's whole life."""
+    with connect() as client:
+        return ensure_run(
+            client,
+            deployment("issue", app),
+            key=issue_key(app, state),
+            parameters={
+                "repository": str(app.repository.root),
+                "number": state.issue_number,
+                "loop_id": loop_id,
+            },
+            name=row_title(app, state),
+            tags=tags(app, issue_tag(state.issue_number)),
+        )
+
+
+def start_own_run(app: App, number: int, loop_id: str | None) -> RunInfo:
+    """Have the issue's own run, for one that was made by hand: in the loop that it names, or that has the issue."""
+    state = read_world(app).state(number)
+    return start_issue(app, state, loop_id or loop_of(open_loops(app), state.task_key))
+
+
+def start_loop(app: App, loop_id: str) -> RunInfo:
+    """Have a run that drives this stretch of the loop; the same one for whoever asks twice."""
+    loop = read_loop(app, loop_id)
+    with connect() as client:
+        return ensure_run(
+            client,
+            deployment("loop", app),
+            key=loop_key(app, loop_id, loop.sequence),
+            parameters={"repository": str(app.repository.root), "loop_id": loop_id},
+            name=f"loop {loop_id}",
+            tags=tags(app, f"loop:{loop_id}"),
+        )
+
+
+# --- How a flow run ends when something refuses to go on
+
 
 Parameters = ParamSpec("Parameters")
 FlowBody = Callable[Parameters, Awaitable[State[None]]]
@@ -332,3 +397,27 @@ def _is_dead(app: App, run: RunInfo, grace: timedelta) -> bool:
     if app.alive(str(run.id)).holder() is not None:
         return False
     return run.since is None or datetime.now(UTC) - run.since >= grace
+
+
+# --- After an answer that came from elsewhere than the form
+
+
+def start_again(app: App, issue_number: int) -> str | None:
+    """Start the issue's suspended run again, and the loop that halted there; what was started, in words.
+
+    The answer is in the log already. Raises ServerUnavailable if the server does not answer.
+    """
+    mirror(app)
+    state = read_world(app).state(issue_number)
+    woken = wake(app, issue_number)
+    for loop in read_loops(app)[0]:
+        if loop.entity.status == "halted" and loop.entity.halt_at_task_key == state.task_key:
+            run = take_up(app, loop.id)
+            return f"loop {loop.id} goes on: {url_for(run.id)}" if run else None
+    return f"its run goes on: {url_for(woken[0].id)}" if woken else None
+
+
+def close_overtaken(app: App) -> None:
+    """Let suspended runs end whose loop was cancelled or whose task was skipped; the janitor does what this cannot."""
+    with suppress(ServerUnavailable):
+        wake_overtaken(app)

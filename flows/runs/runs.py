@@ -1,6 +1,4 @@
-"""Flow runs as a client sees them: named, made once per idempotency key, rescheduled, cancelled, looked at.
-
-Imports nothing of Prefect: what is to be served is described before Prefect's settings are adopted.
+"""Flow runs as a client sees them: named, made once, rescheduled, ended, looked at; what a suspended one asks.
 
 Synchronous, for the command line and threads; a flow calls them through `asyncio.to_thread`. Prefect's client
 itself tries again on 503 (SQLite under two writers) and on broken connections.
@@ -8,16 +6,17 @@ itself tries again on 503 (SQLite under two writers) and on broken connections.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -34,6 +33,7 @@ from prefect.client.schemas.filters import (
     FlowRunFilterTags,
 )
 from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import get_current_settings
@@ -42,7 +42,7 @@ from prefect.states import Cancelled, Cancelling, Completed, Crashed, Scheduled
 from irontree.app import App
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.state import TaskState
-from irontree.errors import ServerUnavailable
+from irontree.errors import AnswerRefused, ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK_NAMES
 from irontree.http_client import Unreachable
 from irontree.services.views.history import page_of_run
@@ -376,3 +376,110 @@ def _run(run: FlowRun) -> RunInfo:
         parameters=run.parameters,
         since=run.state.timestamp if run.state else None,
     )
+
+
+# --- The gate from outside: what a suspended run asks, and answering it (terminal, comments, tests)
+
+
+NOT_ASKED_YET = "Run input schema not found."
+"""Prefect sets a run's state some 50 ms before it stores the form."""
+FORM_PATIENCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FormQuestion:
+    """What a suspended run asks: Markdown, and the JSON schema of the answer."""
+
+    run_id: UUID
+    key: str
+    description: str
+    schema: Mapping[str, Any]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The decisions to choose from."""
+        decision = self.schema["properties"]["decision"]
+        return tuple(decision.get("enum") or [decision["const"]])
+
+
+def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | None:
+    """What the run asks now; None if it is not suspended.
+
+    Also None as long as not all of the form is stored (the state comes first, then the schema, then the text); if the
+    process died there, `runs.reschedule` lets it ask again.
+    """
+    if (key := _open_key(client.read_flow_run(run_id))) is None:
+        return None
+    rows = {row.key: row for row in client.filter_flow_run_input(run_id, f"suspended-{key}-", 200, set())}
+    schema, description = (rows.get(f"suspended-{key}-{part}") for part in ("schema", "description"))
+    if schema is None or description is None:
+        return None
+    return FormQuestion(run_id, key, description.decoded_value, schema.decoded_value)
+
+
+def answer_form(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], *, key: str) -> None:
+    """Answer the question *key* of the run, as its form in the browser does; the first valid answer counts.
+
+    Raises AnswerRefused, with the server's reason, when that question is not open (any more) or the answer does not
+    fit its form; the run then waits on.
+    """
+    deadline = time.monotonic() + FORM_PATIENCE
+    while (reason := _resume(client, run_id, payload, key)) == NOT_ASKED_YET and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if reason:
+        raise AnswerRefused(
+            f"The answer was not taken: {reason.removeprefix('Reason: ')}",
+            remedy="`irontree status` shows what is asked.",
+        )
+
+
+def _resume(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], key: str) -> str | None:
+    """Try once; returns the reason of a refusal."""
+    if _open_key(client.read_flow_run(run_id)) != key:
+        return "this question is not open any more"
+    try:
+        result: OrchestrationResult[Any] = client.resume_flow_run(run_id, dict(payload))
+    except PrefectHTTPStatusError as error:
+        if error.response.status_code != HTTPStatus.CONFLICT:
+            raise
+        return "it was answered already"
+    if result.status is SetStateStatus.ACCEPT:
+        return None
+    return str(getattr(result.details, "reason", None) or result.status.value)
+
+
+def _open_key(run: FlowRun) -> str | None:
+    if run.state is None or not run.state.is_paused():
+        return None
+    return run.state.state_details.pause_key
+
+
+# --- Waits for what another run brings about by looking at our own log
+
+
+Found = TypeVar("Found")
+
+LOOK_AT_LOG_EVERY = 0.1
+ASK_EVERY = 2.0
+
+
+async def wait_for(look: Callable[[], Found | None], run_id: UUID) -> Found | RunInfo:
+    """Return what *look* finds, or the run if it ended or was suspended without that.
+
+    *look* reads the log: it is called in a thread, often, and once more after the run has stopped.
+    """
+    ask_at = time.monotonic() + ASK_EVERY
+    while (found := await asyncio.to_thread(look)) is None:
+        if time.monotonic() >= ask_at:
+            run = await asyncio.to_thread(_read, run_id)
+            if run.final or run.state == "PAUSED":
+                found = await asyncio.to_thread(look)
+                return run if found is None else found
+            ask_at = time.monotonic() + ASK_EVERY
+        await asyncio.sleep(LOOK_AT_LOG_EVERY)
+    return found
+
+
+def _read(run_id: UUID) -> RunInfo:
+    with connect() as client:
+        return state(client, run_id)

@@ -23,7 +23,7 @@ from irontree.app import App
 from irontree.domain.settings import Automations
 from irontree.errors import ConfigRefused
 from irontree.flows.runs.runs import connect, deployment, deployment_id
-from irontree.flows.serve.registration import NIGHTLY, nightly_parameters
+from irontree.flows.serve.serving import NIGHTLY, nightly_parameters
 
 LABELLED: Final = "irontree.issue_labelled"
 CHANGED: Final = "irontree.forge_changed"

@@ -1,29 +1,61 @@
-"""Serves deployments while the command line goes on with other things: a child process, as seen by its parent.
+"""Serves deployments while the command goes on: a child process, seen by its parent, and what the child itself does.
 
 Why a child and not a thread of the command: docs/decisions/0003-prefect-local-mode.md.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import platform
 import select
 import signal
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import IO, Any, Literal, Self, cast
+from uuid import UUID
 
+from prefect.client.orchestration import PrefectClient, SyncPrefectClient, get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterName,
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterExpectedStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectAlreadyExists, PrefectHTTPStatusError
+from prefect.runner import Runner
+from prefect.schedules import Cron
+from prefect.utilities.processutils import command_to_string
+from prefect.workers.process import ProcessWorker
+
+from irontree.app import App
+from irontree.domain.settings import Automations
 from irontree.errors import ServerUnavailable
-from irontree.flows.server.private import FINISH, size, start, tail
+from irontree.flows.runs.runs import tags
+from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
+from irontree.http_client import Unreachable
+
+# --- The child, as its parent sees it
+
 
 LIMIT = 2
 """Flow processes per repository: the loop, and the issue it waits for."""
-RUNNER = "irontree.flows.serve.runner"
-WORKER = "irontree.flows.serve.worker"
+By = Literal["runner", "worker"]
+"""A Prefect runner takes up the runs of one repository, for a terminal; a worker those of many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +80,26 @@ class Served:
 class Serving:
     """Takes up the runs of *deployments*, each in a process of its own, from the moment it is made until `stop`.
 
-    *by* is the module that does it: RUNNER for one repository, WORKER for any number of them.
-
     All of it is one session that no Ctrl-C of ours reaches, with *home* as its working folder; it ends when this
     process ends, whatever ends it. `stop` has to be called, or the object used in a `with`.
     """
 
     def __init__(
-        self, deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path, by: str = RUNNER
+        self, deployments: Sequence[Served], *, environment: Mapping[str, str], home: Path, by: By = "runner"
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="irontree-serving-")
         self._finish = Path(self._folder.name) / "finish"
-        self._log = home / f"serving-{deployments[0].name if by == RUNNER else 'all'}.log"
+        self._log = home / f"serving-{deployments[0].name if by == 'runner' else 'all'}.log"
         self._log_start = size(self._log)
         self._program = start(
-            by,
+            "irontree.flows.serve.serving",
             [str(os.getpid())],
             environment={**environment, FINISH: str(self._finish)},
             home=home,
             log=self._log,
             talk=True,
         )
-        order = {"folder": self._folder.name, "log": str(self._log), "limit": LIMIT}
+        order = {"folder": self._folder.name, "log": str(self._log), "limit": LIMIT, "by": by}
         self._order({**order, "deployments": [asdict(served) for served in deployments]})
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
@@ -93,7 +123,7 @@ class Serving:
         return self._program.poll() is None
 
     def finish(self) -> None:
-        """Ask the flows to stop after their present step (first Ctrl-C); they look at `lifeline.finish_asked`."""
+        """Ask the flows to stop after their present step (first Ctrl-C); they look at `finish_asked`."""
         self._finish.touch()
 
     def stop(self) -> None:
@@ -118,3 +148,228 @@ class Serving:
             cast("IO[bytes]", self._program.stdin) as pipe,
         ):  # ended already: wait_ready says so
             pipe.write(json.dumps(order).encode())
+
+
+# --- The five deployments of a repository, for whoever serves it from its own folder (protocol, Runs)
+
+
+SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
+"""Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
+POOL = "irontree"
+"""The work pool; the queue of a repository is called like its deployments, by the workspace id (R21)."""
+FLOWS = {
+    "intake": "Show what a requirement document would become, and wait for its approval.",
+    "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",
+    "loop": "Work through the tasks of a loop, one issue's run after the other.",
+    "reconcile": "Compare the log with itself and with the forge, every night.",
+    "janitor": "Take up what a crash left, every five minutes.",
+}
+"""With what the UI says of each, behind the folder of the repository; the same as in prefect.yaml."""
+
+
+NIGHTLY = ("30 1 * * *", "nightly")
+"""Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
+SLUGS = frozenset(slug for _, slug in (*SCHEDULES.values(), NIGHTLY))
+"""Of the schedules that are ours: a person may have made others."""
+
+
+def nightly_parameters(wanted: Automations) -> dict[str, str]:
+    """What `intake` gets every night; nothing where nothing is wanted at night."""
+    return {"document": wanted.nightly} if wanted.nightly else {}
+
+
+def deployments_of(app: App) -> tuple[Served, ...]:
+    """Named after the workspace id, with the repository as their parameter."""
+    nightly = nightly_parameters(app.preferences().automations)
+    schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
+    return tuple(
+        Served(
+            entrypoint=f"irontree.flows.{flow}.{flow}",
+            name=app.repository.id,
+            description=f"{app.repository.root}: {description}",
+            parameters={"repository": str(app.repository.root)},
+            cron=schedules[flow][0] if flow in schedules else None,
+            slug=schedules[flow][1] if flow in schedules else None,
+            scheduled=nightly if flow == "intake" else {},
+            tags=tuple(tags(app)),
+        )
+        for flow, description in FLOWS.items()
+    )
+
+
+# --- What a server must know before anybody can serve a repository
+
+
+COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
+"""How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
+a supervisor first, which imports Prefect once more and puts the flow where the end of the worker does not reach it."""
+NOT_SERVED = "not served any more: "
+"""Before the folder in the description of a queue that we closed: the limit that a person set stays."""
+
+AddDeployment = Callable[[RunnerDeployment], Awaitable[UUID]]
+
+
+async def register(
+    deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: AddDeployment, reopen: bool = False
+) -> dict[str, UUID]:
+    """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
+
+    The same whoever serves them: a run keeps the queue that its deployment had when it was made. With *reopen*, queues
+    that `close_queue` closed are open again: for a worker. A runner asks by deployment, and needs none; beside it, a
+    worker that let go of the repository would take up the runs of an open one.
+    """
+    async with get_client() as client:
+        await _ensure_pool(client)
+        for name, repository in {
+            served["name"]: served["parameters"].get("repository", "") for served in deployments
+        }.items():
+            await _ensure_queue(client, name, queue_limit, str(repository), reopen=reopen)
+    made = [_deployment(served) for served in deployments]
+    ids = {f"{deployment.flow_name}/{deployment.name}": await add(deployment) for deployment in made}
+    async with get_client() as client:
+        await drop_missed(client, ids.values())
+    return ids
+
+
+async def _ensure_pool(client: PrefectClient) -> None:
+    template = ProcessWorker.get_default_base_job_template()
+    try:
+        await client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
+    except ObjectAlreadyExists:  # as it was made, or as somebody set it since
+        return
+
+
+async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
+    """Named like its deployments; what it is for people is in its description."""
+    try:
+        await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
+    except ObjectAlreadyExists:
+        if not reopen:
+            return
+        queue = await client.read_work_queue_by_name(name, work_pool_name=POOL)
+        if (queue.description or "").startswith(NOT_SERVED):
+            await client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
+    """Have no worker take up the runs of this queue, until a worker of ours serves its repository again.
+
+    No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
+    """
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
+
+
+def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
+    """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
+    queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
+    client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
+
+
+def drop_schedules(client: SyncPrefectClient, name: str) -> None:
+    """Have nothing start by itself that nobody takes up; registering makes the schedules again.
+
+    What they had made goes with them. One that a person paused makes nothing, and stays as it is.
+    """
+    mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
+    for deployment in client.read_deployments(deployment_filter=mine):
+        for schedule in client.read_deployment_schedules(deployment.id):
+            if schedule.active and schedule.slug in SLUGS:
+                client.delete_deployment_schedule(deployment.id, schedule.id)
+
+
+def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
+    """A deployment with its schedule, which has a slug: `prefect deploy` gives the same one the same slug."""
+    cron, slug, given = served["cron"], served["slug"], dict(served["scheduled"])
+    rest = {key: value for key, value in served.items() if key not in ("cron", "slug", "scheduled")}
+    return RunnerDeployment.from_entrypoint(
+        **rest,
+        work_pool_name=POOL,
+        work_queue_name=served["name"],
+        job_variables={"command": COMMAND},
+        schedules=[Cron(cron, timezone="UTC", slug=slug, parameters=given)] if cron else None,
+    )
+
+
+async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:
+    """Of the scheduled runs that nobody served in time keep the latest per deployment: one janitor is enough."""
+    made_up_for: set[UUID | None] = set()
+    for run in await _missed(client, deployments):
+        if run.deployment_id in made_up_for:
+            await client.delete_flow_run(run.id)
+        made_up_for.add(run.deployment_id)
+
+
+async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[FlowRun]:
+    waiting = await client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(
+            deployment_id=FlowRunFilterDeploymentId(any_=list(deployments)),
+            state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED])),
+            expected_start_time=FlowRunFilterExpectedStartTime.model_validate({"before_": datetime.now(UTC)}),
+        ),
+        sort=FlowRunSort.EXPECTED_START_TIME_DESC,
+    )
+    return [run for run in waiting if run.auto_scheduled]
+
+
+# --- The child itself: its order, its life with its parent, its report
+
+
+TIDY_EVERY = 60.0
+QUERY_SECONDS = 1.0
+PREFETCH_SECONDS = 1.0
+"""A run that is taken up before its time keeps one of the two slots of its queue until then."""
+
+
+def run_child() -> None:
+    """Serve what the order on stdin says until killed; the parent's pid is the first argument.
+
+    The whole process group ends with the parent, and each flow process with us.
+    """
+    end_with(int(sys.argv[1]), lambda: os.killpg(0, signal.SIGKILL))
+    os.environ[RUNNER] = str(os.getpid())
+    order = json.load(sys.stdin)
+    tempfile.tempdir = order["folder"]  # the scratch folder; the parent removes it
+    keep_short(Path(order["log"]))
+    serve = _run_worker if order["by"] == "worker" else _run_runner
+    asyncio.run(serve(order["deployments"], order["limit"]))
+
+
+async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
+    """Take up their runs, at most *limit* at a time."""
+    runner = Runner(query_seconds=QUERY_SECONDS, limit=limit, pause_on_shutdown=False)
+    _report(await register(deployments, queue_limit=limit, add=runner.aadd_deployment))
+    await runner.start()
+
+
+async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
+    """Take up the runs in their queues, at most *limit* at a time of each: the queues see to that."""
+    ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
+    _report(ids)
+    queues = sorted({served["name"] for served in deployments})
+    worker = ProcessWorker(
+        POOL, work_queues=queues, name=f"irontree@{platform.node()}", prefetch_seconds=PREFETCH_SECONDS
+    )
+    async with asyncio.TaskGroup() as together:
+        together.create_task(_drop_missed(ids))
+        await worker.start()
+
+
+def _report(deployments: Mapping[str, UUID]) -> None:
+    """Tell the parent that we are ready; from here on stdout is the log, for the flow processes' output."""
+    sys.stdout.write(json.dumps(deployments, default=str) + "\n")
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+
+async def _drop_missed(ids: Mapping[str, UUID]) -> None:
+    """While a loop and its issue have both slots for hours, no schedule may pile up behind them."""
+    while True:
+        await asyncio.sleep(TIDY_EVERY)
+        with suppress(Unreachable, PrefectHTTPStatusError):
+            async with get_client() as client:
+                await drop_missed(client, ids.values())
+
+
+if __name__ == "__main__":
+    run_child()

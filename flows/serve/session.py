@@ -1,15 +1,13 @@
 """What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
 
 Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
-
-Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -17,19 +15,100 @@ from typing import Final, Self
 
 from irontree.app import App
 from irontree.domain.decide import COMMENTS_EVERY
-from irontree.errors import Busy
-from irontree.flows.runs.forms import FormQuestion as Asked
-from irontree.flows.runs.forms import answer_form, open_question
-from irontree.flows.runs.recovery import newest_run, take_up
-from irontree.flows.runs.runs import RunInfo, connect, deployment, find_run, is_served, issue_key, url_for
-from irontree.flows.serve.comments import CommentWatch
-from irontree.flows.serve.registration import deployments_of
-from irontree.flows.serve.service import LOOK_EVERY, at_rest, held, is_private, settle
-from irontree.flows.serve.serving import Serving
+from irontree.errors import Busy, IrontreeError
+from irontree.flows.runs.recovery import (
+    NOBODY_STARTS,
+    WORKERS_START,
+    close_overtaken,
+    mark_dead_runs,
+    newest_run,
+    take_up,
+    tidy,
+)
+from irontree.flows.runs.runs import FormQuestion as Asked
+from irontree.flows.runs.runs import (
+    RunInfo,
+    answer_form,
+    connect,
+    deployment,
+    find_run,
+    is_served,
+    issue_key,
+    open_question,
+    taken_up,
+    url_for,
+)
+from irontree.flows.serve.chores import CommentWatch
+from irontree.flows.serve.serving import Serving, deployments_of
+from irontree.flows.server.connection import ServerState
 from irontree.services.answers.answers import Answer, validate
+from irontree.services.execution.steps import settle_leftovers
 from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.views.overview import SERVING
+
+# --- What goes with serving one repository's flows, whoever does it
+
+
+FREE_SECONDS: Final = 2.0
+DRIVER_SECONDS: Final = 10.0
+LOOK_EVERY: Final = 0.2
+
+
+@contextmanager
+def held(app: App, who: str, *, private: bool) -> Iterator[None]:
+    """Be the one who serves *app*'s flows for the block; raises Busy if another process is.
+
+    The block has to end the processes that it starts: what they had is then said to have crashed.
+    """
+    with app.alive(SERVING).hold(who):
+        tidy(app)
+        mark_dead(app, private=private)
+        try:
+            yield
+        finally:
+            with suppress(IrontreeError):  # the server is away, or the folder gone: the lock is free all the same
+                _tell_what_became(app, private=private)
+
+
+def mark_dead(app: App, *, private: bool) -> None:
+    """Say of runs without a process that they crashed; the caller holds the lock of who serves.
+
+    Only workers of a configured server may be starting a run beside us.
+    """
+    mark_dead_runs(app, grace=NOBODY_STARTS if private else WORKERS_START)
+
+
+def at_rest(app: App) -> bool:
+    """Whether no process works on a run of this repository."""
+    with connect() as client:
+        return not taken_up(client, app.repository.id)
+
+
+def settle(app: App) -> None:
+    """Settle by evidence what processes left that were ended in the middle of a step (R11, R13).
+
+    Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
+    """
+    with app.driver.hold("stopped, recover", wait_seconds=DRIVER_SECONDS):
+        settle_leftovers(app)
+    app.repository.back_up()
+
+
+def is_private(environment: Mapping[str, str], home: Path) -> bool:
+    """Whether *environment* names the private server in *home*, which nobody's worker uses but ours."""
+    address = ServerState(home).address()
+    return address is not None and address.api_url == environment.get("PREFECT_API_URL")
+
+
+def _tell_what_became(app: App, *, private: bool) -> None:
+    """No run of the processes that we ended may seem to go on; each frees its lock a moment after it is killed."""
+    deadline = time.monotonic() + FREE_SECONDS
+    mark_dead(app, private=private)
+    while not at_rest(app) and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY)
+        mark_dead(app, private=private)
+
 
 REST_SECONDS: Final = 15.0
 OTHERS_SECONDS: Final = 60.0
@@ -98,6 +177,10 @@ class TerminalSession:
         if active and active.what != loop_id:
             raise Busy(f"loop {active.what} is at work here", remedy=f"look on: irontree task resume {active.what}")
         return take_up(self._app, loop_id)
+
+    def close_overtaken(self) -> None:
+        """Let runs end whose question the log does not ask any more."""
+        close_overtaken(self._app)
 
     def run_of_issue(self, issue_number: int) -> RunInfo | None:
         """The one run of this issue; None before its first step, or after Prefect's database was deleted."""

@@ -1,4 +1,4 @@
-"""Which Prefect server is meant: the settings of our processes, and the files by which the private one is found."""
+"""Which Prefect server is meant: settings of our processes, how they start and end, where the private one is found."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import contextlib
 import importlib
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -21,6 +26,9 @@ from irontree.app import App
 from irontree.errors import ServerUnavailable
 from irontree.files import swap, take_lock
 from irontree.store.layout import Layout
+
+# --- The Prefect settings of our processes, complete: nothing on the machine chooses for us (rulings, Local mode)
+
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
@@ -155,7 +163,7 @@ def _refuse_others(environment: Mapping[str, str]) -> None:
         raise RuntimeError("Prefect was imported before its settings were adopted")
 
 
-# --- The files by which the private Prefect server and its clients find each other
+# --- The files by which the private server and its clients find each other
 
 
 LOOPBACK = "127.0.0.1"
@@ -296,6 +304,14 @@ def environment_of_server(app: App) -> Mapping[str, str] | None:
     return local_environment(os.environ, home, address.api_url) if address else None
 
 
+def adopt_server(app: App) -> bool:
+    """Make the settings of *app*'s server this process's own, as `adopt` does; False where no server is known."""
+    environment = environment_of_server(app)
+    if environment is not None:
+        adopt(environment, state_folder())
+    return environment is not None
+
+
 def require_server(app: App) -> Mapping[str, str]:
     """The same, for what needs a server; raises ServerUnavailable if none runs."""
     environment = environment_of_server(app)
@@ -337,3 +353,121 @@ def is_unknown_to_servers(app: App) -> bool:
     except OSError:
         return True
     return not any(key in written for key in _ASKS)
+
+
+# --- Our own Python programs beside this process
+
+
+LOG_LIMIT = 1_000_000
+"""Bytes."""
+TURN_OVER_EVERY = 60.0
+"""Seconds."""
+TAIL = 20
+Program = subprocess.Popen[bytes]
+
+
+def start(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    home: Path,
+    log: Path,
+    talk: bool = False,
+) -> Program:
+    """Run `python -m module` in a session of its own, with *home* as its working folder and its output in *log*.
+
+    A Ctrl-C in our terminal does not reach it, and its process group is its pid. With *talk* its stdin and stdout
+    are pipes to us; stdin then also tells it, by its end, that we are gone.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    turn_over_if_long(log)
+    pipe = subprocess.PIPE if talk else None
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
+            env=environment,
+            cwd=home,
+            stdin=pipe or subprocess.DEVNULL,
+            stdout=pipe or output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
+def reap(program: Program) -> None:
+    """Let *program* outlive this process, and take note of its end if it comes earlier."""
+    threading.Thread(target=program.wait, daemon=True).start()
+
+
+def tail(log: Path, *, start: int = 0) -> str:
+    """The last lines of *log* behind byte *start*, wherever where it was begun anew; empty if there is none."""
+    if not log.exists():
+        return ""
+    written = log.read_bytes()
+    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
+    return "\n".join(lines[-TAIL:])
+
+
+def size(log: Path) -> int:
+    """The length of *log* in bytes; 0 if there is none."""
+    return log.stat().st_size if log.exists() else 0
+
+
+def keep_short(log: Path) -> None:
+    """Turn *log* over whenever it has become long, from a thread of its own; for the process that writes it."""
+
+    def watch() -> None:
+        while True:
+            time.sleep(TURN_OVER_EVERY)
+            turn_over_if_long(log)
+
+    threading.Thread(target=watch, name="log", daemon=True).start()
+
+
+def turn_over_if_long(log: Path) -> None:
+    """Begin *log* anew if it is long; what it had is `.old.log` then.
+
+    It stays the same file: whoever has it open to append to it, as our programs do, goes on at its new beginning.
+    """
+    if size(log) > LOG_LIMIT:
+        with suppress(OSError):  # a full disk has no room for the copy
+            shutil.copyfile(log, log.with_suffix(".old.log"))
+        with suppress(OSError):
+            os.truncate(log, 0)
+
+
+# --- Ends processes whose parent is gone
+
+
+RUNNER = "IRONTREE__RUNNER"
+"""The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
+FINISH = "IRONTREE__FINISH"
+"""A path that exists once the person asked to stop after the present step."""
+LOOK_FOR_PARENT_EVERY = 0.2
+
+
+def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
+    """Kill this flow process when the runner that started it is gone; the first line of every flow.
+
+    Otherwise it would go on beside the one that takes its work up again. The kernel's own way (PDEATHSIG) exists
+    on Linux alone, and a check of the parent's pid has no thread whose end it could mistake for the parent's.
+    """
+    if runner := environ.get(RUNNER):
+        end_with(int(runner), lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def end_with(parent: int, end: Callable[[], None]) -> None:
+    """Call *end* in a thread of its own once *parent* is no longer the parent of this process."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_FOR_PARENT_EVERY)
+        end()
+
+    threading.Thread(target=watch, name="lifeline", daemon=True).start()
+
+
+def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether to stop after the present step (first Ctrl-C); asked between steps."""
+    return FINISH in environ and Path(environ[FINISH]).exists()

@@ -1,147 +1,52 @@
-"""Starts, finds and keeps the private Prefect server, and the other processes of ours that outlive a function call.
+"""The private Prefect server: started, found and kept by its clients; its own process (`--serve`) and its database.
 
-This module does not import Prefect: the server starts while the command line shows the plan.
+A client imports this while the command line shows the plan: Prefect is imported in the server's own process alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import errno
 import http.client
 import os
-import shutil
 import signal
 import socket
-import subprocess
+import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing, suppress
 from importlib.metadata import requires, version
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
-from irontree.errors import EnvironmentRefused, ServerUnavailable
-from irontree.flows.server.connection import LOOPBACK, Address, ListenAddress, ServerState, password, strip
+from irontree.errors import EnvironmentRefused, IrontreeError, ServerUnavailable
+from irontree.files import locked, swap
+from irontree.flows.server.connection import (
+    LOOPBACK,
+    Address,
+    ListenAddress,
+    Program,
+    ServerState,
+    local_environment,
+    password,
+    reap,
+    size,
+    start,
+    state_folder,
+    strip,
+    tail,
+    turn_over_if_long,
+)
 
-LOG_LIMIT = 1_000_000
-"""Bytes."""
-TURN_OVER_EVERY = 60.0
-"""Seconds."""
-TAIL = 20
+if TYPE_CHECKING:
+    import uvicorn
 
-
-def start(
-    module: str,
-    arguments: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    home: Path,
-    log: Path,
-    talk: bool = False,
-) -> subprocess.Popen[bytes]:
-    """Run `python -m module` in a session of its own, with *home* as its working folder and its output in *log*.
-
-    A Ctrl-C in our terminal does not reach it, and its process group is its pid. With *talk* its stdin and stdout
-    are pipes to us; stdin then also tells it, by its end, that we are gone.
-    """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    turn_over_if_long(log)
-    pipe = subprocess.PIPE if talk else None
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", module, *arguments],  # -P: nothing is imported from the working folder
-            env=environment,
-            cwd=home,
-            stdin=pipe or subprocess.DEVNULL,
-            stdout=pipe or output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-
-def reap(program: subprocess.Popen[bytes]) -> None:
-    """Let *program* outlive this process, and take note of its end if it comes earlier."""
-    threading.Thread(target=program.wait, daemon=True).start()
-
-
-def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* behind byte *start*, wherever where it was begun anew; empty if there is none."""
-    if not log.exists():
-        return ""
-    written = log.read_bytes()
-    lines = written[start if start <= len(written) else 0 :].decode(errors="replace").splitlines()
-    return "\n".join(lines[-TAIL:])
-
-
-def size(log: Path) -> int:
-    """The length of *log* in bytes; 0 if there is none."""
-    return log.stat().st_size if log.exists() else 0
-
-
-def keep_short(log: Path) -> None:
-    """Turn *log* over whenever it has become long, from a thread of its own; for the process that writes it."""
-
-    def watch() -> None:
-        while True:
-            time.sleep(TURN_OVER_EVERY)
-            turn_over_if_long(log)
-
-    threading.Thread(target=watch, name="log", daemon=True).start()
-
-
-def turn_over_if_long(log: Path) -> None:
-    """Begin *log* anew if it is long; what it had is `.old.log` then.
-
-    It stays the same file: whoever has it open to append to it, as our programs do, goes on at its new beginning.
-    """
-    if size(log) > LOG_LIMIT:
-        with suppress(OSError):  # a full disk has no room for the copy
-            shutil.copyfile(log, log.with_suffix(".old.log"))
-        with suppress(OSError):
-            os.truncate(log, 0)
-
-
-# --- Ends processes whose parent is gone
-
-
-RUNNER = "IRONTREE__RUNNER"
-"""The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
-FINISH = "IRONTREE__FINISH"
-"""A path that exists once the person asked to stop after the present step."""
-LOOK_FOR_PARENT_EVERY = 0.2
-
-
-def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
-    """Kill this flow process when the runner that started it is gone; the first line of every flow.
-
-    Otherwise it would go on beside the one that takes its work up again. The kernel's own way (PDEATHSIG) exists
-    on Linux alone, and a check of the parent's pid has no thread whose end it could mistake for the parent's.
-    """
-    if runner := environ.get(RUNNER):
-        end_with(int(runner), lambda: os.kill(os.getpid(), signal.SIGKILL))
-
-
-def end_with(parent: int, end: Callable[[], None]) -> None:
-    """Call *end* in a thread of its own once *parent* is no longer the parent of this process."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_FOR_PARENT_EVERY)
-        end()
-
-    threading.Thread(target=watch, name="lifeline", daemon=True).start()
-
-
-def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether to stop after the present step (first Ctrl-C); asked between steps."""
-    return FINISH in environ and Path(environ[FINISH]).exists()
-
-
-# --- The sockets of the private Prefect server, and who has a port that it should have
+# --- Its sockets, and who has a port that it should have
 
 
 FIRST_PORT = 4280
@@ -236,7 +141,7 @@ def is_prefect(port: int) -> bool:
         connection.close()
 
 
-# --- Starts, finds and keeps the private Prefect server: one per user and version, on loopback (rulings, Local mode
+# --- A client's hold on it: one server per user and version, on loopback (rulings, Local mode)
 
 
 LINGER = 60.0
@@ -266,7 +171,7 @@ class LocalServer:
         linger: float = LINGER,
         place: ListenAddress = ANYWHERE,
         pause: float = FIRST_PAUSE,
-        start: Callable[..., subprocess.Popen[bytes]] = start,
+        start: Callable[..., Program] = start,
     ) -> None:
         self._state = _state_in(home)
         self._environment = strip(environ) | password(environ)
@@ -276,7 +181,7 @@ class LocalServer:
         self._again_at = 0.0
         self._start_program = start
         self._log_start = size(self._state.log)
-        self._program: subprocess.Popen[bytes] | None = None
+        self._program: Program | None = None
         self._failure: str | None = None
         self._left = threading.Event()
         self._has_room = threading.Event()
@@ -381,7 +286,7 @@ class LocalServer:
 
     def _launch(self) -> None:
         self._program = self._start_program(
-            "irontree.flows.server.process",
+            "irontree.flows.server.private",
             ["--serve", "--home", str(self._state.home), "--linger", str(self._linger), *self._where()],
             environment=self._environment,
             home=self._state.home,
@@ -417,3 +322,178 @@ def _remedy(output: str, state: ServerState) -> str:
         needed = next(line for line in requires("irontree") or () if line.startswith("fastapi"))
         return f"fastapi {version('fastapi')} does not fit Prefect {version('prefect')}: pip install '{needed}'."
     return f"The whole output is in {state.log}."
+
+
+# --- Its database, copied from a migrated template
+
+
+NO_SERVER = "http://127.0.0.1:9/api"
+"""An address for settings that need one where nothing is asked."""
+
+
+def ensure(home: Path) -> None:
+    """Have `prefect.db` in *home*: what is there stays; otherwise a copy of the template. Deleting it loses nothing.
+
+    Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
+    """
+    template, database = build_template(home), home / "prefect.db"
+    if database.exists():
+        _check(database, template)
+        return
+    for leftover in [*home.glob("prefect.db-*"), home / "memo_store.toml"]:  # of the database that was deleted
+        leftover.unlink(missing_ok=True)
+    swap(database, template.read_bytes())
+
+
+def _check(database: Path, template: Path) -> None:
+    remedy = "Delete it: it holds nothing that is not in .mino/ too, but for the pages of past runs."
+    try:
+        found = _revision(database)
+    except sqlite3.DatabaseError as error:
+        raise ServerUnavailable(f"{database} is damaged: {error}.", remedy=remedy) from error
+    if found != _revision(template):
+        raise ServerUnavailable(f"{database} is of another Prefect version (revision {found}).", remedy=remedy)
+
+
+def _revision(database: Path) -> str:
+    """The migration that the database is at."""
+    with closing(sqlite3.connect(database)) as connection:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    return str(found[0]) if found else "none"
+
+
+def build_template(home: Path) -> Path:
+    """Have `template.db`, an empty migrated database of the installed Prefect version, in *home*; returns its path.
+
+    Raises ServerUnavailable when Prefect cannot make one.
+    """
+    template = home / "template.db"
+    with locked(home / "template.lock"):
+        if not template.exists():
+            _migrate(home, draft := home / "draft.db")
+            with closing(sqlite3.connect(draft)) as database:  # in one file: SQLite keeps recent writes in a second one
+                database.execute("PRAGMA journal_mode=DELETE")
+            draft.replace(template)
+    return template
+
+
+def _migrate(home: Path, database: Path) -> None:
+    for leftover in home.glob(f"{database.name}*"):
+        leftover.unlink()
+    log = home / "template.log"
+    environment = local_environment(os.environ, home, NO_SERVER) | {
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{database}"
+    }
+    upgrade = ["server", "database", "upgrade", "--yes"]
+    with start("prefect", upgrade, environment=environment, home=home, log=log) as program:
+        pass
+    if program.returncode:
+        raise ServerUnavailable(
+            f"Prefect could not make its database (exit code {program.returncode}):\n{tail(log)}",
+            remedy=f"The whole output is in {log}.",
+        )
+
+
+# --- The private Prefect server's own process
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code: 0 also when another process is the server already."""
+    parser = argparse.ArgumentParser(prog="python -m irontree.flows.server.private", description=__doc__)
+    parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
+    parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
+    parser.add_argument("--host", default=LOOPBACK, help="where to listen, beside loopback (default: %(default)s)")
+    parser.add_argument("--port", type=int, help="at this port alone (default: the first free one)")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--serve", action="store_true", help="be the server until no client is left")
+    action.add_argument("--build-template", action="store_true", help="make the database template if there is none")
+    options = parser.parse_args(arguments)
+    try:
+        if options.build_template:
+            build_template(options.home)
+        else:
+            _serve(ServerState(options.home), options.linger, ListenAddress(options.host, options.port))
+    except IrontreeError as error:
+        sys.stderr.write(f"{error.message}\n{error.remedy or ''}\n")
+        return 1
+    return 0
+
+
+def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
+    if not state.become_the_server():
+        return
+    last_port = state.come_alive()
+    ensure(state.home)
+    host = place.host or LOOPBACK
+    with ExitStack() as open_sockets:
+        listeners = [open_sockets.enter_context(listener) for listener in listen(place, last_port)]
+        address = Address(port=listeners[0].getsockname()[1], pid=os.getpid(), host=host)
+        os.environ.update(local_environment(os.environ, state.home, address.api_url) | _pages(host))
+        with _queued_writers():
+            server = _prefect_server()
+            server.config.callback_notify = _Attendant(server, state, address, linger).look
+            server.run(sockets=listeners)
+    if not server.started:
+        raise ServerUnavailable("Prefect's server ended before it answered.")
+
+
+def _pages(host: str) -> dict[str, str]:
+    """The pages call the API of this machine's loopback unless told otherwise: wrong in somebody else's browser."""
+    return {} if host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
+
+
+def _queued_writers() -> AbstractContextManager[object]:
+    """Give Prefect's server a SQLite whose transactions begin with the write lock: writers wait for each other.
+
+    Prefect 3.8 begins most transactions without it. Two that read first and then write cannot both go on: SQLite
+    fails the second at once, the server answers 503, and its clients try again only seconds later; whoever presses
+    Resume in the browser sees an error (github.com/PrefectHQ/prefect/issues/10188).
+    """
+    from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415  (as below)
+    from prefect.server.database.dependencies import temporary_database_config  # noqa: PLC0415
+    from prefect.settings import get_current_settings  # noqa: PLC0415
+
+    class QueuedWriters(AioSqliteConfiguration):
+        @asynccontextmanager
+        async def begin_transaction(self, session: Any, with_for_update: bool = False) -> AsyncGenerator[Any, None]:  # noqa: ARG002, FBT001, FBT002  (Prefect's signature)
+            async with super().begin_transaction(session, with_for_update=True) as transaction:
+                yield transaction
+
+    url = get_current_settings().server.database.connection_url
+    return temporary_database_config(QueuedWriters(connection_url=url.get_secret_value() if url else ""))
+
+
+def _prefect_server() -> uvicorn.Server:
+    import uvicorn  # noqa: PLC0415  (reads nothing, but costs time that a second start should not pay)
+    from prefect.server.api.server import create_app  # noqa: PLC0415  (Prefect reads its settings at import)
+
+    config = uvicorn.Config(
+        create_app(final=True), lifespan="on", log_level="warning", timeout_graceful_shutdown=5, timeout_notify=0
+    )
+    return uvicorn.Server(config)
+
+
+class _Attendant:
+    """Publishes the address once the server answers, and ends the server *linger* seconds after its last client."""
+
+    def __init__(self, server: uvicorn.Server, state: ServerState, address: Address, linger: float) -> None:
+        self._server = server
+        self._state = state
+        self._address: Address | None = address
+        self._linger = linger
+        self._last_used = time.monotonic()
+
+    async def look(self) -> None:
+        """Called by uvicorn: as soon as it answers, and then every second."""
+        turn_over_if_long(self._state.log)
+        if self._address:
+            self._state.publish(self._address)
+            self._address = None
+        if self._state.in_use():
+            self._last_used = time.monotonic()
+        elif time.monotonic() - self._last_used >= self._linger:
+            self._server.should_exit = self._state.shut_out()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

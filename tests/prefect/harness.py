@@ -28,7 +28,7 @@ from prefect.settings import (
 )
 from prefect.states import State
 
-from irontree.flows.server import process as server_database
+from irontree.flows.server.private import build_template
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "build" / f"prefect-{version('prefect')}.db"
@@ -42,7 +42,7 @@ def prepare_home(home: Path) -> Path:
         return home
     draft = TEMPLATE.with_suffix(f".{home.stat().st_ino}")
     TEMPLATE.parent.mkdir(exist_ok=True)
-    shutil.copyfile(server_database.build_template(home), draft)
+    shutil.copyfile(build_template(home), draft)
     draft.replace(TEMPLATE)
     return home
 

@@ -10,7 +10,7 @@ from prefect import flow
 from prefect.states import Completed, State
 
 from irontree.flows.gate import ask, make_form
-from irontree.flows.server.private import end_with_runner, finish_asked
+from irontree.flows.server.connection import end_with_runner, finish_asked
 from irontree.tasks.stages import in_thread
 
 Decide = make_form("Decide", ["accept", "send back", "skip"], ["attempts"])

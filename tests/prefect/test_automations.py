@@ -21,7 +21,7 @@ from irontree.flows.reconcile import reconcile
 from irontree.flows.runs import runs
 from irontree.flows.serve.automations import Configured, register_automations
 from irontree.flows.serve.chores import ForgeChanges, remind, tell_labelled
-from irontree.flows.serve.registration import NIGHTLY
+from irontree.flows.serve.serving import NIGHTLY
 from irontree.ports import Label
 from irontree.tasks.artifacts import mirror, read_told
 from tests.prefect.toys import FRIENDLY, GREETING, make_toy, wait_until

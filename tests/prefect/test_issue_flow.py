@@ -11,8 +11,8 @@ import pytest
 from prefect.states import Cancelled, Failed
 
 from irontree.errors import AnswerRefused
-from irontree.flows.runs import forms as questions
 from irontree.flows.runs import runs
+from irontree.flows.runs import runs as questions
 from irontree.flows.runs.recovery import wake
 from irontree.services.answers.answers import Answer, answer_issue
 from tests.prefect.harness import logs

@@ -15,9 +15,8 @@ from prefect.states import Completed, Pending
 
 from irontree.flows.runs import runs
 from irontree.flows.serve.chores import Chore
-from irontree.flows.serve.registration import POOL, register
 from irontree.flows.serve.service import Service
-from irontree.flows.serve.serving import LIMIT
+from irontree.flows.serve.serving import LIMIT, POOL, register
 from irontree.services.views.overview import SERVING
 from tests.prefect.toys import GREETING, make_toy
 

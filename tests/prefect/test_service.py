@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from irontree.flows.runs import runs
-from irontree.flows.serve.registration import POOL
+from irontree.flows.serve.serving import POOL
 from irontree.services.views.overview import SERVING
 from irontree.tasks.stages import app_of
 from tests.integration.crash.laboratory import faults

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from irontree.flows.runs.runs import RunInfo
-from irontree.flows.runs.starting import wait_for
+from irontree.flows.runs.runs import RunInfo, wait_for
 from tests.prefect.harness import deploy, drive
 from tests.prefect.sample_flows import note, question
 

@@ -35,12 +35,10 @@ from irontree.flows.issue import issue
 from irontree.flows.janitor import janitor
 from irontree.flows.loop import loop
 from irontree.flows.reconcile import reconcile
-from irontree.flows.runs import forms as questions
 from irontree.flows.runs import runs
-from irontree.flows.runs.forms import FormQuestion
-from irontree.flows.runs.recovery import newest_run, take_up
-from irontree.flows.runs.runs import RunInfo
-from irontree.flows.runs.starting import start_issue
+from irontree.flows.runs import runs as questions
+from irontree.flows.runs.recovery import newest_run, start_issue, take_up
+from irontree.flows.runs.runs import FormQuestion, RunInfo
 from irontree.services.answers.approve import approve
 from irontree.services.execution.publish import publish
 from irontree.services.loops.loop import Loop, read_loop

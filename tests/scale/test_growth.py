@@ -15,8 +15,7 @@ import pytest
 from irontree.app import Origin
 from irontree.bootstrap import open_app
 from irontree.flows.runs import runs
-from irontree.flows.runs.recovery import newest_run
-from irontree.flows.runs.starting import start_loop
+from irontree.flows.runs.recovery import newest_run, start_loop
 from tests.integration.crash.laboratory import faults, lay_out
 from tests.prefect.harness import prefect_at
 from tests.prefect.toys import AGENT, FRIENDLY, GREETING, Toy, wait_until

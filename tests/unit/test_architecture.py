@@ -47,8 +47,6 @@ SERVICES = (
 FLOWS = ("server", "runs", "gate", "serve")
 
 LATE_IMPORTERS = {
-    "flows/runs/waking.py",  # the settings of a process come before Prefect is imported
-    "flows/server/process.py",  # as above
     "src/irontree/agents/__init__.py",  # adapters, by name
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "tasks/stages.py",  # blocks
@@ -58,7 +56,7 @@ MAY_START_PROGRAMS = {
     "irontree.processes": "agents, checks and git: own process group, limits, cancel, cleaned environment",
     "irontree.processes.relay": "the program that is recorded, inside the recorded child that we are ourselves",
     "irontree.processes.running": "the children themselves, behind their gate",
-    "irontree.flows.server.private": "our own server and runner, which outlive the command",
+    "irontree.flows.server.connection": "our own server and runner, which outlive the command",
 }
 IMPURE = {
     *("asyncio", "io", "locale", "logging", "os", "pathlib", "platform", "random", "secrets", "socket", "subprocess"),

@@ -18,7 +18,7 @@ from irontree.domain.checks import HEAD_LINES, TAIL_LINES, TRUNCATION_MARKER
 from irontree.domain.events import IssueEvent
 from irontree.domain.loop import BUDGET_PER_TASK, MIN_BUDGET, TRANSITIONS_KEPT, LoopEntity
 from irontree.domain.values import Section
-from irontree.flows.serve.registration import FLOWS, SCHEDULES
+from irontree.flows.serve.serving import FLOWS, SCHEDULES
 from irontree.repository.backup import KEPT, LOG_REF
 from irontree.services.execution.publication import BACKOFF_SECONDS, ROUNDS
 from irontree.services.work.preflight import FREE_TRANSITIONS

@@ -20,7 +20,6 @@ from irontree.cli.parser import INTERRUPTED, OK, REFUSED
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
-from irontree.flows.runs.waking import close_overtaken
 from irontree.flows.server.connection import (
     adopt,
     chosen_api_url,
@@ -220,7 +219,7 @@ class Drive:
         session.wait_ready()
         run = session.set_going(loop_id)
         self._say(f"Ready after {time.monotonic() - began:.1f} s.")
-        close_overtaken(self.app)
+        session.close_overtaken()
         if run:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
@@ -287,8 +286,8 @@ class Drive:
             self._say(f"{path} is in no commit yet. Before the next one: {commit}")
 
     def _leave_to_worker(self, loop_id: str) -> int:
+        from irontree.flows.runs.recovery import close_overtaken, start_loop
         from irontree.flows.runs.runs import url_for
-        from irontree.flows.runs.starting import start_loop
 
         run = start_loop(self.app, loop_id)
         close_overtaken(self.app)

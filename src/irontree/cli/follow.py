@@ -23,7 +23,7 @@ from irontree.domain.loop import ENDED
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.flows.runs.runs import FormQuestion as Form
 from irontree.flows.runs.runs import RunInfo
 from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer

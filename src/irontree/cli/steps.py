@@ -320,12 +320,15 @@ def _wake_run(context: Context, app: App, number: int) -> None:
 
     On the private server a run goes on only while a terminal serves it: else the next command starts it.
     """
-    from irontree.flows.runs.waking import wake_run as nudge  # it imports Prefect, and only if a server runs
-    from irontree.flows.server.connection import chosen_api_url
+    from irontree.flows.server.connection import adopt_server, chosen_api_url
 
     served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
+    if not adopt_server(app):
+        return  # `irontree task resume` goes on by the log
+    from irontree.flows.runs.recovery import start_again  # imports Prefect: its settings come first
+
     try:
-        started = nudge(app, number)
+        started = start_again(app, number)
     except ServerUnavailable as error:
         context.console.note(f"recorded; its run will see it later: {error.message}")
         return

@@ -23,6 +23,7 @@ from irontree.domain.halt import RULE
 from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
 from irontree.domain.text import nearest
 from irontree.errors import NotEligible
+from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.execution.steps import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
@@ -311,11 +312,12 @@ def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: Resum
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:
-    from irontree.flows.runs.waking import close_overtaken  # it imports Prefect, and only if a server runs
-
     loops.cancel(app, loop_id, app.origin.actor)
     app.repository.back_up()
-    close_overtaken(app)
+    if adopt_server(app):
+        from irontree.flows.runs.recovery import close_overtaken  # imports Prefect: its settings come first
+
+        close_overtaken(app)
     context.console.write(f"Loop {loop_id} cancelled. Its issues keep their state: irontree status\n")
     return OK
 

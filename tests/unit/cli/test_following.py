@@ -14,7 +14,7 @@ from irontree.cli.follow import CRASHES, Follower, ShownSoFar, activity
 from irontree.domain.budgets import BudgetPolicy, SpendingLimits
 from irontree.domain.plan import AgentSpec
 from irontree.errors import AnswerRefused, ServerUnavailable
-from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.flows.runs.runs import FormQuestion as Form
 from irontree.flows.runs.runs import RunInfo
 from irontree.services.answers.answers import Answer, answer_issue, answer_loop
 from irontree.services.execution.run import run as attempt

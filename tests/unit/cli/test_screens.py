@@ -16,7 +16,7 @@ from rich.console import Console
 from irontree.cli.follow import CHOICES, PlainScreen, RichScreen
 from irontree.domain.halt import AGENT_BUDGET, RULE
 from irontree.flows.gate import make_form
-from irontree.flows.runs.forms import FormQuestion as Form
+from irontree.flows.runs.runs import FormQuestion as Form
 from irontree.services.questions.questions import Question
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from irontree.flows.server import private as background
-from irontree.flows.server.private import LOG_LIMIT, tail, turn_over_if_long
+from irontree.flows.server.connection import LOG_LIMIT, size, tail, turn_over_if_long
 
 
 def test_a_log_that_has_become_long_begins_anew_under_the_program_that_writes_it(tmp_path):
@@ -27,6 +26,6 @@ def test_a_short_log_stays_and_one_that_is_not_there_is_none(tmp_path):
 def test_the_last_words_of_a_program_are_found_in_a_log_that_began_anew_meanwhile(tmp_path):
     log = tmp_path / "server.log"
     log.write_text("before\n" * 100)
-    start = background.size(log)
+    start = size(log)
     log.write_text("died\n")
     assert tail(log, start=start) == "died"

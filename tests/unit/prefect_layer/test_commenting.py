@@ -11,7 +11,7 @@ import pytest
 
 from irontree.app import App
 from irontree.errors import RemoteUnavailable
-from irontree.flows.serve.comments import CommentPoller, CommentWatch, Watches
+from irontree.flows.serve.chores import CommentPoller, CommentWatch, Watches
 from irontree.services.answers.comments import CommentResult
 from tests.support.world import make_scene
 

@@ -10,7 +10,7 @@ import yaml
 
 from irontree.app import Preferences
 from irontree.domain.settings import Automations
-from irontree.flows.serve.registration import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
+from irontree.flows.serve.serving import FLOWS, NIGHTLY, POOL, SCHEDULES, deployments_of
 from irontree.flows.server.connection import runs_url
 from tests.support.world import make_scene
 

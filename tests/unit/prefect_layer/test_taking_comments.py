@@ -8,7 +8,7 @@ import pytest
 
 from irontree.errors import ServerUnavailable
 from irontree.flows.runs import runs
-from irontree.flows.serve.comments import take_comments
+from irontree.flows.serve.chores import take_comments
 from tests.support.prefect_stub import prefect_that
 from tests.support.world import MANUAL_TASK, make_scene
 

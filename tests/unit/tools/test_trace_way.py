@@ -27,7 +27,7 @@ def test_who_only_looks_on_is_left_out_and_what_a_schedule_starts_unless_the_way
 
 
 def test_layers_are_folders_of_the_package():
-    files = ("src/irontree/domain/requirements/tasks.py", "src/irontree/app.py", "flows/server/process.py")
+    files = ("src/irontree/domain/requirements/tasks.py", "src/irontree/app.py", "flows/server/private.py")
     assert [layer_of(file) for file in files] == ["domain", "irontree", "flows"]
 
 
