@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import UUID
 
 from prefect import flow, get_run_logger
@@ -20,7 +20,7 @@ from irontree.app import App
 from irontree.domain.decide import Halt
 from irontree.domain.halt import RULE, halt_of
 from irontree.domain.state import TaskState
-from irontree.errors import Busy, IrontreeError, in_words
+from irontree.errors import Busy, in_words
 from irontree.flows.gate import ask_until_taken, refuse_late_answers
 from irontree.flows.runs.recovery import (
     have_asking,
@@ -52,51 +52,40 @@ SHOWN_WITHIN: Final = 30.0
 """Seconds that the end of the work waits for what is being shown."""
 
 
-class Display:
-    """Calls *show* when it is told to, one call behind the other. What fails in it is logged.
+@asynccontextmanager
+async def display(show: Show, *, within: float = SHOWN_WITHIN) -> AsyncIterator[Callable[[], None]]:
+    """Yield what to call to have *show* called once more: beside the work, one call behind the other.
 
-    The end of the `async with` waits for what is being shown, for *within* seconds; a cancelled one for nothing.
+    What fails in it is logged. The end of the block waits for what is being shown, for *within* seconds; a cancelled
+    one for nothing.
     """
+    wanted: asyncio.Queue[None] = asyncio.Queue(maxsize=1)
 
-    def __init__(self, show: Show, *, within: float = SHOWN_WITHIN) -> None:
-        self._show = show
-        self._within = within
-        self._shown: UUID | None = None
-        self._wanted = False
-        self._showing: asyncio.Task[None] | None = None
-
-    def again(self) -> None:
-        """Show how far it is now, behind what is being shown; returns at once."""
-        self._wanted = True
-        if self._showing is None or self._showing.done():
-            self._showing = asyncio.create_task(self._keep_showing())
-            self._showing.add_done_callback(_tell_defect)
-
-    async def _keep_showing(self) -> None:
-        while self._wanted:
-            self._wanted = False
+    async def keep_showing() -> None:
+        shown = None
+        while True:
+            await wanted.get()
             try:
-                self._shown = await self._show(self._shown)
-            except (IrontreeError, OSError) as error:
-                logger.warning("how far the loop is could not be shown: %s", error)
+                shown = await show(shown)
+            except Exception:
+                logger.warning("how far the loop is could not be shown", exc_info=True)
+            wanted.task_done()
 
-    async def __aenter__(self) -> Self:
-        return self
+    def again() -> None:
+        with suppress(asyncio.QueueFull):
+            wanted.put_nowait(None)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        if self._showing is None:
-            return
-        if not isinstance(error, asyncio.CancelledError):
-            await asyncio.wait({self._showing}, timeout=self._within)
-        self._showing.cancel()
-        await asyncio.wait({self._showing})
-
-
-def _tell_defect(showing: asyncio.Task[None]) -> None:
-    if not showing.cancelled() and (error := showing.exception()):
-        logger.error("how far the loop is could not be shown", exc_info=error)
+    showing, patience = asyncio.create_task(keep_showing()), within
+    try:
+        yield again
+    except asyncio.CancelledError:
+        patience = 0
+        raise
+    finally:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(wanted.join(), patience)
+        showing.cancel()
+        await asyncio.wait({showing})
 
 
 CANCELLED = "was cancelled in Prefect"
@@ -150,8 +139,8 @@ async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
     with app.lease.hold(loop_id):
         await asyncio.to_thread(put_in_order, app, f"loop {loop_id}")
         try:
-            async with Display(partial(_show, app, loop_id)) as display:
-                return await _drive(app, loop_id, display)
+            async with display(partial(_show, app, loop_id)) as show_again:
+                return await _drive(app, loop_id, show_again)
         except asyncio.CancelledError:
             await asyncio.to_thread(_stop_if_cancelled, app, loop_id)
             raise
@@ -168,7 +157,7 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
                 cancel(client, run.id)
 
 
-async def _drive(app: App, loop_id: str, display: Display) -> State[None] | None:
+async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> State[None] | None:
     """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
     idle_ends: Counter[str] = Counter()
     while True:
@@ -177,7 +166,7 @@ async def _drive(app: App, loop_id: str, display: Display) -> State[None] | None
             return Completed(name=now.entity.status.title())
         decision = await asyncio.to_thread(next_decision, app, loop_id)
         if isinstance(decision, Halt):
-            display.again()
+            show_again()
             return await asyncio.to_thread(_halt, app, loop_id, decision)
         if finish_asked():
             await asyncio.to_thread(app.repository.back_up)
@@ -186,7 +175,7 @@ async def _drive(app: App, loop_id: str, display: Display) -> State[None] | None
         await asyncio.to_thread(mirror, app)
         before = (await asyncio.to_thread(read_world, app)).states[decision.task_key]
         run = await asyncio.to_thread(_set_going, app, loop_id, before)
-        display.again()
+        show_again()
         stopped_short = await _follow(app, before, run)
         if stopped_short is None:
             idle_ends.clear()

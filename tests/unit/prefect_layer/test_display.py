@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
 
 from irontree.errors import LogDamaged
-from irontree.flows.loop import Display
+from irontree.flows.loop import display
 
 BAR = UUID(int=1)
 
@@ -30,12 +31,12 @@ def test_what_is_shown_is_shown_in_order_and_the_end_waits_for_the_last():
         return BAR
 
     async def work() -> None:
-        async with Display(show) as display:
-            display.again()
+        async with display(show) as again:
+            again()
             assert shown == [], "the work goes on"
             await first.wait()
-            display.again()
-            display.again()
+            again()
+            again()
             goes_on.set()
         assert left() == []
 
@@ -54,11 +55,11 @@ def test_what_fails_is_logged_and_neither_fails_the_work_nor_what_is_shown_later
             raise error
 
     async def work() -> str:
-        async with Display(show) as display:
-            display.again()
+        async with display(show) as again:
+            again()
             await tried.wait()
             await asyncio.sleep(0)
-            display.again()
+            again()
             return "done"
 
     with caplog.at_level(logging.WARNING, "irontree.flows.loop"):
@@ -75,9 +76,11 @@ def test_what_takes_too_long_is_given_up_at_the_end_of_the_work(end: BaseExcepti
         await asyncio.Event().wait()
 
     async def work() -> None:
-        display = Display(show, within=3600 if end else 0)
-        display.again()
-        await display.__aexit__(type(end), end, None)
+        with suppress(asyncio.CancelledError):
+            async with display(show, within=3600 if end else 0) as again:
+                again()
+                if end:
+                    raise end
         assert left() == []
 
     asyncio.run(work())
