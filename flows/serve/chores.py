@@ -22,6 +22,7 @@ from irontree.flows.serve.automations import CHANGED
 from irontree.ports import Issue
 from irontree.services.answers.comments import COMMENT, CommentResult, look
 from irontree.services.consistency.drift import drifted_issues
+from irontree.services.loops.loop import may_ask
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import emit, emit_question, read_told, tell_events, telling, write_told
 from irontree.tasks.stages import app_of
@@ -320,7 +321,7 @@ def take_comments(app: App) -> tuple[CommentResult, ...]:
     Where no server answers, or it refuses what we ask, the runs start later: the answers are recorded, and the janitor
     goes by the log.
     """
-    found = look(app)
+    found = look(app) if may_ask(app) else ()
     if any(comment.outcome == "taken" for comment in found):
         with suppress(ServerUnavailable):
             start_what_waits(app)

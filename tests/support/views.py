@@ -11,11 +11,13 @@ from irontree.domain.plan import (
     Criterion,
     DetectionRow,
     ExecutionPolicy,
+    Plan,
     PlanNode,
     PublishPolicy,
     Shell,
     WorkspacePolicy,
 )
+from irontree.domain.state import Phase, TaskState
 from irontree.services.views.pages import (
     HappenedView,
     InboxRowView,
@@ -46,12 +48,10 @@ from irontree.services.views.values import (
     PlannedView,
     PlanPromptView,
     PromptView,
-    QuoteView,
     ReplyView,
     ReportView,
     RequestView,
     ReviewPromptView,
-    StatusView,
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -151,11 +151,41 @@ def failure(text: str) -> FailureView:
     return FailureView(text, SHA, 1, 4, text, NOW, text, note=text)
 
 
-STATUS = StatusView("1a2b3c4d", "1a2b3c4d", "approved", "run", "verify", "ready_to_start", 1, 3, "local_only")
+STATUS = TaskState(
+    task_key="auth-login",
+    issue_number=7,
+    spec_revision="1a2b3c4d",
+    approved_revision="1a2b3c4d",
+    sequence=2,
+    last_event="run_completed",
+    phase=Phase.COMMITTED,
+    current_stage="run",
+    next_stage="verify",
+    workflow_entry_state="ready_to_start",
+    approval_state="approved",
+    attempt_count=1,
+    max_retry_count=3,
+    code_publication_state="local_only",
+)
+
+
+def plan(text: str) -> Plan:
+    return Plan(
+        spec_revision="1a2b3c4d",
+        spec_path=text,
+        source=text,
+        nodes=(node(text),),
+        policy=policy(text),
+        budget_max_transitions=50,
+    )
+
+
+def outsiders(text: str) -> PlanNode:
+    return node(text).model_copy(update={"outsider": text or "x"})
 
 
 def issue(text: str) -> IssueView:
-    return IssueView(node(text), STATUS, "auto", KEY_MARKER, parent="#3", depends_on=("#4", "#5"))
+    return IssueView(node(text), plan(text), "auto", KEY_MARKER, parent="#3", depends_on=("#4", "#5"))
 
 
 def brief(text: str) -> BriefView:
@@ -208,7 +238,7 @@ def notes(text: str) -> NotesView:
 
 
 def prompt(text: str) -> PromptView:
-    quotes = (QuoteView(text, text),)
+    quotes = (outsiders(text),)
     return PromptView(7, node(text), 2, 4, (text, "make test"), failure(text), continues=True, quotes=quotes)
 
 
@@ -221,7 +251,7 @@ def plan_prompt(text: str) -> PlanPromptView:
 
 
 def review_prompt(text: str) -> ReviewPromptView:
-    return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (QuoteView(text, text),))
+    return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (outsiders(text),))
 
 
 def comment(text: str) -> CommentView:
@@ -314,7 +344,7 @@ def approval(text: str) -> ApprovalView:
         estimate=text,
         trivial=(text,),
         warnings=(text,),
-        quotes=(QuoteView(text, text),),
+        quotes=(outsiders(text),),
         before=(text,),
         changes=(text,),
         diff=text,

@@ -29,7 +29,6 @@ from irontree.services.views.values import (
     ChildView,
     CommentView,
     EvidenceView,
-    QuoteView,
     ReplyView,
 )
 from tests.support.views import (
@@ -382,7 +381,7 @@ def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     """R20"""
     told = prompt("a hostile wish")
     asked = replace(told, node=told.node.model_copy(update={"outsider": "mallory", "target_files": ()}), failure=None)
-    shown = RENDERER.render("prompts/run.md", prompt=replace(asked, commands=(), quotes=QuoteView.of([asked.node])))
+    shown = RENDERER.render("prompts/run.md", prompt=replace(asked, commands=(), quotes=(asked.node,)))
     before, _, quoted = shown.partition("## Text by people without write access")
     assert "a hostile wish" not in before
     assert "> a hostile wish" in quoted

@@ -18,7 +18,6 @@ from irontree.agents.recordings import Recording, record, replay
 from irontree.cli.console import Cell, Table
 from irontree.cli.context import Context, Verb
 from irontree.cli.parser import UsageError, add_command, add_json
-from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.container_command import scrubbed_environment
 from irontree.processes.running import capture
@@ -62,24 +61,6 @@ def _version(path: str, environment: Mapping[str, str]) -> str | None:
 def installed(programs: Collection[str]) -> tuple[Preset, ...]:
     """Those of *programs* (names on PATH) that are known here, in the table's order."""
     return tuple(preset for preset in PRESETS.values() if preset.program in programs)
-
-
-def require_agent(spec: AgentSpec) -> None:
-    """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
-
-    One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
-    its first attempt can tell.
-    """
-    if spec.program is None:
-        raise ConfigRefused(
-            "agent.command is empty: nobody would do the work",
-            remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
-        )
-    if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
-        raise ConfigRefused(
-            f"{spec.program}, the program of the agent, is not on PATH",
-            remedy="install it, or name another under agent.command in .mino/config.yml",
-        )
 
 
 # --- `irontree agents [list | record DIR -- COMMAND | replay DIR]`

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import shlex
+import shutil
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -83,7 +86,21 @@ def login_name() -> str:
         return f"user {os.getuid()}"
 
 
-# --- Which issue somebody means, and which step of it
+def this_program() -> str:
+    """How this program was called, where `irontree` is not on the PATH: what is shown can be pasted (`make demo`)."""
+    called = sys.argv[0]
+    return shlex.quote(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
+
+
+def program_for(root: Path | None) -> str:
+    """How to call this program from here for the repository at *root*: with `-C` from outside it."""
+    if root is None:
+        return "irontree"
+    program = this_program()
+    return program if Path.cwd().is_relative_to(root) else f"{program} -C {shlex.quote(str(root))}"
+
+
+# --- Which issue is meant
 
 
 def find_issue(world: World, text: str) -> TaskState:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from irontree.bootstrap import set_up
-from irontree.cli.agents import require_agent
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
-from irontree.cli.context import Context, Verb
+from irontree.cli.context import Context, Verb, program_for, this_program
 from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server
 from irontree.cli.parser import UsageError
 from irontree.demo import layout as sample
@@ -23,9 +22,9 @@ from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, Busy, NotARepository
 from irontree.services.answers.approve import approve
 from irontree.services.proposals.sources import propose
-from irontree.services.questions.commands import program_for, this_program
 from irontree.services.record import World
 from irontree.services.views.overview import SERVING
+from irontree.services.work.preflight import require_agent
 
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"

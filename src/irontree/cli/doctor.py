@@ -18,7 +18,6 @@ from packaging.requirements import Requirement
 from irontree import __version__
 from irontree.agents.presets import PRESETS
 from irontree.app import App
-from irontree.cli.agents import require_agent
 from irontree.cli.console import Cell, OutputBlock, Style, Table
 from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line, obstacles
@@ -28,7 +27,7 @@ from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
 from irontree.services.proposals.approval import unpushed
 from irontree.services.record import read_world
-from irontree.services.work.preflight import blockers_of
+from irontree.services.work.preflight import blockers_of, require_agent
 from irontree.store.locks import flock_works
 
 Severity = Literal["good", "note", "bad"]

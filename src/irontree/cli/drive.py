@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from irontree.app import App
 from irontree.cli.answer import Prepared
 from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
-from irontree.cli.context import Context
+from irontree.cli.context import Context, program_for
 from irontree.cli.parser import INTERRUPTED, OK, REFUSED
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
@@ -33,7 +33,6 @@ from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
-from irontree.services.questions.commands import program_for
 from irontree.services.record import World, left_to_people, read_world
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines
-from irontree.cli.context import Context, Verb
+from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.parser import OK, add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
-from irontree.services.questions.commands import DAMAGED, answers_to, called, program_from_here
-from irontree.services.questions.pages import oldest_first, waiting, waiting_json
+from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
+from irontree.services.questions.pages import oldest_first, waiting
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
@@ -35,7 +35,7 @@ def question_block(asked: Question) -> OutputBlock:
 def waiting_block(asked: Question) -> OutputBlock:
     """The same among those of other repositories: with where it is asked, since when, and commands from here."""
     since = (Cell(f"since {asked.since}", "faint"),) if asked.since else ()
-    lines: tuple[Cell | str, ...] = (asked.words, *since, *_places(asked), *_commands(asked, program_from_here(asked)))
+    lines: tuple[Cell | str, ...] = (asked.words, *since, *_places(asked), *_commands(asked, program_for(asked.root)))
     return TextLines(lines, title=f"{asked.repository} {asked.about}", framed=True)
 
 
@@ -240,6 +240,19 @@ def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
 def as_json(found: Sequence[Question], problems: Sequence[str]) -> dict[str, Any]:
     """The documented keys."""
     return {"waiting": [waiting_json(one) for one in found], "problems": list(problems)}
+
+
+def waiting_json(one: Question) -> dict[str, Any]:
+    """The same of one question, with commands that can be typed here."""
+    return {
+        "repository": one.repository,
+        "root": str(one.root),
+        "id": one.repository_id,
+        "since": one.since,
+        "issue_url": one.issue_url,
+        "form_url": one.form_url,
+        **question_json(one, program_for(one.root)),
+    }
 
 
 def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:

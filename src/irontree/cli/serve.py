@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from irontree.app import App
 from irontree.cli.console import Console, TextLines
-from irontree.cli.context import Context, Verb
+from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
 from irontree.cli.parser import INTERRUPTED, OK, add_json, positive, tcp_port
@@ -33,7 +33,6 @@ from irontree.flows.server.connection import (
 )
 from irontree.flows.server.private import LocalServer, require_free
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions.commands import program_from_here
 from irontree.services.questions.pages import inbox_text
 from irontree.services.questions.questions import Question
 from irontree.services.views.overview import SERVING
@@ -252,7 +251,7 @@ def _may_be_passing(one: Question) -> bool:
 
 def line(one: Question) -> str:
     """The question and where to answer it, in one line."""
-    where = one.form_url or one.issue_url or f"{program_from_here(one)} status"
+    where = one.form_url or one.issue_url or f"{program_for(one.root)} status"
     return f"{one.about}: {one.rule.title}: {where}"
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.agents import require_agent
 from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.context import Context, Verb, find_issue
@@ -33,6 +32,7 @@ from irontree.services.proposals.approval import foresee_loop, foresee_plan
 from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.record import read_world
+from irontree.services.work.preflight import require_agent
 
 _SUFFIXES: Final = (".md", ".markdown")
 
@@ -187,7 +187,7 @@ def run(context: Context) -> int:
     """Carry out the intent; the exit code."""
     options = context.options
     _require_fit(options)
-    prepared = prepare(options.answer)
+    prepared = prepare(options.answer) if options.answer else ()
     app = context.open()
     match resolve_intent(" ".join(options.intent), lambda path: (context.folder / path).is_file()):
         case ResumeLoop() as intent:
@@ -230,7 +230,8 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
         return show_plan(context, app, proposal, _plan_data(proposal))
     if options.what_if:
         return show_plan_ahead(context, app, proposal.todo, proposal.draft.budget)
-    refuse_unknown(prepared, _expected(app, proposal.draft))
+    if prepared:
+        refuse_unknown(prepared, _expected(app, proposal.draft))
     if options.stepwise:
         return _stepwise(context, app, proposal)
     return approve_and_drive(context, app, proposal, prepared)
@@ -282,7 +283,8 @@ def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[P
         return _show_loop_ahead(context, app, loop, intent)
     if intent.action == "cancel":
         return _cancel(context, app, loop.id)
-    refuse_unknown(prepared, _numbers(app, loop.keys))
+    if prepared:
+        refuse_unknown(prepared, _numbers(app, loop.keys))
     with local_server(app, detach=context.options.detach) as server:
         if intent.skipped:
             skipped = _skip(app, loop, _key(app, loop, intent.skipped))

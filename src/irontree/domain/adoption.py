@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import quote, unquote
 
 from irontree.domain.ids import normalize, normalized_lines
 from irontree.domain.plan import Criterion, PlanNode
@@ -48,6 +49,8 @@ _PLACEHOLDERS: Final = frozenset(
 )
 _FILE_NAME: Final = re.compile(r"[\w.@+/*-]+")
 _OWN_COMMENT: Final = "<!-- irontree:"
+_KEY_MARK: Final = f"{_OWN_COMMENT}task-key "
+_DOCUMENT_MARK: Final = f"{_OWN_COMMENT}document "
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,28 @@ class Adoptable:
 def spec_path(forge: str, number: int) -> str:
     """Where an adopted issue's text comes from: `github://issue-12`; other forges by their own names."""
     return f"{forge}://issue-{number}"
+
+
+def key_marker(task_key: str) -> str:
+    """The hidden line that holds the task key in the text of a published issue; it is found again by it (R8)."""
+    return f"{_KEY_MARK}{task_key} -->"
+
+
+def document_marker(spec_path: str) -> str:
+    """The hidden line that names the document: tasks of two documents may have the same key."""
+    return f"{_DOCUMENT_MARK}{quote(spec_path)} -->"
+
+
+def marked_document(body: str) -> str | None:
+    """The document that the issue with this text was made from; None if it does not say."""
+    lines = (line.strip() for line in body.split("\n"))
+    found = next((line for line in lines if line.startswith(_DOCUMENT_MARK)), None)
+    return unquote(found.removeprefix(_DOCUMENT_MARK).removesuffix(" -->")) if found else None
+
+
+def has_key_marker(body: str) -> bool:
+    """Whether the issue with this text was made from a document, whatever its key."""
+    return _KEY_MARK in body
 
 
 def open_checkboxes(body: str) -> int:

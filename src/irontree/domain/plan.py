@@ -84,6 +84,12 @@ class PlanNode(Value):
     """Its own number of retries in place of the policy's; see `ExecutionPolicy.retries_of`."""
 
     @property
+    def text(self) -> str:
+        """Title, description and criteria, as Markdown."""
+        criteria = "\n".join(f"- {criterion.text}" for criterion in self.criteria)
+        return "\n\n".join(filter(None, (self.title, self.description, criteria)))
+
+    @property
     def digest(self) -> str:
         """16 hex over everything a person approved about this node (R7); its line is no part of it."""
         return canonical_digest(self.model_dump(exclude={"line"}))[:16]

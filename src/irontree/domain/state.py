@@ -136,6 +136,11 @@ class TaskState:
         return self.attempt_count <= self.max_retry_count
 
     @property
+    def is_proposed(self) -> bool:
+        """Whether it waits for the merge of its pull request."""
+        return self.phase is Phase.PENDING and self.request is not None and self.problem is None
+
+    @property
     def has_code(self) -> bool:
         """Whether the last completed run left a commit."""
         return self.commit not in (None, NOT_APPLICABLE)

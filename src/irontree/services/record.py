@@ -252,7 +252,7 @@ def snapshot(state: TaskState) -> dict[str, Any]:
     }
 
 
-# --- Where what agents said is kept
+# --- Where transcripts and archives are kept
 
 
 def transcript_folder(app: App, state: TaskState) -> Path:
@@ -304,6 +304,11 @@ def began(name: str) -> str | None:
         return datetime.strptime(name, _STAMP).replace(tzinfo=UTC).isoformat()
     except ValueError:
         return None
+
+
+def archive_path(name: str) -> str:
+    """The folder that the log calls *name*, as it is shown (contract, `archive_path`)."""
+    return f".mino/archive/{name}"
 
 
 # --- Closing an issue that is done, unless that is left to a person (protocol, Close On Done)

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from irontree.cli.context import program_for
 from irontree.cli.main import VERBS, top_parser, verb_parser
 from irontree.cli.steps import MODES, _require_fit
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.halt import AGENT_BUDGET, RULE, RULES
 from irontree.domain.spending import Budget
-from irontree.services.questions.commands import DAMAGED, answers_to, program_for
+from irontree.services.questions.commands import DAMAGED, answers_to
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import step_command
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from irontree.app import App
+from irontree.domain.adoption import key_marker
 from irontree.domain.comments import comment_problems
 from irontree.domain.digests import digest_chain
 from irontree.domain.halt import halt_of
@@ -16,7 +17,6 @@ from irontree.ports import Stream
 from irontree.services.consistency.audit import audit
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.proposals.adoption import key_marker
 from irontree.services.questions.commands import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_of_loop, questions_of_issues

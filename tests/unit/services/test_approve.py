@@ -12,13 +12,13 @@ from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefu
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.publish import publish
+from irontree.services.execution.publish import approve_reverted, publish
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, catch_up, next_step
 from irontree.services.execution.verify import verify
 from irontree.services.loops.choice import replacement
 from irontree.services.loops.loop import Loop
-from irontree.services.proposals.again import approve_reverted, propose_again
+from irontree.services.proposals.again import propose_again
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.proposals.sources import propose

@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 
 from irontree.app import App, Origin
+from irontree.cli.context import program_for
+from irontree.cli.inbox import waiting_json
 from irontree.domain.decide import Halt
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.steps import perform, stop_at
 from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import read_loops
-from irontree.services.questions.commands import answers_to, program_from_here
-from irontree.services.questions.pages import oldest_first, waiting, waiting_json
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.pages import oldest_first, waiting
 from tests.support.world import MANUAL_TASK, Scene, make_scene
 
 
@@ -65,7 +67,7 @@ def test_without_a_server_there_is_no_link_to_a_form(scene):
 
 def test_the_commands_work_from_outside_the_repository(scene):
     [one] = waiting(scene.app)
-    commands = [command for _, command in answers_to(one, program_from_here(one))]
+    commands = [command for _, command in answers_to(one, program_for(one.root))]
     assert f"irontree -C {scene.root} checkup accept issue-{one.number}" in commands
     assert [answer["command"] for answer in waiting_json(one)["answers"]] == commands
 

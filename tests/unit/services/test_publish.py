@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from irontree.domain.adoption import key_marker
 from irontree.errors import NotEligible, RemoteUnavailable
 from irontree.services.execution.publish import publish
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import catch_up
-from irontree.services.proposals.adoption import key_marker
 from irontree.services.proposals.approval import publication_order
 from irontree.services.proposals.sources import propose
 from irontree.services.record import commit_ref, salvage_ref

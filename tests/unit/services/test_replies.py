@@ -14,8 +14,7 @@ from irontree.domain.decide import Verify
 from irontree.domain.digests import digest_chain
 from irontree.domain.plan import PromotionPolicy
 from irontree.ports import Links
-from irontree.services.delivery.deliver import deliver
-from irontree.services.delivery.replies import reply_decision
+from irontree.services.delivery.deliver import deliver, reply_decision
 from irontree.services.execution.checkup import Decider, accept, finalize, send_back
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform

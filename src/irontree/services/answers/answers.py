@@ -27,7 +27,7 @@ from irontree.errors import (
 from irontree.services.answers.approve import approve_again
 from irontree.services.execution import checkup
 from irontree.services.execution.checkup import Decider
-from irontree.services.execution.merging import VERIFIED_AGAIN, is_proposed, settle_request
+from irontree.services.execution.merging import VERIFIED_AGAIN, settle_request
 from irontree.services.execution.publication import OVERTAKEN
 from irontree.services.execution.steps import (
     STALE_LEASE,
@@ -230,7 +230,7 @@ def _accept(app: App, question: Question, answer: Answer) -> TaskState:
     """Publish it; what is proposed is accepted by its merge, which may be there already (R15)."""
     world = read_world(app)
     state = world.state(question.number)
-    if not is_proposed(state):
+    if not state.is_proposed:
         return checkup.accept(app, question.number, _decider(answer))
     after = settle_request(app, world, state)
     if after is None:

@@ -16,15 +16,15 @@ from irontree.domain.state import COLORS, NEEDS_BREAKDOWN, Phase, TaskState
 from irontree.errors import ApprovalRefused, Busy, NeedsBreakdown, NotEligible, NothingToDo, RemoteFailed
 from irontree.ports import Issue, Label
 from irontree.services.delivery.deliver import deliver
-from irontree.services.execution.publish import PublishedNodes, publish
+from irontree.services.execution.publish import PublishedNodes, go_on, publish, release_approved
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_beside_loop, replace_open, require_at_rest
 from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
 from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, state_of, why_not
-from irontree.services.proposals.again import UNREADABLE, go_on, propose_again, release_approved
+from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from, with_choices
 from irontree.services.proposals.sources import propose, resolve
-from irontree.services.questions.questions import require_no_gate
+from irontree.services.questions.questions import FORM, require_no_gate
 from irontree.services.record import World, read_world
 from irontree.services.views.report import write_projections
 
@@ -121,7 +121,8 @@ def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
     reading the source does.
     """
     _require_as_shown(app, proposal)
-    require_no_gate(app, _approved_anew(app, proposal))
+    if app.origin.channel == FORM:
+        require_no_gate(app, _approved_anew(app, proposal))
     replaced = _replaceable(app, proposal, loop_mode=True)
     plans = write_plans(app, proposal, revision, by)
     _, released = _put_in_force(app, proposal, plans, by)

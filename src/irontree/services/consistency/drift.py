@@ -23,7 +23,7 @@ from irontree.errors import RemoteFailed
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments
-from irontree.services.proposals.adoption import issue_body
+from irontree.services.execution.publish import issue_body
 from irontree.services.record import World, read_world, record
 from irontree.services.work.preflight import block, changed_since_approval
 

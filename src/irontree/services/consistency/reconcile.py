@@ -26,9 +26,9 @@ from irontree.ports import Comment, DeliveryCursor, Issue, Problem
 from irontree.services.consistency.drift import Change, is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
+from irontree.services.execution.publish import approve_reverted
 from irontree.services.execution.steps import catch_up, fetch_targets
 from irontree.services.loops.loop import remake_entity
-from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.questions import Question, questions_of_issues
 from irontree.services.record import World, read_world
 from irontree.services.views.history import say_issue_event, time_of

@@ -117,7 +117,7 @@ def settle_requests(app: App) -> tuple[TaskState, ...]:
         if state.task_key not in world.plans or state.task_key in world.cancelled:
             continue
         try:
-            if is_proposed(state) and (state.task_key not in skips or _is_merged(app, state)):
+            if state.is_proposed and (state.task_key not in skips or _is_merged(app, state)):
                 settled.append(settle_request(app, world, state))
             elif _may_be_merged(app, state):
                 settled.append(_ask_about_merge(app, state))
@@ -138,7 +138,7 @@ def lift_draft(app: App, state: TaskState) -> None:
 
     Where the commit that it stands on was looked at by CI, the next look at the request decides (R15).
     """
-    if not is_proposed(state) or state.base_sha is None:
+    if not state.is_proposed or state.base_sha is None:
         return
     try:
         request = app.forge().read_pull_request(state.request or 0)
@@ -146,11 +146,6 @@ def lift_draft(app: App, state: TaskState) -> None:
             _make_ready_where_due(app, state, request, _of_ci(app.forge().commit_checks(request.head_sha)))
     except FORGE_FAILED as error:
         app.progress.note(f"the request of #{state.issue_number} is a draft still: {error.message}")
-
-
-def is_proposed(state: TaskState) -> bool:
-    """Whether it waits for the merge of its request."""
-    return state.phase is Phase.PENDING and state.request is not None and state.problem is None
 
 
 def _may_be_merged(app: App, state: TaskState) -> bool:

@@ -1,4 +1,4 @@
-"""Every node of a plan gets an issue and a stream, exactly once (protocol, phase 2; R7, R8).
+"""What was approved begins: every node gets an issue and a stream, exactly once (protocol, phase 2; R7, R8).
 
 The issue of an adopted one is there already, and its text is never edited.
 """
@@ -9,18 +9,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from irontree.app import App
-from irontree.domain.events import IssueEvent, TaskAdopted, TaskPublished, TaskReAdopted, TaskReapprovalRequired
+from irontree.domain.adoption import document_marker, key_marker, marked_document
+from irontree.domain.events import (
+    IssueEvent,
+    TaskAdopted,
+    TaskApproved,
+    TaskPublished,
+    TaskReAdopted,
+    TaskReapprovalRequired,
+)
 from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import ConfigRefused, RequirementsRefused
 from irontree.ports import DeliveryCursor, Issue
 from irontree.services.delivery.deliver import deliver
-from irontree.services.proposals.adoption import archive_path, issue_body, key_marker, marked_document
 from irontree.services.proposals.approval import publication_order
-from irontree.services.record import World, read_world, record
+from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
 from irontree.services.views.report import write_brief
-from irontree.services.work.preflight import is_changed
+from irontree.services.views.values import IssueView
+from irontree.services.work.preflight import is_as_approved, is_changed
 
 PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
 PublishedNodes = tuple[tuple[PlanNode, int, PublicationStatus], ...]
@@ -90,6 +98,20 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
     _first_event(app, plan, node, issue.number)
     app.progress.note(f"#{issue.number} {node.title}")
     return issue.number, "found" if found else "created"
+
+
+def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
+    """The stable metadata and text of a task; parents and dependencies by number where they have one in *numbers*."""
+    locators = {key: f"#{number}" for key, number in numbers.items()}
+    view = IssueView(
+        node=node,
+        plan=plan,
+        close_on_done=closing_policy(app, node),
+        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
+        parent=locators.get(node.parent, node.parent) if node.parent else None,
+        depends_on=tuple(locators.get(key, key) for key in node.depends_on),
+    )
+    return app.renderer.render("issues/body.md", issue=view)
 
 
 def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
@@ -272,3 +294,39 @@ def _close_cancelled(app: App, world: World) -> None:
 
 def _type_labels(node: PlanNode) -> tuple[str, ...]:
     return (TASK_TYPES[node.type].label,)
+
+
+# --- Tasks that wait for an approval go on once they have it (R7)
+
+
+def approve_reverted(app: App) -> tuple[int, ...]:
+    """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
+    return release_approved(app, by="irontree", channel="reverted")
+
+
+def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
+    """Let every task go on that waits for an approval it has by now; the issues it did so for.
+
+    Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
+    """
+    world = read_world(app)
+    states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
+    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
+    for state in adopted:
+        approval = world.plan(state).approval
+        go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
+    back = [state for state in states if state.phase is Phase.STALE and is_as_approved(app, world, state)]
+    for state in back:
+        go_on(app, state, by, channel)
+    return tuple(state.issue_number for state in (*adopted, *back))
+
+
+def _has_approval(world: World, state: TaskState) -> bool:
+    plan = world.plan(state)
+    return plan.approval is not None and plan.spec_revision == state.approved_revision
+
+
+def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
+    """Record the approval that this task waited for; it is again what it was before."""
+    restored = snapshot(state.before or state)
+    return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)

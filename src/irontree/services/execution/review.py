@@ -23,7 +23,8 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
 from irontree.services.record import read_world, review_folder
-from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent, review_prompt
+from irontree.services.views.values import ReviewPromptView
+from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 
 VERDICT_FILE: Final = ".irontree-verdict.json"
 VERDICT_BYTES: Final = 256 * 1024
@@ -110,7 +111,7 @@ class _Reviewing:
             agent=self.reviewer,
             workspace=self.plan.policy.workspace,
             sha=self.anchor,
-            prompt=lambda path, problems: review_prompt(self.app, self.node, self.state, path, problems),
+            prompt=lambda path, problems: _prompt(self.app, self.node, self.state, path, problems),
             answer_file=VERDICT_FILE,
             variable="IRONTREE_VERDICT_FILE",
             transcripts=self.folder,
@@ -145,6 +146,20 @@ class _Reviewing:
         words = in_words(verdict, self.node)
         code, took = 0 if verdict.approves else 1, usage.known() or None
         return result_of(Review(self.reviewer.name), "exited", code, seconds=seconds, output=words, usage=took)
+
+
+def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
+    """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
+    view = ReviewPromptView(
+        number=state.issue_number,
+        node=node,
+        base=state.base_sha or "",
+        anchor=state.commit or "",
+        verdict_file=str(verdict_file),
+        problems=problems,
+        quotes=(node,) if node.outsider else (),
+    )
+    return app.renderer.render("prompts/review.md", review=view)
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:

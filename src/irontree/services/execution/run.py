@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from irontree.app import App
 from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, FailureClass, outcome_of, stopped_by
 from irontree.domain.budgets import Allowance
-from irontree.domain.checks import truncate
+from irontree.domain.checks import commands_for, truncate
 from irontree.domain.events import IssueEvent, Record, RunCommitFailed, RunCompleted, RunInterrupted, RunStarted
 from irontree.domain.ids import run_token
 from irontree.domain.plan import Plan, PlanNode
@@ -33,7 +33,8 @@ from irontree.services.record import (
     salvage_ref,
     transcript_folder,
 )
-from irontree.services.work.agent_requests import prompt_for
+from irontree.services.views.history import failure_of
+from irontree.services.views.values import PromptView
 from irontree.services.work.preflight import (
     GIVE_ACCESS,
     NO_ACCESS,
@@ -174,7 +175,7 @@ def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
         issue_number=state.issue_number,
         task_key=state.task_key,
         attempt=state.attempt_count,
-        prompt=prompt_for(
+        prompt=_prompt(
             app, attempt.node, attempt.plan, state, present, goes_on=attempt.tree_of not in (None, state.commit)
         ),
         workspace=attempt.workspace.path,
@@ -183,6 +184,27 @@ def _call_agent(app: App, attempt: _RunningAttempt) -> AgentResult:
     )
     spec = spec.model_copy(update={"wall_seconds": allowance.seconds(spec.wall_seconds)})
     return app.agent(spec).attempt(task, cancel=app.cancel, progress=app.progress)
+
+
+def _prompt(
+    app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str], *, goes_on: bool = False
+) -> str:
+    """The task, its criteria and checks, and the failure context of the attempt before (protocol, phase 4).
+
+    *present* are the names at the top of the workspace; *goes_on*: what a cut-off attempt had done is there too.
+    """
+    view = PromptView(
+        number=state.issue_number,
+        node=node,
+        attempt=state.attempt_count,
+        attempts=state.total_attempts,
+        commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
+        failure=failure_of(app, app.log.read(state.issue_number), state),
+        continues=state.has_code and not goes_on,
+        goes_on=goes_on,
+        quotes=(node,) if node.outsider else (),
+    )
+    return app.renderer.render("prompts/run.md", prompt=view)
 
 
 def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskState:

@@ -24,13 +24,12 @@ from irontree.errors import (
 from irontree.ports import LeftLease
 from irontree.services.delivery.deliver import deliver, tell_halts
 from irontree.services.execution import checkup, run, verify
-from irontree.services.execution.merging import is_proposed, lift_draft, settle_requests
-from irontree.services.execution.publish import cut_short, publish
+from irontree.services.execution.merging import lift_draft, settle_requests
+from irontree.services.execution.publish import approve_reverted, cut_short, publish
 from irontree.services.execution.run import recover
 from irontree.services.loops import loop
 from irontree.services.loops.choice import next_decision, replace_open, scope_of
 from irontree.services.loops.funds import Funds, read_funds
-from irontree.services.proposals.again import approve_reverted
 from irontree.services.questions.questions import Question, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named, waits_for
@@ -72,7 +71,7 @@ def landed(app: App, world: World, states: Iterable[TaskState]) -> Iterator[tupl
 
 def waits_with_commit(world: World, state: TaskState) -> bool:
     """Whether acceptance would publish a commit."""
-    if state.phase is not Phase.PENDING or state.problem or not state.has_code or is_proposed(state):
+    if state.phase is not Phase.PENDING or state.problem or not state.has_code or state.is_proposed:
         return False
     return state.task_key in world.plans and state.task_key not in world.cancelled
 
@@ -109,8 +108,10 @@ def catch_up(app: App) -> None:
     settle_leftovers(app)
     _finish_publications(app)
     approve_reverted(app)
-    settle_requests(app)
     world = read_world(app)
+    if any(state.request or state.renewed_from for state in world.states.values()):
+        settle_requests(app)
+        world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
     for state in due:
         deliver(app, state.issue_number)
@@ -221,7 +222,8 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 def follow_up(app: App, state: TaskState) -> None:
     """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
     deliver(app, state.issue_number)
-    lift_draft(app, state)
+    if state.request:
+        lift_draft(app, state)
     write_projections(app, read_world(app), state)
 
 

@@ -100,6 +100,8 @@ def verify(app: App, issue_number: int, *, note: str = "") -> TaskState:
     subject = Subject(state, plan, node, anchor, note or _note_before(app, state, anchor))
     try:
         report = check(app, subject, subject.anchor)
+        if not plan.policy.reviewers:
+            return _conclude(app, subject, report)
         reviewed = review(app, state, plan, node, report)
         if isinstance(reviewed, NoVerdict):
             return _not_reviewed(app, state, reviewed)

@@ -178,6 +178,13 @@ def still_open(loops: Iterable[Loop]) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.is_open)
 
 
+def may_ask(app: App) -> bool:
+    """Whether an issue or a loop may ask something now; where none does, no forge has to be asked for answers."""
+    world = read_world(app)
+    asked = any(world.halt_of(state) for state in world.states.values())
+    return asked or any(loop.entity.status == "halted" for loop in read_loops(app)[0])
+
+
 def loop_of(loops: Sequence[Loop], task_key: str) -> str | None:
     """The newest of these open loops that has this task in scope."""
     return next((loop.id for loop in reversed(loops) if task_key in loop.keys), None)

@@ -3,78 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
-from urllib.parse import quote, unquote
 
 from irontree.app import App
 from irontree.domain import adoption
 from irontree.domain.adoption import Adoptable, Ineligible, IssueComment, IssueText
 from irontree.domain.ids import adopted_revision, adopted_source
 from irontree.domain.loop import default_budget
-from irontree.domain.plan import Adoption, Plan, PlanNode, canonical_digest
+from irontree.domain.plan import Adoption, Plan, canonical_digest
 from irontree.domain.state import TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
-from irontree.services.record import World, closing_policy, read_world
-from irontree.services.views.values import IssueView, StatusView
-
-_KEY_MARK: Final = "<!-- irontree:task-key "
-_DOCUMENT_MARK: Final = "<!-- irontree:document "
-
-
-def key_marker(task_key: str) -> str:
-    """A hidden line of its own that holds the task key."""
-    return f"{_KEY_MARK}{task_key} -->"
-
-
-def document_marker(spec_path: str) -> str:
-    """A hidden line of its own that names the document a task is from: another's may have a task of the same key."""
-    return f"{_DOCUMENT_MARK}{quote(spec_path)} -->"
-
-
-def marked_document(body: str) -> str | None:
-    """The document that the issue with this text was made from; None if it does not say."""
-    lines = (line.strip() for line in body.split("\n"))
-    found = next((line for line in lines if line.startswith(_DOCUMENT_MARK)), None)
-    return unquote(found.removeprefix(_DOCUMENT_MARK).removesuffix(" -->")) if found else None
-
-
-def has_key_marker(body: str) -> bool:
-    """Whether the issue with this text was made from a document, whatever its key."""
-    return _KEY_MARK in body
-
-
-def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
-    """The stable metadata and text of a task; parents and dependencies by number where they have one in *numbers*."""
-    view = IssueView(
-        node=node,
-        status=_first_status(plan, node),
-        close_on_done=closing_policy(app, node),
-        marker=f"{key_marker(node.task_key)}\n{document_marker(plan.spec_path)}",
-        parent=_locator(numbers, node.parent) if node.parent else None,
-        depends_on=tuple(_locator(numbers, key) for key in node.depends_on),
-    )
-    return app.renderer.render("issues/body.md", issue=view)
-
-
-def _locator(numbers: Mapping[str, int], task_key: str) -> str:
-    return f"#{numbers[task_key]}" if task_key in numbers else task_key
-
-
-def _first_status(plan: Plan, node: PlanNode) -> StatusView:
-    container = node.executability == "container"
-    return StatusView(
-        spec_revision=plan.spec_revision,
-        approved_revision=plan.spec_revision,
-        approval_state="approved",
-        current_stage="definition",
-        next_stage="decompose" if container else "run",
-        workflow_entry_state="needs_breakdown" if container else "ready_to_start",
-        attempt_count=0,
-        max_retry_count=plan.policy.retries_of(node),
-        code_publication_state="not_applicable",
-    )
-
+from irontree.services.record import World, read_world
 
 # --- Existing issues become tasks
 
@@ -99,7 +38,7 @@ def _ours(world: World, issue: Issue) -> Ineligible | None:
     plan = world.plans.get(state.task_key) if state else None
     if plan and plan.adoption is None:
         return Ineligible(f"#{number} is published from {plan.spec_path}", f"edit and approve {plan.spec_path} instead")
-    if plan is None and issue.trusted and has_key_marker(issue.body):
+    if plan is None and issue.trusted and adoption.has_key_marker(issue.body):
         return Ineligible(f"#{number} was made from a document, whose log is not here", "approve that document here")
     return None
 
@@ -180,15 +119,6 @@ def approval_name(plan: Plan) -> str:
     return f"{plan.spec_revision}-{rest[:8]}"
 
 
-def require_answered(plan: Plan) -> None:
-    """Raise ApprovalRefused for an issue that leaves something open (protocol, Brief Standardization)."""
-    node = plan.nodes[0]
-    if node.open_questions:
-        raise ApprovalRefused(
-            "; ".join(node.open_questions), remedy="answer in the issue: edit it, or add a comment with the criteria"
-        )
-
-
 def issue_now(app: App, plan: Plan) -> Plan:
     """What approving the adopted issue of *plan* would put into force now; raises ApprovalRefused if nothing can."""
     world = read_world(app)
@@ -209,11 +139,3 @@ def number_of(plan: Plan) -> int:
     if plan.adoption is None:
         raise NotEligible(f"{plan.spec_path} is no adopted issue", remedy="approve the document instead")
     return plan.adoption.issue_number
-
-
-# --- Where the streams that ended are kept
-
-
-def archive_path(name: str) -> str:
-    """The folder that the log calls *name*, as it is shown (contract, `archive_path`)."""
-    return f".mino/archive/{name}"

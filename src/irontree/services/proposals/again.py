@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.events import TaskApproved
 from irontree.domain.machine import held
 from irontree.domain.plan import ExecutionPolicy, PermissionRule, Plan
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import EnvironmentRefused, LogDamaged, NotEligible, Refused, RemoteFailed
 from irontree.services.proposals.proposal import Proposal, propose_from, ways_to_approve
 from irontree.services.proposals.sources import AdoptedSource, DocumentSource
-from irontree.services.record import World, read_world, record, snapshot
+from irontree.services.record import World, read_world
 from irontree.services.views.history import rules_for_denied
-from irontree.services.work.preflight import is_as_approved
 
 ALLOW = "allow"
 ASKS_FOR_LEAVE = "acp"
@@ -104,7 +102,7 @@ def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[Perm
     return tuple(rule for rule in rules if rule not in policy.agent.permissions)
 
 
-# --- What approving again would mean
+# --- What approving again would mean, and what its form offers (R7)
 
 
 UNREADABLE: Final = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
@@ -142,39 +140,3 @@ def special_choices(app: App, reason: str, task_key: str | None) -> tuple[str, .
 def name_to_approve(app: App, plan: Plan) -> str:
     """What approving again names, as the document or the adopted issue and the settings are now."""
     return propose_again(app, plan).shown_name
-
-
-# --- What lets them go on
-
-
-def approve_reverted(app: App) -> tuple[int, ...]:
-    """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
-    return release_approved(app, by="irontree", channel="reverted")
-
-
-def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
-    """Let every task go on that waits for an approval it has by now; the issues it did so for.
-
-    Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
-    """
-    world = read_world(app)
-    states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
-    adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
-    for state in adopted:
-        approval = world.plan(state).approval
-        go_on(app, state, approval.by if approval else by, approval.channel if approval else channel)
-    back = [state for state in states if state.phase is Phase.STALE and is_as_approved(app, world, state)]
-    for state in back:
-        go_on(app, state, by, channel)
-    return tuple(state.issue_number for state in (*adopted, *back))
-
-
-def _has_approval(world: World, state: TaskState) -> bool:
-    plan = world.plan(state)
-    return plan.approval is not None and plan.spec_revision == state.approved_revision
-
-
-def go_on(app: App, state: TaskState, by: str, channel: str | None = None) -> TaskState:
-    """Record the approval that this task waited for; it is again what it was before."""
-    restored = snapshot(state.before or state)
-    return record(app, state, TaskApproved, **restored, by=by, channel=channel or app.origin.channel)

@@ -22,7 +22,7 @@ from irontree.services.loops.loop import Loop
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named
-from irontree.services.views.values import ApprovalView, PlannedView, QuoteView
+from irontree.services.views.values import ApprovalView, PlannedView
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
 _WITH_WORK: Final = frozenset({Phase.COMMITTED, Phase.PENDING})
@@ -79,7 +79,7 @@ def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str 
         estimate=estimate(_goes_on(world, proposal, task) for task in todo),
         trivial=_trivial(pairs),
         warnings=(*draft.warnings, *_environment(app, proposal), *_unknown_checks(pairs)),
-        quotes=QuoteView.of(draft.nodes),
+        quotes=tuple(node for node in draft.nodes if node.outsider),
         in_full=not draft.whole,
         before=before_words(world, proposal),
         changes=tuple(line for each in draft.plans for line in _changes(each)),

@@ -12,7 +12,6 @@ from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, cano
 from irontree.errors import ApprovalRefused
 from irontree.services.loops.choice import loop_over, open_loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
-from irontree.services.proposals.adoption import require_answered
 from irontree.services.record import read_world
 
 
@@ -283,9 +282,16 @@ class Proposal:
             raise self.refused(f"the loop of {self.what} changed while it was looked at")
 
     def require_clear(self) -> None:
-        """Raise ApprovalRefused while a task leaves something open; a document that does is refused when it is read."""
+        """Raise ApprovalRefused while a task leaves something open (protocol, Brief Standardization).
+
+        A document that does is refused when it is read.
+        """
         for task in self.due:
-            require_answered(task.plan)
+            if task.node.open_questions:
+                raise ApprovalRefused(
+                    "; ".join(task.node.open_questions),
+                    remedy="answer in the issue: edit it, or add a comment with the criteria",
+                )
 
     def refused(self, found: str) -> ApprovalRefused:
         """Why an approval of this is not taken."""

@@ -20,7 +20,6 @@ from irontree.ports import Issue
 from irontree.services.proposals.adoption import (
     adopted_plan,
     approval_name,
-    archive_path,
     clash,
     issue_now,
     number_of,
@@ -39,7 +38,7 @@ from irontree.services.proposals.proposal import (
     Proposal,
     propose_from,
 )
-from irontree.services.record import World, read_world
+from irontree.services.record import World, archive_path, read_world
 from irontree.services.views.overview import phase_words, waits_for
 from irontree.services.work.preflight import changed_since_approval, is_changed
 

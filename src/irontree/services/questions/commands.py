@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from irontree.app import App
@@ -44,23 +41,6 @@ _WHATEVER_ASKS: Final[Mapping[str, str]] = {
 }
 DAMAGED: Final = "irontree checkup reconcile"
 """What comes before any answer where the log of an issue has holes."""
-
-
-def program_for(root: Path) -> str:
-    """How to call this program here for the repository at *root*: `irontree`, with `-C` from outside it."""
-    program = this_program()
-    return program if Path.cwd().is_relative_to(root) else f"{program} -C {shlex.quote(str(root))}"
-
-
-def program_from_here(question: Question) -> str:
-    """How to call it to answer a question of any repository."""
-    return program_for(question.root) if question.root else "irontree"
-
-
-def this_program() -> str:
-    """As it was called where no `irontree` is on the PATH: what is shown can be pasted (`make demo` in a clone)."""
-    called = sys.argv[0]
-    return shlex.quote(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
 
 
 def answers_to(question: Question, program: str = "irontree") -> tuple[tuple[Choice, str], ...]:

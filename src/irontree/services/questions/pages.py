@@ -20,7 +20,6 @@ from irontree.ports import Renderer
 from irontree.services.loops.loop import Loop, cascade, left_out, read_loop, read_loops
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words
-from irontree.services.questions.commands import program_from_here, question_json
 from irontree.services.questions.questions import Question, gate_words, list_questions, offered
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
@@ -193,19 +192,6 @@ def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
 def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
     """In the order in which people were asked."""
     return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))
-
-
-def waiting_json(one: Question) -> dict[str, Any]:
-    """The documented keys, with commands that can be typed where we are."""
-    return {
-        "repository": one.repository,
-        "root": str(one.root),
-        "id": one.repository_id,
-        "since": one.since,
-        "issue_url": one.issue_url,
-        "form_url": one.form_url,
-        **question_json(one, program_from_here(one)),
-    }
 
 
 def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:

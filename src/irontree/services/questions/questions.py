@@ -260,12 +260,10 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
 
 
 def require_no_gate(app: App, keys: Iterable[str]) -> None:
-    """Raise ApprovalRefused where a form would approve, outside its issue, what a gate of approvals guards.
+    """Raise ApprovalRefused where one of the tasks has a gate of approvals, which no form outside its issue passes.
 
     The form knows nobody by name. Tasks that are done or cancelled have nothing to pass any more.
     """
-    if app.origin.channel != FORM:
-        return
     world = read_world(app)
     left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
     for key in left:

@@ -37,7 +37,6 @@ from irontree.services.views.values import (
     ExternalEventView,
     ManualAcceptanceView,
     ReportView,
-    StatusView,
 )
 
 NOT_PROMOTED: Final = (
@@ -208,7 +207,7 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         number=state.issue_number,
         url=f"#{state.issue_number}",
         node=node,
-        status=StatusView.of(state),
+        status=state,
         spec_path=plan.spec_path,
         published_at=time_of(stream.records[0]),
         parent=_locator(world, node.parent),

@@ -7,38 +7,18 @@ the templates make them harmless.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from irontree.domain.checks import CheckResult, Coverage
-from irontree.domain.events import CATEGORY, IssueEvent, kebab
+from irontree.domain.events import CATEGORY, kebab
 from irontree.domain.halt import RULES, Choice
-from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
+from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, PublishPolicy
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
 from irontree.domain.values import Basis, CloseOnDone
 from irontree.services.views.pages import InboxView, StoryView, TreeView, WaitingView
-
-
-@dataclass(frozen=True, slots=True)
-class StatusView:
-    """The workflow fields of the contract, as issue body and brief list them."""
-
-    spec_revision: str
-    approved_revision: str
-    approval_state: str
-    current_stage: str
-    next_stage: str
-    workflow_entry_state: str
-    attempt_count: int
-    max_retry_count: int
-    code_publication_state: str
-
-    @classmethod
-    def of(cls, source: TaskState | IssueEvent) -> StatusView:
-        """The fields of a replayed state, or of the event that is about to be the first."""
-        return cls(**{name: getattr(source, name) for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +46,7 @@ class IssueView:
     """An issue as it is published. `parent` and `depends_on` are shown as given: `#3`, or a task key."""
 
     node: PlanNode
-    status: StatusView
+    plan: Plan
     close_on_done: CloseOnDone
     marker: str
     parent: str | None = None
@@ -142,7 +122,7 @@ class BriefView:
     number: int
     url: str
     node: PlanNode
-    status: StatusView
+    status: TaskState
     spec_path: str
     published_at: str
     parent: str | None = None
@@ -272,24 +252,6 @@ class ReplyView:
 
 
 @dataclass(frozen=True, slots=True)
-class QuoteView:
-    """Text by somebody without write access: data, never an instruction (R20)."""
-
-    author: str
-    text: str
-
-    @classmethod
-    def of(cls, nodes: Iterable[PlanNode]) -> tuple[QuoteView, ...]:
-        """Title, description and criteria of those that are by an outsider."""
-        return tuple(cls(node.outsider, _said(node)) for node in nodes if node.outsider)
-
-
-def _said(node: PlanNode) -> str:
-    criteria = "\n".join(f"- {criterion.text}" for criterion in node.criteria)
-    return "\n\n".join(filter(None, (node.title, node.description, criteria)))
-
-
-@dataclass(frozen=True, slots=True)
 class PromptView:
     """What a coding agent is told about one attempt. `commands` are the approved checks, in their order."""
 
@@ -302,7 +264,8 @@ class PromptView:
     continues: bool = False
     goes_on: bool = False
     """Whether changes are in the workspace: of the attempt that failed, or of one that its service cut off."""
-    quotes: tuple[QuoteView, ...] = ()
+    quotes: tuple[PlanNode, ...] = ()
+    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
 
 
 # --- forms/ -------------------------------------------------------------------------------------------------
@@ -338,7 +301,8 @@ class ReviewPromptView:
     anchor: str
     verdict_file: str
     problems: tuple[str, ...] = ()
-    quotes: tuple[QuoteView, ...] = ()
+    quotes: tuple[PlanNode, ...] = ()
+    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +400,8 @@ class ApprovalView:
     estimate: str = ""
     trivial: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    quotes: tuple[QuoteView, ...] = ()
+    quotes: tuple[PlanNode, ...] = ()
+    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
     before: tuple[str, ...] = ()
     """What becomes of removed tasks, and of finished ones that changed."""
     changes: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ file is in that workspace too, because an agent may be kept from writing anywher
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
@@ -15,14 +15,10 @@ from typing import Final, Generic, TypeVar
 from irontree.app import App
 from irontree.domain.attempt import AttemptEvidence, AttemptOutcome, Usage, how_it_ended, stopped_by
 from irontree.domain.budgets import Allowance
-from irontree.domain.checks import commands_for
-from irontree.domain.plan import AgentSpec, Plan, PlanNode, WorkspacePolicy
+from irontree.domain.plan import AgentSpec, WorkspacePolicy
 from irontree.domain.review import InvalidAnswer
-from irontree.domain.state import TaskState
 from irontree.errors import Cancelled
 from irontree.ports import AgentResult, AgentTask
-from irontree.services.views.history import failure_of
-from irontree.services.views.values import PromptView, QuoteView, ReviewPromptView
 
 ROUNDS: Final = 3
 T = TypeVar("T")
@@ -151,41 +147,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-# --- What a coding agent is told about one attempt
-
-
-def prompt_for(
-    app: App, node: PlanNode, plan: Plan, state: TaskState, present: Collection[str], *, goes_on: bool = False
-) -> str:
-    """The task, its criteria and checks, and the failure context of the attempt before (protocol, phase 4).
-
-    *present* are the names at the top of the workspace; *goes_on*: what a cut-off attempt had done is there too.
-    """
-    view = PromptView(
-        number=state.issue_number,
-        node=node,
-        attempt=state.attempt_count,
-        attempts=state.total_attempts,
-        commands=tuple(check.run for check in commands_for(node, plan.policy, present)),
-        failure=failure_of(app, app.log.read(state.issue_number), state),
-        continues=state.has_code and not goes_on,
-        goes_on=goes_on,
-        quotes=QuoteView.of([node]),
-    )
-    return app.renderer.render("prompts/run.md", prompt=view)
-
-
-def review_prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
-    """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
-    view = ReviewPromptView(
-        number=state.issue_number,
-        node=node,
-        base=state.base_sha or "",
-        anchor=state.commit or "",
-        verdict_file=str(verdict_file),
-        problems=problems,
-        quotes=QuoteView.of([node]),
-    )
-    return app.renderer.render("prompts/review.md", review=view)

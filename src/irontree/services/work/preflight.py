@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from datetime import datetime
 from difflib import unified_diff
@@ -12,7 +13,7 @@ from irontree.domain.budgets import unreadable
 from irontree.domain.decide import may_start, next_try, step_for
 from irontree.domain.events import CheckupPreflightBlocked, TaskReapprovalRequired
 from irontree.domain.ids import adopted_revision
-from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import AgentSpec, ExecutionPolicy, Plan, PlanNode
 from irontree.domain.spec import read_requirements, reads_as
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.timestamps import utc_text
@@ -150,6 +151,24 @@ def require_sound(state: TaskState) -> None:
         raise NotEligible(
             f"issue-{state.issue_number}: {state.problem}",
             remedy=state.way_out,
+        )
+
+
+def require_agent(spec: AgentSpec) -> None:
+    """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
+
+    One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
+    its first attempt can tell.
+    """
+    if spec.program is None:
+        raise ConfigRefused(
+            "agent.command is empty: nobody would do the work",
+            remedy="name a program in .mino/config.yml, or install an agent and type `irontree init`",
+        )
+    if spec.container is None and "/" not in spec.program and shutil.which(spec.program) is None:
+        raise ConfigRefused(
+            f"{spec.program}, the program of the agent, is not on PATH",
+            remedy="install it, or name another under agent.command in .mino/config.yml",
         )
 
 
