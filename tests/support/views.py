@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
 
 from irontree.domain.checks import CheckResult, Coverage
-from irontree.domain.halt import RULE
+from irontree.domain.events import CATEGORY
+from irontree.domain.halt import RULE, RULES
 from irontree.domain.plan import (
     AgentSpec,
     Criterion,
@@ -18,40 +23,24 @@ from irontree.domain.plan import (
     WorkspacePolicy,
 )
 from irontree.domain.state import Phase, TaskState
-from irontree.services.views.pages import (
-    HappenedView,
-    InboxRowView,
-    InboxView,
-    StoryView,
-    TreeRowView,
-    TreeView,
-    WaitingView,
-)
+from irontree.services.delivery.comments import comment_template
+from irontree.services.questions.pages import form_template
+from irontree.services.questions.questions import Question
+from irontree.services.views.history import AttemptView, DeniedView, FailureView
 from irontree.services.views.values import (
-    TEMPLATES,
-    AnswerView,
     ApprovalView,
-    AttemptView,
     BriefView,
-    ChildView,
     CommentView,
-    DeniedView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
-    FailureView,
     FormView,
-    IssueView,
     LoopFormView,
     ManualAcceptanceView,
-    NotesView,
     PlannedView,
-    PlanPromptView,
-    PromptView,
     ReplyView,
     ReportView,
-    RequestView,
-    ReviewPromptView,
+    WaitingView,
 )
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -169,6 +158,9 @@ STATUS = TaskState(
 )
 
 
+CHILD = replace(STATUS, task_key="auth-core", issue_number=4, completion_basis="verified", code_ref=SHA)
+
+
 def plan(text: str) -> Plan:
     return Plan(
         spec_revision="1a2b3c4d",
@@ -184,8 +176,15 @@ def outsiders(text: str) -> PlanNode:
     return node(text).model_copy(update={"outsider": text or "x"})
 
 
-def issue(text: str) -> IssueView:
-    return IssueView(node(text), plan(text), "auto", KEY_MARKER, parent="#3", depends_on=("#4", "#5"))
+def issue(text: str) -> dict[str, object]:
+    return {
+        "node": node(text),
+        "plan": plan(text),
+        "close_on_done": "auto",
+        "marker": KEY_MARKER,
+        "parent": "#3",
+        "depends_on": ("#4", "#5"),
+    }
 
 
 def brief(text: str) -> BriefView:
@@ -199,12 +198,15 @@ def brief(text: str) -> BriefView:
         parent="#3",
         commands=(text, "make test"),
         coverage=coverage(text),
-        children=(ChildView("auth-core", 4, text, "verified", SHA), ChildView("setup", 5, text)),
+        children=(
+            (text, CHILD),
+            (text, replace(CHILD, task_key="setup", issue_number=5, completion_basis=None, code_ref=None)),
+        ),
         halt_reason="blocked",
         manual_close=text,
-        acceptance=ManualAcceptanceView((text, text), SHA, NOW, (text,), accept_note=text),
+        acceptance=ManualAcceptanceView((text, text), SHA, NOW, accept_note=text),
         failure=failure(text),
-        external=ExternalEventView("issue_closed", NOW, text, text),
+        external=ExternalEventView("issue_closed", NOW, text),
         execution=ExecutionView(1, 4, NOW, NOW, SHA, (text,), (text,), text),
         report_path=".mino/reports/issue-7/report.md",
         evidence=EvidenceView("accepted", NOW, SHA, SHA, results(text), text, text),
@@ -232,26 +234,58 @@ def report(text: str) -> ReportView:
     )
 
 
-def notes(text: str) -> NotesView:
-    lines = (text, text)
-    return NotesView(7, text, NOW[:10], SHA, False, {"python": text}, lines, lines, lines, (text,) * 30)
+def notes(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "title": text,
+        "date": NOW[:10],
+        "anchor": SHA,
+        "update": False,
+        "environment": {"python": text},
+        **dict.fromkeys(("setup", "checks", "criteria"), (text, text)),
+        "files": (text,) * 30,
+    }
 
 
-def prompt(text: str) -> PromptView:
-    quotes = (outsiders(text),)
-    return PromptView(7, node(text), 2, 4, (text, "make test"), failure(text), continues=True, quotes=quotes)
+def prompt(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "node": node(text),
+        "attempt": 2,
+        "attempts": 4,
+        "commands": (text, "make test"),
+        "failure": failure(text),
+        "continues": True,
+        "goes_on": False,
+        "quotes": (outsiders(text),),
+    }
 
 
-def request(text: str) -> RequestView:
-    return RequestView(7, node(text), "#3", (Coverage(Criterion(text=text or "x"), text),))
+def request(text: str) -> dict[str, object]:
+    covered = (Coverage(Criterion(text=text or "x"), text),)
+    return {"number": 7, "node": node(text), "parent": "#3", "coverage": covered, "closes": True}
 
 
-def plan_prompt(text: str) -> PlanPromptView:
-    return PlanPromptView(text, text, ("tests",), "/tmp/plans/1", (text,))
+def plan_prompt(text: str) -> dict[str, object]:
+    return {
+        "text": text,
+        "example": text,
+        "checks": ("tests",),
+        "draft_file": "/tmp/plans/1",
+        "problems": (text,),
+    }
 
 
-def review_prompt(text: str) -> ReviewPromptView:
-    return ReviewPromptView(7, node(text), SHA, SHA, "/tmp/verdict.json", (text, text), (outsiders(text),))
+def review_prompt(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "node": node(text),
+        "base": SHA,
+        "anchor": SHA,
+        "verdict_file": "/tmp/verdict.json",
+        "problems": (text, text),
+        "quotes": (outsiders(text),),
+    }
 
 
 def comment(text: str) -> CommentView:
@@ -267,8 +301,8 @@ def comment(text: str) -> CommentView:
     )
 
 
-def answer(text: str) -> AnswerView:
-    return AnswerView(marker=MARKER, command=text, reason=text, remedy=text, answers=(text, "/accept"))
+def answer(text: str) -> dict[str, object]:
+    return {"marker": MARKER, "command": text, "reason": text, "remedy": text, "answers": (text, "/accept")}
 
 
 def reply(text: str) -> ReplyView:
@@ -358,46 +392,81 @@ def approval(text: str) -> ApprovalView:
     )
 
 
-def tree_row(text: str) -> TreeRowView:
-    return TreeRowView(7, 1, text, text, "1 / 4", SHA, "https://example.com/run", text, f"https://example.com/{SHA}")
+def tree(text: str) -> dict[str, object]:
+    row = {
+        "number": 7,
+        "depth": 1,
+        "title": text,
+        "state": text,
+        "attempts": "1 / 4",
+        "commit": SHA,
+        "run": "https://example.com/run",
+        "address": text,
+        "commit_address": f"https://example.com/{SHA}",
+    }
+    return {"done": 1, "total": 2, "picture": "", "rows": (row,)}
 
 
-def story(text: str) -> StoryView:
-    return StoryView(
-        number=7,
-        title=text,
-        state=text,
-        attempts="1 of 4",
-        happened=(HappenedView(NOW, text),),
-        address=text,
-        commit=SHA,
-        commit_address=f"https://example.com/{SHA}",
-        request=text,
-        report=text,
+def story(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "title": text,
+        "state": text,
+        "attempts": "1 of 4",
+        "happened": ((NOW, text),),
+        "question": "",
+        "address": text,
+        "commit": SHA,
+        "commit_address": f"https://example.com/{SHA}",
+        "request": text,
+        "report": text,
+    }
+
+
+def inbox(text: str) -> dict[str, object]:
+    asked = Question(
+        RULE["blocked"],
+        "key",
+        document=text or "x",
+        detail=text,
+        since=NOW,
+        root=Path(f"/x/{text.replace(chr(0), '')[:200]}"),
+        form_url="https://example.com/run",
+        issue_url=text,
     )
+    return {"host": text, "rows": (asked,)}
+
+
+OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
+    "issues/body.md": issue,
+    "issues/request.md": request,
+    "reports/notes.md": notes,
+    "prompts/run.md": prompt,
+    "prompts/plan.md": plan_prompt,
+    "prompts/review.md": review_prompt,
+    "comments/not-taken.md": answer,
+    "artifacts/tree.md": tree,
+    "artifacts/issue.md": story,
+    "artifacts/inbox.md": inbox,
+}
+"""Templates that are given their values by name."""
+STATUS_COMMENTS: Final = [comment_template(event) for event in CATEGORY if CATEGORY[event] == "audible"]
+OF_VIEWS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    "briefs/brief.md": ("brief", brief),
+    "reports/report.md": ("report", report),
+    **dict.fromkeys(STATUS_COMMENTS, ("comment", comment)),
+    "comments/reply.md": ("reply", reply),
+    **{form_template(r.reason): ("form", partial(form, reason=r.reason)) for r in RULES if r.asked_of == "issue"},
+    **{form_template(r.reason): ("form", partial(loop_form, reason=r.reason)) for r in RULES if r.asked_of == "loop"},
+    "forms/intake.md": ("approval", approval),
+}
+"""Templates that are given a view, and its name there."""
+TEMPLATES: Final = (*OF_VALUES, *OF_VIEWS)
 
 
 def case(template: str, text: str) -> Mapping[str, object]:
     """The values of that template; a template without a case is a KeyError, and so a failed test."""
-    name, view = TEMPLATES[template]
-    reason = template.rpartition("/")[2].removesuffix(".md").replace("-", "_")
-    makers: Mapping[type, Callable[[], object]] = {
-        IssueView: lambda: issue(text),
-        BriefView: lambda: brief(text),
-        ReportView: lambda: report(text),
-        NotesView: lambda: notes(text),
-        PromptView: lambda: prompt(text),
-        PlanPromptView: lambda: plan_prompt(text),
-        RequestView: lambda: request(text),
-        ReviewPromptView: lambda: review_prompt(text),
-        CommentView: lambda: comment(text),
-        AnswerView: lambda: answer(text),
-        ReplyView: lambda: reply(text),
-        FormView: lambda: form(text, reason),
-        LoopFormView: lambda: loop_form(text, reason),
-        ApprovalView: lambda: approval(text),
-        TreeView: lambda: TreeView("2026-01-02-1200-a3f8b2", 1, 2, "", (tree_row(text),)),
-        StoryView: lambda: story(text),
-        InboxView: lambda: InboxView(text, (InboxRowView(text, text, text, NOW, "https://example.com/run", text),)),
-    }
-    return {name: makers[view]()}
+    if template in OF_VALUES:
+        return OF_VALUES[template](text)
+    name, view = OF_VIEWS[template]
+    return {name: view(text)}

@@ -9,8 +9,7 @@ from markdown_it import MarkdownIt
 
 from irontree import rendering
 from irontree.domain.text import secret_values
-from irontree.services.views.values import TEMPLATES
-from tests.support.views import case
+from tests.support.views import TEMPLATES, case
 
 
 def test_a_description_keeps_its_own_markdown():

@@ -22,16 +22,9 @@ from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
-from irontree.services.views.values import (
-    TEMPLATES,
-    ApprovalView,
-    BriefView,
-    ChildView,
-    CommentView,
-    EvidenceView,
-    ReplyView,
-)
+from irontree.services.views.values import ApprovalView, BriefView, CommentView, EvidenceView, ReplyView
 from tests.support.views import (
+    CHILD,
     FRAGMENTS,
     HOSTILE,
     KEY_MARKER,
@@ -40,6 +33,8 @@ from tests.support.views import (
     ORDINARY,
     SHA,
     STATUS,
+    STATUS_COMMENTS,
+    TEMPLATES,
     approval,
     case,
     node,
@@ -87,7 +82,6 @@ def outline(markdown: str) -> tuple[list[str], list[str]]:
     return [tag for tag, _ in found], [content for tag, content in found if tag == "h2"]
 
 
-STATUS_COMMENTS = sorted(name for name, (_, view) in TEMPLATES.items() if view is CommentView)
 REPLIES = ["comments/not-taken.md", "comments/reply.md"]
 CONTAINED = sorted(set(TEMPLATES) - {"issues/body.md", "prompts/run.md", *STATUS_COMMENTS, *REPLIES})
 
@@ -311,7 +305,7 @@ def test_a_brief_says_what_has_not_happened_yet():
 )
 def test_a_brief_shows_the_evidence_of_its_basis(basis, line: str):
     evidence = EvidenceView(basis, NOW, SHA, SHA, results(ORDINARY), ORDINARY, ORDINARY)
-    children = (ChildView("auth-core", 4, ORDINARY, "verified", SHA),)
+    children = ((ORDINARY, CHILD),)
     view = BriefView(7, "x", node(ORDINARY), STATUS, "x", NOW, children=children, evidence=evidence)
     assert line in RENDERER.render("briefs/brief.md", brief=view).splitlines()
 
@@ -379,9 +373,9 @@ def test_an_approval_with_open_questions_says_to_answer_them_first_and_not_how_t
 
 def test_the_prompt_of_an_outsiders_task_has_their_words_at_the_end_alone():
     """R20"""
-    told = prompt("a hostile wish")
-    asked = replace(told, node=told.node.model_copy(update={"outsider": "mallory", "target_files": ()}), failure=None)
-    shown = RENDERER.render("prompts/run.md", prompt=replace(asked, commands=(), quotes=(asked.node,)))
+    task = node("a hostile wish").model_copy(update={"outsider": "mallory", "target_files": ()})
+    told = {**prompt("a hostile wish"), "node": task, "failure": None, "commands": (), "quotes": (task,)}
+    shown = RENDERER.render("prompts/run.md", **told)
     before, _, quoted = shown.partition("## Text by people without write access")
     assert "a hostile wish" not in before
     assert "> a hostile wish" in quoted

@@ -19,8 +19,7 @@ from irontree.cli.parser import OK, add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
-from irontree.services.questions.pages import oldest_first, waiting
-from irontree.services.questions.questions import Question
+from irontree.services.questions.questions import Question, oldest_first, waiting
 from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 

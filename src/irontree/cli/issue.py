@@ -28,10 +28,9 @@ from irontree.services.loops.loop import loop_of, read_loops, still_open
 from irontree.services.questions.commands import Explanation, TaskStanding, explain, next_command_about, question_json
 from irontree.services.questions.questions import Question, asked_about
 from irontree.services.record import World, attempts_folder, read_world
-from irontree.services.views.history import denied_of, failure_of, say_issue_event
+from irontree.services.views.history import DeniedView, FailureView, denied_of, failure_of, say_issue_event
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import criteria_of, newest_results, reported, warnings_of
-from irontree.services.views.values import DeniedView, FailureView
 from irontree.store.layout import Layout
 
 

@@ -16,7 +16,7 @@ from irontree.cli.inbox import everything_waiting
 from irontree.cli.parser import OK
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
-from irontree.services.questions.pages import oldest_first
+from irontree.services.questions.questions import oldest_first
 from irontree.services.record import read_world
 from irontree.services.views.history import page_of_run
 

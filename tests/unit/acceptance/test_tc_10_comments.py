@@ -8,12 +8,12 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.domain.comments import marked_problems
 from irontree.domain.events import CATEGORY, ISSUE_EVENTS
 from irontree.errors import RemoteUnavailable
-from irontree.services.delivery.comments import lint_comments
+from irontree.services.delivery.comments import comment_template, lint_comments
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.checkup import Decider, accept, finalize
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.views.values import TEMPLATES, comment_template
+from tests.support.views import TEMPLATES
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does
 
 

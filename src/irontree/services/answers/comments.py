@@ -33,7 +33,6 @@ from irontree.services.delivery.comments import answer_marker, asked_at, asked_i
 from irontree.services.questions.questions import Question, counted_at, gate_at
 from irontree.services.record import read_world
 from irontree.services.views.history import rules_for_denied, rules_in_words
-from irontree.services.views.values import AnswerView
 
 COMMENT: Final = "comment"
 """The channel of what is answered here."""
@@ -299,14 +298,15 @@ def _named_by(told: Meta) -> set[str]:
 def _tell(app: App, issue_number: int, comment: Comment, command: Command | Malformed, error: AnswerRefused) -> None:
     """Say once, under the comment, why its answer was not taken, and what would be."""
     marker, now = answer_marker(issue_number, comment.id), asked_at(app, issue_number)
-    view = AnswerView(
+    text = app.renderer.render(
+        "comments/not-taken.md",
         marker=marker,
         command=f"/{command.choice.word}" if isinstance(command, Command) else comment.body.strip(),
         reason=error.message,
         remedy=error.remedy or "",
         answers=now.usages() if now else (),
     )
-    post_once(app, issue_number, app.renderer.render("comments/not-taken.md", answer=view), marker)
+    post_once(app, issue_number, text, marker)
 
 
 def _looked(asked: Question, outcome: CommentOutcome, comment: Comment, said: str = "") -> CommentResult:

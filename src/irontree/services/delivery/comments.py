@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from irontree.app import App
 from irontree.domain.comments import marked_problems, status_problems
-from irontree.domain.events import IssueEvent, Record
+from irontree.domain.events import IssueEvent, Record, kebab
 from irontree.domain.halt import halt_of
 from irontree.domain.state import TaskState
 from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
@@ -17,7 +17,7 @@ from irontree.services.proposals.again import offers_permission
 from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, rules_for_denied, rules_in_words
-from irontree.services.views.values import CommentView, comment_template
+from irontree.services.views.values import CommentView
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:
@@ -92,6 +92,11 @@ def comment_text(app: App, event: str, view: CommentView) -> str:
     if not status_problems(text):
         return text
     return app.renderer.render(comment_template(event), comment=replace(view, reason="", action="", allows=()))
+
+
+def comment_template(event: str) -> str:
+    """The template of an audible event's comment."""
+    return f"comments/{kebab(event)}.md"
 
 
 def _what_failed(app: App, record: Record[IssueEvent]) -> str:

@@ -36,7 +36,6 @@ from irontree.services.record import (
     summary,
 )
 from irontree.services.views.report import changed_files
-from irontree.services.views.values import NotesView, RequestView
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,8 @@ def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Ch
     """
     path = f"{plan.policy.promotion.docs_path}/{document_name(node.title, state.issue_number)}"
     there = app.repository.document_at(report.anchor, path)
-    notes = NotesView(
+    text = app.renderer.render(
+        "reports/notes.md",
         number=state.issue_number,
         title=node.title,
         date=app.stamp()[:10],
@@ -107,7 +107,6 @@ def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: Ch
         criteria=() if node.outsider else tuple(criterion.text for criterion in node.criteria),
         files=changed_files(app, state),
     )
-    text = app.renderer.render("reports/notes.md", notes=notes)
     return Document(there.path, f"{there.text.rstrip()}\n\n{text}") if there else Document(path, text)
 
 
@@ -394,14 +393,14 @@ def _have_request(
 
 def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> str:
     parent, covered = world.states.get(node.parent or ""), coverage(node, plan.policy, report.cited)
-    view = RequestView(
+    return app.renderer.render(
+        "issues/request.md",
         number=state.issue_number,
         node=node.model_copy(update={"description": quiet(node.description)}),
         parent=f"#{parent.issue_number}" if parent else None,
         coverage=tuple(replace(item, criterion=_quiet(item.criterion)) for item in covered),
         closes=closing_policy(app, node) == "auto",
     )
-    return app.renderer.render("issues/request.md", request=view)
 
 
 def _quiet(criterion: Criterion) -> Criterion:

@@ -27,7 +27,6 @@ from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.approval import publication_order
 from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
 from irontree.services.views.report import write_brief
-from irontree.services.views.values import IssueView
 from irontree.services.work.preflight import is_as_approved, is_changed
 
 PublicationStatus = Literal["created", "found", "adopted", "kept", "renewed", "unreadable"]
@@ -103,7 +102,8 @@ def _publish_node(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, in
 def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int]) -> str:
     """The stable metadata and text of a task; parents and dependencies by number where they have one in *numbers*."""
     locators = {key: f"#{number}" for key, number in numbers.items()}
-    view = IssueView(
+    return app.renderer.render(
+        "issues/body.md",
         node=node,
         plan=plan,
         close_on_done=closing_policy(app, node),
@@ -111,7 +111,6 @@ def issue_body(app: App, plan: Plan, node: PlanNode, numbers: Mapping[str, int])
         parent=locators.get(node.parent, node.parent) if node.parent else None,
         depends_on=tuple(locators.get(key, key) for key in node.depends_on),
     )
-    return app.renderer.render("issues/body.md", issue=view)
 
 
 def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:

@@ -23,7 +23,6 @@ from irontree.errors import EnvironmentRefused
 from irontree.ports import AgentResult
 from irontree.services.loops.funds import require_funds
 from irontree.services.record import read_world, review_folder
-from irontree.services.views.values import ReviewPromptView
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 
 VERDICT_FILE: Final = ".irontree-verdict.json"
@@ -150,7 +149,8 @@ class _Reviewing:
 
 def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, problems: tuple[str, ...]) -> str:
     """The change, its criteria, and the form of the answer; *problems* are those of the last one (R18)."""
-    view = ReviewPromptView(
+    return app.renderer.render(
+        "prompts/review.md",
         number=state.issue_number,
         node=node,
         base=state.base_sha or "",
@@ -159,7 +159,6 @@ def _prompt(app: App, node: PlanNode, state: TaskState, verdict_file: Path, prob
         problems=problems,
         quotes=(node,) if node.outsider else (),
     )
-    return app.renderer.render("prompts/review.md", review=view)
 
 
 def took_of(report: CheckReport) -> list[dict[str, object]]:

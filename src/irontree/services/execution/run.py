@@ -34,7 +34,6 @@ from irontree.services.record import (
     transcript_folder,
 )
 from irontree.services.views.history import failure_of
-from irontree.services.views.values import PromptView
 from irontree.services.work.preflight import (
     GIVE_ACCESS,
     NO_ACCESS,
@@ -193,7 +192,8 @@ def _prompt(
 
     *present* are the names at the top of the workspace; *goes_on*: what a cut-off attempt had done is there too.
     """
-    view = PromptView(
+    return app.renderer.render(
+        "prompts/run.md",
         number=state.issue_number,
         node=node,
         attempt=state.attempt_count,
@@ -204,7 +204,6 @@ def _prompt(
         goes_on=goes_on,
         quotes=(node,) if node.outsider else (),
     )
-    return app.renderer.render("prompts/run.md", prompt=view)
 
 
 def _settle(app: App, attempt: _RunningAttempt, result: AgentResult) -> TaskState:

@@ -19,7 +19,6 @@ from irontree.domain.spec import MAX_BYTES, Requirements, read_requirements
 from irontree.errors import EnvironmentRefused, RequirementsRefused
 from irontree.services.loops.funds import require_funds_to_plan
 from irontree.services.record import planning_folder, read_world
-from irontree.services.views.values import PlanPromptView
 from irontree.services.work.agent_requests import AgentAnswer, AgentRequest, ask_agent
 
 DRAFT_FILE: Final = ".irontree-draft.md"
@@ -73,7 +72,7 @@ def _agent_request(
         workspace=policy.workspace,
         sha=base,
         prompt=lambda path, problems: app.renderer.render(
-            "prompts/plan.md", plan=PlanPromptView(text, example, checks, str(path), problems)
+            "prompts/plan.md", text=text, example=example, checks=checks, draft_file=str(path), problems=problems
         ),
         answer_file=DRAFT_FILE,
         variable="IRONTREE_DRAFT_FILE",

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
-from irontree.domain.meta import Meta
 from irontree.domain.pictures import NodeLook, svg
 from irontree.domain.plan import Plan
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.ports import Renderer
-from irontree.services.loops.loop import Loop, cascade, left_out, read_loop, read_loops
+from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words
-from irontree.services.questions.questions import Question, gate_words, list_questions, offered
+from irontree.services.questions.questions import Question, gate_words, offered, oldest_first
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
     IssueLinks,
@@ -33,20 +31,16 @@ from irontree.services.views.history import (
     time_of,
 )
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
-from irontree.services.views.pages import (
-    HappenedView,
-    InboxRowView,
-    InboxView,
-    StoryView,
-    TreeRowView,
-    TreeView,
-    WaitingView,
-)
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
-from irontree.services.views.values import FormView, LoopFormView, form_template
+from irontree.services.views.values import FormView, LoopFormView, WaitingView
 from irontree.services.work.preflight import diff_of
 
 DIFF_LINES = 200
+
+
+def form_template(reason: str) -> str:
+    """The template of a halt reason's form."""
+    return f"forms/{reason.replace('_', '-')}.md"
 
 
 def question_text(app: App, question: Question) -> str:
@@ -175,71 +169,9 @@ def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:
     return task if key in in_loop else f"{task} (not in this loop)"
 
 
-# --- What waits for a person in a repository
-
-
-FormUrl = Callable[[str], str]
-"""From the id of a flow run to its page."""
-
-
-def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
-    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
-    world, loops = read_world(app), read_loops(app)[0]
-    runs = _loop_runs(app, loops)
-    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
-
-
-def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
-    """In the order in which people were asked."""
-    return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))
-
-
 def inbox_text(renderer: Renderer, found: Sequence[Question], host: str) -> str:
     """The page of all that waits, as Markdown; *host* is where commands answer it."""
-    view = InboxView(host, tuple(_inbox_row(one) for one in oldest_first(found)))
-    return renderer.render("artifacts/inbox.md", inbox=view)
-
-
-def _inbox_row(one: Question) -> InboxRowView:
-    return InboxRowView(
-        one.repository, one.about, one.words, one.since or "", form=one.form_url or "", address=one.issue_url or ""
-    )
-
-
-def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, form_url: FormUrl | None) -> Question:
-    noted = _noted(app, world, asked)
-    run = _asking_run(noted, frozenset() if asked.issue_number is None else loop_runs)
-    tracker = app.preferences().tracker
-    return replace(
-        asked,
-        root=app.repository.root,
-        repository_id=app.repository.id,
-        since=noted[-1].time or None if noted else None,
-        issue_url=f"{tracker}/issues/{asked.issue_number}" if tracker and asked.issue_number is not None else None,
-        form_url=form_url(run) if form_url and run else None,
-    )
-
-
-def _noted(app: App, world: World, asked: Question) -> list[Meta]:
-    """What was noted with each event up to the one that asks."""
-    if asked.issue_number is None:
-        return [record.told for record in app.loops.read(asked.loop_id or "").records]
-    last = world.state(asked.issue_number).sequence
-    return [record.told for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
-
-
-def _asking_run(noted: Sequence[Meta], others: frozenset[str]) -> str | None:
-    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
-
-    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
-    """
-    runs = (told.flow_run for told in reversed(noted))
-    return next((run for run in runs if run and run not in others), None)
-
-
-def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
-    found = (record.told.flow_run for loop in loops for record in app.loops.read(loop.id).records)
-    return frozenset(filter(None, found))
+    return renderer.render("artifacts/inbox.md", rows=oldest_first(found), host=host)
 
 
 # --- The page of one issue's run
@@ -249,12 +181,13 @@ def story_text(app: App, issue_number: int, *, question: str = "", report: str =
     """Markdown; *question* is the text of the form that is open, *report* where the newest report is shown."""
     world = read_world(app)
     state, stream, links = world.state(issue_number), app.log.read(issue_number), links_for(app)
-    view = StoryView(
+    return app.renderer.render(
+        "artifacts/issue.md",
         number=issue_number,
         title=title_of(world, state.task_key),
         state=state.phase,
         attempts=f"{state.attempt_count} of {state.total_attempts}" if state.runs_started else "",
-        happened=tuple(HappenedView(time_of(record), say_issue_event(record)) for record in stream.records),
+        happened=tuple((time_of(record), say_issue_event(record)) for record in stream.records),
         question=question,
         address=links.to_issue(issue_number),
         commit=(state.commit or "") if state.has_code else "",
@@ -262,7 +195,6 @@ def story_text(app: App, issue_number: int, *, question: str = "", report: str =
         request=request_url_of(stream),
         report=report if state.report_path else "",
     )
-    return app.renderer.render("artifacts/issue.md", story=view)
 
 
 def _is_published(state: TaskState) -> bool:
@@ -290,14 +222,13 @@ def tree_text(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
     keys = loop.entity.task_keys
     skips = left_out(loop, world)
     rows = [row for row in overview_of(app, world, (loop,), ()).issues if row.task_key in keys]
-    view = TreeView(
-        loop_id=loop_id,
+    return app.renderer.render(
+        "artifacts/tree.md",
         done=sum(map(world.is_done, set(keys) - skips)),
         total=len(set(keys) - skips),
         picture=_picture(world, keys),
         rows=tuple(_row(row, links_for(app), runs.get(row.number, ""), skipped=row.task_key in skips) for row in rows),
     )
-    return app.renderer.render("artifacts/tree.md", tree=view)
 
 
 def _picture(world: World, keys: Collection[str]) -> str:
@@ -309,18 +240,18 @@ def _picture(world: World, keys: Collection[str]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
-def _row(row: IssueRow, links: IssueLinks, run: str, *, skipped: bool) -> TreeRowView:
-    return TreeRowView(
-        number=row.number,
-        depth=row.depth,
-        title=row.title,
-        state=state_words(row, skipped=skipped),
-        attempts=row.attempts,
-        commit=row.code_ref if row.code_ref and row.code_ref != "not_applicable" else "",
-        run=run,
-        address=links.to_issue(row.number),
-        commit_address=links.to_commit(row.code_ref) if row.phase == "done" else "",
-    )
+def _row(row: IssueRow, links: IssueLinks, run: str, *, skipped: bool) -> dict[str, object]:
+    return {
+        "number": row.number,
+        "depth": row.depth,
+        "title": row.title,
+        "state": state_words(row, skipped=skipped),
+        "attempts": row.attempts,
+        "commit": row.code_ref if row.code_ref and row.code_ref != "not_applicable" else "",
+        "run": run,
+        "address": links.to_issue(row.number),
+        "commit_address": links.to_commit(row.code_ref) if row.phase == "done" else "",
+    }
 
 
 def _label(world: World, key: str) -> str:

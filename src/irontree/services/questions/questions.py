@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -20,7 +20,7 @@ from irontree.errors import AnswerRefused, ApprovalRefused, in_words
 from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
+from irontree.services.loops.loop import Loop, loop_of, newest_over_each, read_loops, skipped, still_open
 from irontree.services.proposals.again import UNREADABLE, name_to_approve, permission_choice, special_choices
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of
@@ -398,3 +398,58 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
         return name_to_approve(app, plan), ""
     except UNREADABLE as error:
         return None, in_words(error)
+
+
+# --- What waits for a person in a repository
+
+
+FormUrl = Callable[[str], str]
+"""From the id of a flow run to its page."""
+
+
+def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
+    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
+    world, loops = read_world(app), read_loops(app)[0]
+    runs = _loop_runs(app, loops)
+    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
+
+
+def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
+    """In the order in which people were asked."""
+    return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))
+
+
+def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, form_url: FormUrl | None) -> Question:
+    noted = _noted(app, world, asked)
+    run = _asking_run(noted, frozenset() if asked.issue_number is None else loop_runs)
+    tracker = app.preferences().tracker
+    return replace(
+        asked,
+        root=app.repository.root,
+        repository_id=app.repository.id,
+        since=noted[-1].time or None if noted else None,
+        issue_url=f"{tracker}/issues/{asked.issue_number}" if tracker and asked.issue_number is not None else None,
+        form_url=form_url(run) if form_url and run else None,
+    )
+
+
+def _noted(app: App, world: World, asked: Question) -> list[Meta]:
+    """What was noted with each event up to the one that asks."""
+    if asked.issue_number is None:
+        return [record.told for record in app.loops.read(asked.loop_id or "").records]
+    last = world.state(asked.issue_number).sequence
+    return [record.told for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
+
+
+def _asking_run(noted: Sequence[Meta], others: frozenset[str]) -> str | None:
+    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
+
+    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
+    """
+    runs = (told.flow_run for told in reversed(noted))
+    return next((run for run in runs if run and run not in others), None)
+
+
+def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
+    found = (record.told.flow_run for loop in loops for record in app.loops.read(loop.id).records)
+    return frozenset(filter(None, found))

@@ -21,7 +21,8 @@ from irontree.errors import GitFailed, IrontreeError, LogDamaged
 from irontree.ports import Forge, LineCount, Stream
 from irontree.services.loops.loop import read_loops
 from irontree.services.record import read_world
-from irontree.services.views.values import AttemptView, DeniedView, FailureView
+
+# --- Look-ups in one issue's records
 
 
 def last_of(stream: Stream, *events: str) -> Record[IssueEvent] | None:
@@ -246,6 +247,23 @@ def step_command(step: Step, number: int) -> str:
 # --- Why something failed, as briefs, prompts and forms show it
 
 
+@dataclass(frozen=True, slots=True)
+class FailureView:
+    """Why an attempt or a publication failed; `output` is truncated already (50 + marker + 20 lines)."""
+
+    failed_check: str
+    anchor: str | None
+    attempt: int
+    attempts: int
+    outcome: str
+    captured_at: str
+    output: str
+    note: str = ""
+    """What the person wrote who sent the work back (R14)."""
+    said: str = ""
+    """The last words of an agent that says itself that it did not do it."""
+
+
 _NOT_PUBLISHED: Final = {
     "verify_publication_failed": "publication",
     "checkup_accept_publication_failed": "checkup accept publication",
@@ -326,6 +344,14 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
 # --- What an agent asked leave for and was denied, for the person who can add the rule
 
 
+@dataclass(frozen=True, slots=True)
+class DeniedView:
+    """What an agent asked leave for in vain, in words, and the entries of `agent.permissions` that would allow it."""
+
+    words: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
 def denied_of(stream: Stream) -> DeniedView | None:
     """What was denied in the newest attempt that ended; None if nothing was."""
     denied = _denied_words(stream)
@@ -356,6 +382,18 @@ def _denied_words(stream: Stream) -> tuple[str, ...]:
 
 
 FILES_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+
+    number: int
+    commit: str
+    changed: tuple[str, ...]
+    said: str
+    failed_check: str
+    excerpt: str
 
 
 @dataclass(frozen=True, slots=True)

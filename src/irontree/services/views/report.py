@@ -31,7 +31,6 @@ from irontree.services.views.history import (
 from irontree.services.views.overview import title_of
 from irontree.services.views.values import (
     BriefView,
-    ChildView,
     EvidenceView,
     ExecutionView,
     ExternalEventView,
@@ -213,7 +212,11 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
         parent=_locator(world, node.parent),
         commands=tuple(check.run for check in commands_for(node, plan.policy, present=())),
         coverage=criteria_of(app, state, plan, node),
-        children=tuple(_child(world, key) for key in world.children.get(state.task_key, ()) if key in world.states),
+        children=tuple(
+            (title_of(world, key), world.states[key])
+            for key in world.children.get(state.task_key, ())
+            if key in world.states
+        ),
         halt_reason=rule.reason if rule else None,
         manual_close=_manual_close(app, world, state, stream),
         acceptance=_acceptance(stream, state),
@@ -231,11 +234,6 @@ def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefVie
 def _locator(world: World, task_key: str | None) -> str | None:
     state = world.states.get(task_key) if task_key else None
     return f"#{state.issue_number}" if state else task_key
-
-
-def _child(world: World, key: str) -> ChildView:
-    state = world.states[key]
-    return ChildView(key, state.issue_number, title_of(world, key), state.completion_basis, state.code_ref)
 
 
 def _manual_close(app: App, world: World, state: TaskState, stream: Stream) -> str | None:
@@ -257,18 +255,18 @@ def _acceptance(stream: Stream, state: TaskState) -> ManualAcceptanceView | None
         return None
     accepted = last_of(stream, "checkup_accept_recorded")
     reasons, note = record.told.reasons, accepted.told.note if accepted else ""
-    return ManualAcceptanceView(reasons, state.anchor, time_of(record), checklist=reasons, accept_note=note)
+    return ManualAcceptanceView(reasons, state.anchor, time_of(record), accept_note=note)
 
 
 def _external(app: App, stream: Stream, state: TaskState) -> ExternalEventView | None:
     """What was done outside and stops the work; else what was changed there and is not put right yet."""
     found = BY_CHECK.get(state.blocking_check or "")
     if found and state.phase is Phase.BLOCKED:
-        return ExternalEventView(found.name, time_of(stream.records[-1]), "forge", found.remedy)
+        return ExternalEventView(found.name, time_of(stream.records[-1]), found.remedy)
     noticed = app.deliveries.load(state.issue_number).noticed
     if not noticed:
         return None
-    return ExternalEventView("; ".join(noticed), "the last reconciliation", "forge", "`irontree checkup repair`")
+    return ExternalEventView("; ".join(noticed), "the last reconciliation", "`irontree checkup repair`")
 
 
 def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Iterator[str]:

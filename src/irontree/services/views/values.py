@@ -1,57 +1,20 @@
-"""What the templates get: one frozen value per template, filled by the services, holding no logic.
+"""What the larger templates get: frozen values, filled by the services, without logic.
 
-A template sees its value under the name in `TEMPLATES`; a service renders with
-`renderer.render("reports/report.md", report=ReportView(...))`. Texts are as people and programs wrote them:
-the templates make them harmless.
+Texts are as people and programs wrote them: the templates make them harmless.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from irontree.domain.checks import CheckResult, Coverage
-from irontree.domain.events import CATEGORY, kebab
-from irontree.domain.halt import RULES, Choice
-from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode, PublishPolicy
+from irontree.domain.halt import Choice
+from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
 from irontree.domain.spending import Budget
 from irontree.domain.state import TaskState
-from irontree.domain.values import Basis, CloseOnDone
-from irontree.services.views.pages import InboxView, StoryView, TreeView, WaitingView
-
-
-@dataclass(frozen=True, slots=True)
-class FailureView:
-    """Why an attempt or a publication failed; `output` is truncated already (50 + marker + 20 lines)."""
-
-    failed_check: str
-    anchor: str | None
-    attempt: int
-    attempts: int
-    outcome: str
-    captured_at: str
-    output: str
-    note: str = ""
-    """What the person wrote who sent the work back (R14)."""
-    said: str = ""
-    """The last words of an agent that says itself that it did not do it."""
-
-
-# --- issues/body.md -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class IssueView:
-    """An issue as it is published. `parent` and `depends_on` are shown as given: `#3`, or a task key."""
-
-    node: PlanNode
-    plan: Plan
-    close_on_done: CloseOnDone
-    marker: str
-    parent: str | None = None
-    depends_on: tuple[str, ...] = ()
-
+from irontree.domain.values import Basis
+from irontree.services.views.history import AttemptView, DeniedView, FailureView
 
 # --- briefs/brief.md ----------------------------------------------------------------------------------------
 
@@ -63,7 +26,6 @@ class ManualAcceptanceView:
     reasons: tuple[str, ...]
     anchor: str
     recorded_at: str
-    checklist: tuple[str, ...]
     accept_note: str = ""
 
 
@@ -73,7 +35,6 @@ class ExternalEventView:
 
     event: str
     detected_at: str
-    source: str
     action: str
 
 
@@ -89,17 +50,6 @@ class ExecutionView:
     files_changed: tuple[str, ...] = ()
     commands_run: tuple[str, ...] = ()
     notes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ChildView:
-    """A child of a composite, with the evidence it was done by."""
-
-    task_key: str
-    number: int
-    title: str
-    basis: Basis | None = None
-    code_ref: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +78,8 @@ class BriefView:
     parent: str | None = None
     commands: tuple[str, ...] = ()
     coverage: tuple[Coverage, ...] = ()
-    children: tuple[ChildView, ...] = ()
+    children: tuple[tuple[str, TaskState], ...] = ()
+    """Title and state of each that has an issue."""
     halt_reason: str | None = None
     manual_close: str | None = None
     acceptance: ManualAcceptanceView | None = None
@@ -172,22 +123,6 @@ class ReportView:
 
 
 @dataclass(frozen=True, slots=True)
-class NotesView:
-    """Notes for the project's documents. *update*: they go to the end of a document that is there."""
-
-    number: int
-    title: str
-    date: str
-    anchor: str
-    update: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict)
-    setup: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
-    criteria: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class CommentView:
     """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
 
@@ -204,29 +139,6 @@ class CommentView:
     gate: str = ""
     allows: tuple[str, ...] = ()
     """What `/allow` would approve, a rule each; empty where it is no answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerView:
-    """What became of an answer in a comment that was not taken. `answers` are the commands that would be."""
-
-    marker: str
-    command: str
-    reason: str
-    remedy: str = ""
-    answers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RequestView:
-    """The text of a request to merge."""
-
-    number: int
-    node: PlanNode
-    parent: str | None = None
-    coverage: tuple[Coverage, ...] = ()
-    closes: bool = True
-    """Whether its merge closes the issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,72 +160,17 @@ class ReplyView:
     close_command: str | None = None
 
 
-# --- prompts/run.md -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PromptView:
-    """What a coding agent is told about one attempt. `commands` are the approved checks, in their order."""
-
-    number: int
-    node: PlanNode
-    attempt: int
-    attempts: int
-    commands: tuple[str, ...] = ()
-    failure: FailureView | None = None
-    continues: bool = False
-    goes_on: bool = False
-    """Whether changes are in the workspace: of the attempt that failed, or of one that its service cut off."""
-    quotes: tuple[PlanNode, ...] = ()
-    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
-
-
 # --- forms/ -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class DeniedView:
-    """What an agent asked leave for in vain, in words, and the entries of `agent.permissions` that would allow it."""
-
-    words: tuple[str, ...]
-    rules: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptView:
-    """One of several attempts that failed in the same way. `changed` is against what it began with, a file each."""
+class WaitingView:
+    """A task that cannot start, and why."""
 
     number: int
-    commit: str
-    changed: tuple[str, ...]
-    said: str
-    failed_check: str
-    excerpt: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewPromptView:
-    """What a reviewer is told; *problems* are those of its last answer."""
-
-    number: int
-    node: PlanNode
-    base: str
-    anchor: str
-    verdict_file: str
-    problems: tuple[str, ...] = ()
-    quotes: tuple[PlanNode, ...] = ()
-    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanPromptView:
-    """What a planner is told: the text, the format by example, names of checks, where to write, what was wrong."""
-
-    text: str
-    example: str
-    checks: tuple[str, ...]
-    draft_file: str
-    problems: tuple[str, ...] = ()
+    title: str
+    phase: str
+    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,37 +276,3 @@ class ApprovalView:
     """What has to be answered in the issues before this can be approved."""
     in_full: bool = False
     """Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile."""
-
-
-# --- which template takes what ------------------------------------------------------------------------------
-
-
-def comment_template(event: str) -> str:
-    """The template of an audible event's comment."""
-    return f"comments/{kebab(event)}.md"
-
-
-def form_template(reason: str) -> str:
-    """The template of a halt reason's form."""
-    return f"forms/{reason.replace('_', '-')}.md"
-
-
-TEMPLATES: Final[Mapping[str, tuple[str, type]]] = {
-    "issues/body.md": ("issue", IssueView),
-    "issues/request.md": ("request", RequestView),
-    "briefs/brief.md": ("brief", BriefView),
-    "reports/report.md": ("report", ReportView),
-    "reports/notes.md": ("notes", NotesView),
-    "prompts/run.md": ("prompt", PromptView),
-    "prompts/plan.md": ("plan", PlanPromptView),
-    "prompts/review.md": ("review", ReviewPromptView),
-    **{comment_template(event): ("comment", CommentView) for event in CATEGORY if CATEGORY[event] == "audible"},
-    "comments/reply.md": ("reply", ReplyView),
-    "comments/not-taken.md": ("answer", AnswerView),
-    **{form_template(rule.reason): ("form", FormView) for rule in RULES if rule.asked_of == "issue"},
-    **{form_template(rule.reason): ("form", LoopFormView) for rule in RULES if rule.asked_of == "loop"},
-    "forms/intake.md": ("approval", ApprovalView),
-    "artifacts/tree.md": ("tree", TreeView),
-    "artifacts/issue.md": ("story", StoryView),
-    "artifacts/inbox.md": ("inbox", InboxView),
-}
