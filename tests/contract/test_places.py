@@ -15,8 +15,7 @@ import pytest
 
 from irontree.errors import EnvironmentRefused
 from irontree.ports import Child
-from irontree.processes.container_command import container_name
-from irontree.processes.containers import Engine
+from irontree.processes.containers import Engine, container_name
 from irontree.processes.family import ProcessLimits
 from tests.support.containers import ABSENT, Place, fake_place, real_place
 from tests.support.processes import AMPLE, MemoryRegistry

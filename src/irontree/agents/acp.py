@@ -285,12 +285,12 @@ class AcpAgent:
         """
         transcript = Transcript(task)
         with transcript.open_output() as log:
-            ear = OutputReader(log, progress, str.rstrip, self._surroundings)
+            output = OutputReader(log, progress, str.rstrip, self._surroundings)
             session = AcpSession(
                 task.prompt,
                 task.workspace,
                 self._spec.permissions,
-                lambda text: ear.hear(_line(text)),
+                lambda text: output.hear(_line(text)),
             )
             meter = UsageMeter(task.allowance, cancel, lambda: session.usage)
             done = self._children.within(self._spec.container, task.transcript).run(
@@ -298,10 +298,10 @@ class AcpAgent:
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
                 limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
-                on_line=ear.hear,
+                on_line=output.hear,
                 conversation=session,
             )
-        result = self._observed(done, session, "\n".join(ear.told))
+        result = self._observed(done, session, "\n".join(output.told))
         result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
         transcript.conclude(self._spec.command, result)
         return result

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ from typing import Final
 from irontree.agents import as_called
 from irontree.agents.presets import PRESETS
 from irontree.agents.presets.preset import UNKNOWN, Preset
-from irontree.agents.reading import AgentReading, Tally, UsageMeter
+from irontree.agents.reading import AgentReading, UsageMeter
 from irontree.agents.transcript import OutputReader, Surroundings, Transcript, filled
 from irontree.app import SystemClock
 from irontree.domain.attempt import Claim
@@ -35,7 +35,7 @@ from irontree.domain.plan import AgentSpec
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import AgentResult, AgentTask, Cancellation, Progress
 from irontree.processes import ChildProcesses, Completed
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import capture
 
@@ -71,19 +71,18 @@ class ProgramAgent:
         """
         transcript = Transcript(task)
         with transcript.open_output() as log:
-            ear = OutputReader(log, progress, self._preset.tell, self._surroundings)
-            tally = Tally(self._preset.add)
-            meter = UsageMeter(task.allowance, cancel, lambda: tally.usage)
+            output = OutputReader(log, progress, self._preset.tell, self._surroundings, self._preset.add)
+            meter = UsageMeter(task.allowance, cancel, lambda: output.usage)
             done = self._children.within(self._spec.container, task.transcript).run(
                 filled(self._command, task, transcript.prompt_file),
                 cwd=task.workspace,
                 environment=self._surroundings.variables(task, transcript),
                 limits=ProcessLimits(self._spec.wall_seconds, self._spec.stall_seconds, meter),
                 stdin=task.prompt.encode(),
-                on_line=_both(ear.hear, tally.hear),
+                on_line=output.hear,
             )
-            reading = self._preset.read(ear.lines(), SystemClock().now())
-        result = self._observed(done, transcript, reading, ear.told)
+            reading = self._preset.read(output.lines(), SystemClock().now())
+        result = self._observed(done, transcript, reading, output.told)
         result = replace(result, ended="over_budget") if meter.exceeded and result.ended == "cancelled" else result
         transcript.conclude(self._command, result)
         return result
@@ -106,14 +105,6 @@ class ProgramAgent:
             session=reading.session,
             denied=reading.denied,
         )
-
-
-def _both(first: Callable[[bytes], None], second: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    def hear(line: bytes) -> None:
-        first(line)
-        second(line)
-
-    return hear
 
 
 # --- Any program as a coding agent

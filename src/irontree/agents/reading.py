@@ -180,18 +180,6 @@ def says_nothing(usage: Usage, _line: str) -> Usage:
     return usage
 
 
-class Tally:
-    """What a program has taken by now."""
-
-    def __init__(self, add: UsageCount) -> None:
-        self._add = add
-        self.usage = Usage()
-
-    def hear(self, line: bytes) -> None:
-        """Take one line of its output."""
-        self.usage = self._add(self.usage, line.decode("utf-8", "replace"))
-
-
 class UsageMeter:
     """A cancellation: that of the caller, and one of its own once the allowance is used up.
 

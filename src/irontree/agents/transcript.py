@@ -12,9 +12,11 @@ from os.path import samestat
 from pathlib import Path
 from typing import BinaryIO
 
+from irontree.agents.reading import UsageCount, says_nothing
+from irontree.domain.attempt import Usage
 from irontree.domain.plan import AgentSpec
 from irontree.ports import AgentResult, AgentTask, Progress
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 
 PROMPT_FILE = "prompt.md"
 OUTPUT_FILE = "output.log"
@@ -104,23 +106,32 @@ class Surroundings:
 class OutputReader:
     """Takes each line of output: into the log, to who watches, and the newest for the end.
 
-    *tell* turns one line into words for a person, or None.
+    *tell* turns one line into words for a person, or None; *add* adds what it says of the `usage` so far.
     """
 
     def __init__(
-        self, log: BinaryIO, progress: Progress, tell: Callable[[str], str | None], surroundings: Surroundings
+        self,
+        log: BinaryIO,
+        progress: Progress,
+        tell: Callable[[str], str | None],
+        surroundings: Surroundings,
+        add: UsageCount = says_nothing,
     ) -> None:
         self._log = log
         self._progress = progress
         self._tell = tell
         self._surroundings = surroundings
+        self._add = add
         self.told: deque[str] = deque(maxlen=TAIL_LINES)
+        self.usage = Usage()
 
     def hear(self, line: bytes) -> None:
         """Take one line."""
         clean = self._surroundings.without_secrets(line)
         self._log.write(clean)
-        words = self._tell(clean.decode("utf-8", "replace").rstrip())
+        text = clean.decode("utf-8", "replace").rstrip()
+        self.usage = self._add(self.usage, text)
+        words = self._tell(text)
         for told in (words or "").splitlines():
             self.told.append(told)
             self._progress.note(told)

@@ -23,7 +23,7 @@ from irontree.domain.checks import CheckResult, result_of
 from irontree.domain.plan import ContainerSpec, Shell
 from irontree.ports import Cancellation, Progress
 from irontree.processes import ChildProcesses
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import SHELL, ProcessLimits
 
 # For tools that do not know `--version`.

@@ -19,7 +19,7 @@ from irontree.cli.console import Cell, Table
 from irontree.cli.context import Context, Verb
 from irontree.cli.parser import UsageError, add_command, add_json
 from irontree.errors import ConfigRefused, EnvironmentRefused
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.processes.running import capture
 
 VERSION_SECONDS: Final = 20

@@ -267,7 +267,7 @@ def _open_points(planned: PlannedImport, repository: GitRepository) -> Iterator[
             f"{CONFIG} here is not the exported one and stays as it is; to see that one: "
             f"tar -xOf {planned.archive.path} {CONFIG}"
         )
-    if manifest.branch and manifest.tip and not _has(repository, manifest.branch, manifest.tip):
+    if manifest.branch and manifest.tip and not repository.contains(f"refs/heads/{manifest.branch}", manifest.tip):
         yield (
             f"the old home has {manifest.branch} at {manifest.tip[:12]}, not in {manifest.branch} here: "
             f"have it pushed from there, and `{_pull(repository)}` here, before work goes on"
@@ -277,10 +277,6 @@ def _open_points(planned: PlannedImport, repository: GitRepository) -> Iterator[
 def _pull(repository: GitRepository) -> str:
     """Git overwrites no untracked file, not even by the same: one that is staged may come with the commits."""
     return "git pull" if repository.committed(CONFIG) is not None else f"git add {STATE_FOLDER} && git pull"
-
-
-def _has(repository: GitRepository, branch: str, tip: str) -> bool:
-    return repository.contains(f"refs/heads/{branch}", tip)
 
 
 VERBS: Final = {

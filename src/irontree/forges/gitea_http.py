@@ -29,25 +29,6 @@ SCOPES: Final = "write:issue, write:repository and read:user"
 _TOKEN_REMEDY: Final = f"set GITEA_TOKEN (or FORGEJO_TOKEN) to a token with the scopes {SCOPES}"
 
 
-def no_token(where: str) -> ConfigRefused:
-    """Nobody gave us a token."""
-    return ConfigRefused(f"there is no token for {where}", remedy=_TOKEN_REMEDY)
-
-
-def no_repository(where: str) -> AccessRefused:
-    """A repository that we may not see looks like one that is not there."""
-    return AccessRefused(
-        f"{where} is not there, or not for this token",
-        reason="not-found",
-        remedy="see forge.repository and forge.url in .mino/config.yml, and the collaborators of the repository",
-    )
-
-
-def no_issues(where: str) -> AccessRefused:
-    """The repository is there, its issues are switched off."""
-    return AccessRefused(f"{where} has no issues", reason="issues-disabled", remedy="enable them in its settings")
-
-
 def refusal(answer: HttpAnswer, where: str, now: datetime) -> RemoteFailed:
     """The exception for an answer that is neither a success nor "not found"."""
     if moment := limited_until(answer, now):
@@ -154,9 +135,16 @@ class GiteaClient:
         """After a "not found": raise AccessRefused if it is the repository, or its issues, that is not there."""
         answer = self.read("")
         if answer.status == HTTPStatus.NOT_FOUND:
-            raise no_repository(self.web)
+            raise AccessRefused(  # one that we may not see looks like one that is not there
+                f"{self.web} is not there, or not for this token",
+                reason="not-found",
+                remedy="see forge.repository and forge.url in .mino/config.yml, "
+                "and the collaborators of the repository",
+            )
         if of_issues and not answer.data["has_issues"]:
-            raise no_issues(self.web)
+            raise AccessRefused(
+                f"{self.web} has no issues", reason="issues-disabled", remedy="enable them in its settings"
+            )
 
     def _pages(self, path: str, query: Query) -> tuple[list[Any], int]:
         """What the pages hold, and how many entries there are by the server's own count."""
@@ -232,7 +220,7 @@ class GiteaClient:
         environment = self._settings.environment
         variable = token_variable(environment)
         if variable is None:
-            raise no_token(self.web)
+            raise ConfigRefused(f"there is no token for {self.web}", remedy=_TOKEN_REMEDY)
         return environment[variable].strip()
 
     def _api(self, path: str) -> str:

@@ -25,8 +25,7 @@ from typing import Protocol
 from irontree.domain.plan import ContainerSpec
 from irontree.ports import Child
 from irontree.processes import running
-from irontree.processes.container_command import never_ran
-from irontree.processes.containers import Engine
+from irontree.processes.containers import Engine, never_ran
 from irontree.processes.family import MARK, SHELL, ProcessEnd, ProcessLimits, identify, is_owned, is_same, kill_family
 from irontree.processes.running import Conversation, Output, _folder_is_gone
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
 from irontree.processes import ChildProcesses, Completed
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from irontree.processes.running import Captured, capture
 

@@ -13,7 +13,7 @@ from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import ChildProcesses
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, history, publication
 from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import FETCH, Git, git_environment, workspace_environment

@@ -105,6 +105,11 @@ class _LockFile:
             stale=not ours and (self._is_dead(mapping) or self._clock.now() - since > self._stale_after()),
         )
 
+    def foreign(self) -> str | None:
+        """Who holds it, in words, if another tool or host wrote it recently enough to be believed."""
+        found = self.found()
+        return str(found) if found and found.foreign else None
+
     def _is_dead(self, mapping: Mapping[str, Any]) -> bool:  # noqa: ARG002 - a lease names a process, a run lock none
         """Whether the content names a process of this host that is gone."""
         return False
@@ -168,11 +173,6 @@ class RunLockFile(_LockFile):
             if before:
                 idle = before.model_copy(update={"task_key": None, "issue_number": None})
                 self._replace_children(idle, before.meta.children)
-
-    def foreign(self) -> str | None:
-        """Who holds it, in words, if another tool or host wrote it less than the stale limit ago."""
-        found = self.found()
-        return str(found) if found and found.foreign else None
 
     def stale(self) -> str | None:
         """Who wrote it, in words, if that was another tool or host longer ago."""
@@ -315,8 +315,7 @@ class LoopLease:
 
     def foreign(self) -> str | None:
         """Whose loop is active, in words, if another tool or host says so and is believed to live."""
-        found = self._file.found()
-        return str(found) if found and found.foreign else None
+        return self._file.foreign()
 
     def stale(self) -> LeftLease | None:
         """What another tool or host left behind."""

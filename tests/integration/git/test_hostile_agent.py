@@ -7,7 +7,7 @@ import os
 import pytest
 
 from irontree.ports import CommitRefused
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
 from tests.support.repositories import Project, everything, git, head, hook, write
 

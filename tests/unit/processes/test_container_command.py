@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.domain.plan import ContainerSpec
-from irontree.processes.container_command import User, command_in_container, container_name, never_ran
+from irontree.processes.containers import command_in_container, container_name, never_ran
 
 IMAGE = f"tools@sha256:{'ab' * 32}"
-ADA, ROOT = User(1000, 1000), User(0, 0)
+ADA, ROOT = (1000, 1000), (0, 0)
 
 
 def words(spec=None, *, argv=("make", "test"), variables=(), folders=(), readable=(), user=ADA, cwd="/work"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irontree.processes.container_command import scrubbed_environment
+from irontree.processes.containers import scrubbed_environment
 
 SECRETS = (
     *("GITHUB_TOKEN", "GH_TOKEN", "GITEA_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
