@@ -13,25 +13,9 @@ from urllib.parse import quote
 from irontree.domain.timestamps import parsed
 from irontree.errors import AccessRefused, RemoteFailed, RemoteUnavailable
 from irontree.forges import ForgeSettings
+from irontree.forges import rest_values as rest
 from irontree.forges.gitea_http import GiteaClient, Query
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, one_line, shortened
-from irontree.forges.rest_values import (
-    Json,
-    author_of,
-    checks_of,
-    comment_of,
-    facts_of,
-    gitea_issue,
-    gitea_pull,
-    is_draft,
-    is_of_our_branch,
-    is_undecided,
-    remark_of,
-    review_of,
-    verdict_of,
-    with_wip,
-    without_wip,
-)
 from irontree.ports import (
     CheckState,
     Comment,
@@ -48,79 +32,28 @@ from irontree.ports import (
 )
 
 _WRITERS: Final = {"write", "admin", "owner"}
+_PLAIN: Final = "ededed"
+"""The colour of a label that nobody described."""
+_LOOKS: Final = 2
+"""Further looks at one that is not mergeable: the first look makes Gitea work it out, a second apart."""
+_DESCRIPTION: Final = 255
 
 
-class GiteaAccess:
-    """Asks nothing before the first call: it needs neither a token nor a network to be made."""
+class GiteaForge:
+    """Implements `Forge`. Forgejo answers the same calls in the same way.
+
+    Asks nothing before the first call: it needs neither a token nor a network to be made.
+    """
+
+    name = "gitea"
 
     def __init__(self, settings: ForgeSettings) -> None:
         self._sleep = settings.sleep
         self._client = GiteaClient(settings)
         self._trusted: dict[str, bool] = {}
-
-    @cached_property
-    def _account(self) -> str:
-        return self._client.account()
-
-    def _trusts(self, login: str) -> bool:
-        """Whether that is us or somebody with write access (R20); asked once for each."""
-        return self._trusted[login] if login in self._trusted else self.may_write(login)
-
-    def may_write(self, login: str) -> bool:
-        """Whether that account is ours or has write access now."""
-        self._trusted[login] = login == self._account or self._is_writer(login)
-        return self._trusted[login]
-
-    def _is_writer(self, login: str) -> bool:
-        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
-        try:
-            answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
-        except AccessRefused as refused:
-            if refused.reason != "permission":
-                raise
-            return login in {user["login"] for user in self._client.read("assignees").data}
-        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
-
-    def _look(self, path: str, query: Query | None = None) -> Any:
-        """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
-        answer = self._client.read(path, query)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            self._client.explain_absence(of_issues=path.startswith("issues"))
-            return None
-        return answer.data
-
-    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
-        """What must be there. Raises RemoteFailed that names *what* is not."""
-        found = self._look(path, query)
-        if found is None:
-            raise self._missing(what)
-        return found
-
-    def _write(self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Change *what* must be there."""
-        answer = self._client.send(method, path, body)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            self._client.explain_absence(of_issues=path.startswith("issues"))
-            raise self._missing(what)
-        return answer.data
-
-    def _missing(self, what: str) -> RemoteFailed:
-        return RemoteFailed(f"there is no {what} in {self._client.web}")
-
-
-# --- Issues, comments and labels of the `gitea` forge
-
-
-_PLAIN: Final = "ededed"
-"""The colour of a label that nobody described."""
-
-
-class GiteaIssues(GiteaAccess):
-    """Implements `IssueTracker`, `Comments` and `Labels`."""
-
-    def __init__(self, settings: ForgeSettings) -> None:
-        super().__init__(settings)
         self._index = IssueIndex(self._listed, self._listed_alone)
+
+    # --- issues, comments and labels -----------------------------------------------------------------------
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
         """Create an open issue; labels that the repository does not have are made first."""
@@ -192,17 +125,137 @@ class GiteaIssues(GiteaAccess):
         if missing:
             self._write("POST", f"issues/{number}/labels", what, {"labels": self._label_ids(missing)})
 
-    def _issue(self, shown: Json) -> Issue:
-        return gitea_issue(shown, trusted=self._trusts(author_of(shown)))
+    # --- pull requests, reviews and commit statuses --------------------------------------------------------
+
+    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
+        """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
+        text = {"title": rest.with_wip(one_line(title), draft=draft), "body": as_kept(body)}
+        try:
+            return rest.gitea_pull(
+                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
+            )
+        except (AccessRefused, RemoteUnavailable):
+            raise
+        except RemoteFailed as error:
+            raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
+
+    def read_pull_request(self, number: int) -> PullRequest | None:
+        """The pull request; None if there is none, or the number is an issue's."""
+        shown = self._look(f"pulls/{number}")
+        for _ in range(_LOOKS):
+            if not shown or not rest.is_undecided(shown):
+                break
+            self._sleep(1.0)
+            shown = self._look(f"pulls/{number}")
+        return rest.gitea_pull(shown) if shown else None
+
+    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
+        """Those of branch *head* of our own repository, in any state, lowest number first."""
+        shown = self._client.read_all("pulls", {"state": "all"})
+        ours = (rest.gitea_pull(one) for one in shown if rest.is_of_our_branch(one, head))
+        return tuple(sorted(ours, key=lambda pull: pull.number))
+
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
+        """Change what is given, leave the rest."""
+        what, given = f"pull request #{number}", as_sent(changes)
+        draft = given.pop("draft", None)
+        if draft is not None or "title" in given:
+            given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
+        return rest.gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
+        self._find(f"pulls/{number}", f"pull request #{number}")
+        shown = self._client.read_all(f"pulls/{number}/reviews", counted=False)
+        oldest_first = sorted(shown, key=lambda one: int(one["id"]))
+        return tuple(
+            rest.review_of(one, verdict, self._remarks(number, one), trusted=self._wrote_trusted(one))
+            for one in oldest_first
+            if (verdict := rest.verdict_of(one))
+        )
+
+    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
+        """The newest status of each name, ordered by name; the API has no way from a status to its log."""
+        return rest.checks_of(self._client.read_all(f"statuses/{sha}"))
+
+    def set_commit_status(
+        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
+    ) -> None:
+        """Say under *name* how the commit fares."""
+        given = {"context": name, "state": state, "description": shortened(description, _DESCRIPTION)}
+        self._write("POST", f"statuses/{sha}", f"commit {sha}", given | ({"target_url": url} if url else {}))
+
+    def about(self) -> RepositoryFacts:
+        """Who we are, and what the repository lets us do."""
+        return rest.facts_of(self._find("", "repository"), self._account)
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now."""
+        self._trusted[login] = login == self._account or self._is_writer(login)
+        return self._trusted[login]
+
+    @property
+    def links(self) -> Links:
+        """Pages of the server."""
+        return Links(self._client.web, "src/branch/")
+
+    # --- what is behind it ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _account(self) -> str:
+        return self._client.account()
+
+    def _trusts(self, login: str) -> bool:
+        """Whether that is us or somebody with write access (R20); asked once for each."""
+        return self._trusted[login] if login in self._trusted else self.may_write(login)
+
+    def _is_writer(self, login: str) -> bool:
+        """Only an administrator of the repository may ask about others; the list of assignees is open to all."""
+        try:
+            answer = self._client.read(f"collaborators/{quote(login, safe='')}/permission")
+        except AccessRefused as refused:
+            if refused.reason != "permission":
+                raise
+            return login in {user["login"] for user in self._client.read("assignees").data}
+        return answer.status == HTTPStatus.OK and answer.data["permission"] in _WRITERS
+
+    def _look(self, path: str, query: Query | None = None) -> Any:
+        """What is there; None if nothing is. Raises AccessRefused if the repository itself is not there."""
+        answer = self._client.read(path, query)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self._client.explain_absence(of_issues=path.startswith("issues"))
+            return None
+        return answer.data
+
+    def _find(self, path: str, what: str, query: Query | None = None) -> Any:
+        """What must be there. Raises RemoteFailed that names *what* is not."""
+        found = self._look(path, query)
+        if found is None:
+            raise self._missing(what)
+        return found
+
+    def _write(self, method: str, path: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Change *what* must be there."""
+        answer = self._client.send(method, path, body)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            self._client.explain_absence(of_issues=path.startswith("issues"))
+            raise self._missing(what)
+        return answer.data
+
+    def _missing(self, what: str) -> RemoteFailed:
+        return RemoteFailed(f"there is no {what} in {self._client.web}")
+
+    def _issue(self, shown: rest.Json) -> Issue:
+        return rest.gitea_issue(shown, trusted=self._trusts(rest.author_of(shown)))
 
     def _comments(self, number: int, query: Query | None = None) -> tuple[Comment, ...]:
         with self._commenting(number):
             shown = self._find(f"issues/{number}/comments", f"issue #{number}", query)
         return tuple(self._comment(one) for one in sorted(shown, key=lambda one: int(one["id"])))
 
-    def _comment(self, shown: Json) -> Comment:
-        author = author_of(shown)
-        return comment_of(shown, ours=author == self._account, trusted=self._trusts(author))
+    def _comment(self, shown: rest.Json) -> Comment:
+        author = rest.author_of(shown)
+        return rest.comment_of(shown, ours=author == self._account, trusted=self._trusts(author))
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         """Issues and pull requests, for the index."""
@@ -238,114 +291,26 @@ class GiteaIssues(GiteaAccess):
         given = {"name": label.name, "color": f"#{label.color}", "description": label.description}
         return int(self._write("POST", "labels", "place for labels", given)["id"])
 
-
-def _listed(shown: Json) -> ListedIssue:
-    return ListedIssue(shown["number"], shown["body"] or "", parsed(shown["updated_at"]))
-
-
-# --- Pull requests, reviews and commit statuses of the `gitea` forge
-
-
-_LOOKS: Final = 2
-"""Further looks at one that is not mergeable: the first look makes Gitea work it out, a second apart."""
-_DESCRIPTION: Final = 255
-
-
-class GiteaPullRequests(GiteaAccess):
-    """Implements `PullRequests`, `Checks` and `About`."""
-
-    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open a request to merge branch *head* into *base*; a draft is one whose title begins with `WIP:`."""
-        text = {"title": with_wip(one_line(title), draft=draft), "body": as_kept(body)}
-        try:
-            return gitea_pull(
-                self._write("POST", "pulls", f"branch {head} or {base}", {"head": head, "base": base, **text})
-            )
-        except (AccessRefused, RemoteUnavailable):
-            raise
-        except RemoteFailed as error:
-            raise RemoteFailed(f"no pull request of {head} for {base}: {error.message}", remedy=error.remedy) from error
-
-    def read_pull_request(self, number: int) -> PullRequest | None:
-        """The pull request; None if there is none, or the number is an issue's."""
-        shown = self._look(f"pulls/{number}")
-        for _ in range(_LOOKS):
-            if not shown or not is_undecided(shown):
-                break
-            self._sleep(1.0)
-            shown = self._look(f"pulls/{number}")
-        return gitea_pull(shown) if shown else None
-
-    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
-        """Those of branch *head* of our own repository, in any state, lowest number first."""
-        shown = self._client.read_all("pulls", {"state": "all"})
-        ours = (gitea_pull(one) for one in shown if is_of_our_branch(one, head))
-        return tuple(sorted(ours, key=lambda pull: pull.number))
-
-    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
-        """Change what is given, leave the rest."""
-        what, given = f"pull request #{number}", as_sent(changes)
-        draft = given.pop("draft", None)
-        if draft is not None or "title" in given:
-            given["title"] = self._new_title(self._find(f"pulls/{number}", what), given.get("title"), draft=draft)
-        return gitea_pull(self._write("PATCH", f"pulls/{number}", what, given))
-
-    def reviews(self, number: int) -> tuple[Review, ...]:
-        """What was handed in, oldest first, each with its remarks; Gitea also counts what is not handed in yet."""
-        self._find(f"pulls/{number}", f"pull request #{number}")
-        shown = self._client.read_all(f"pulls/{number}/reviews", counted=False)
-        oldest_first = sorted(shown, key=lambda one: int(one["id"]))
-        return tuple(
-            review_of(one, verdict, self._remarks(number, one), trusted=self._wrote_trusted(one))
-            for one in oldest_first
-            if (verdict := verdict_of(one))
-        )
-
-    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
-        """The newest status of each name, ordered by name; the API has no way from a status to its log."""
-        return checks_of(self._client.read_all(f"statuses/{sha}"))
-
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
-        """Say under *name* how the commit fares."""
-        given = {"context": name, "state": state, "description": shortened(description, _DESCRIPTION)}
-        self._write("POST", f"statuses/{sha}", f"commit {sha}", given | ({"target_url": url} if url else {}))
-
-    def about(self) -> RepositoryFacts:
-        """Who we are, and what the repository lets us do."""
-        return facts_of(self._find("", "repository"), self._account)
-
     @staticmethod
-    def _new_title(shown: Json, title: str | None, *, draft: bool | None) -> str:
+    def _new_title(shown: rest.Json, title: str | None, *, draft: bool | None) -> str:
         """A draft stays one under a new title, and a title stays when it ceases to be one."""
-        words = without_wip(shown["title"])[0] if title is None else title
-        return with_wip(words, draft=is_draft(shown) if draft is None else draft)
+        words = rest.without_wip(shown["title"])[0] if title is None else title
+        return rest.with_wip(words, draft=rest.is_draft(shown) if draft is None else draft)
 
-    def _remarks(self, number: int, review: Json) -> tuple[Remark, ...]:
+    def _remarks(self, number: int, review: rest.Json) -> tuple[Remark, ...]:
         if not review["comments_count"]:
             return ()
         shown = self._find(f"pulls/{number}/reviews/{review['id']}/comments", f"review {review['id']} of #{number}")
         in_order = sorted(shown, key=lambda one: int(one["id"]))
         return tuple(
             # Of the new file, or of the old one where it is on what was taken out.
-            remark_of(one, one["position"] or one["original_position"] or None, trusted=self._wrote_trusted(one))
+            rest.remark_of(one, one["position"] or one["original_position"] or None, trusted=self._wrote_trusted(one))
             for one in in_order
         )
 
-    def _wrote_trusted(self, shown: Json) -> bool:
+    def _wrote_trusted(self, shown: rest.Json) -> bool:
         return shown["user"] is not None and self._trusts(shown["user"]["login"])
 
 
-# --- The `gitea` forge
-
-
-class GiteaForge(GiteaIssues, GiteaPullRequests):
-    """Implements `Forge`. Forgejo answers the same calls in the same way."""
-
-    name = "gitea"
-
-    @property
-    def links(self) -> Links:
-        """Pages of the server."""
-        return Links(self._client.web, "src/branch/")
+def _listed(shown: rest.Json) -> ListedIssue:
+    return ListedIssue(shown["number"], shown["body"] or "", parsed(shown["updated_at"]))

@@ -12,26 +12,9 @@ from typing import Any, Final, Unpack
 from irontree.domain.timestamps import utc_text
 from irontree.errors import AccessRefused, RemoteFailed
 from irontree.forges import ForgeSettings
+from irontree.forges import rest_values as rest
 from irontree.forges.github_client import GithubClient
 from irontree.forges.markers import IssueIndex, ListedIssue, as_kept, as_sent, holds_line, require_fits, shortened
-from irontree.forges.rest_values import (
-    GHOST,
-    Json,
-    author_of,
-    comment_of,
-    github_pull,
-    github_verdict,
-    is_pending,
-    is_pull,
-    issue_of,
-    listed_on_github,
-    remark_of,
-    review_of,
-    run_check,
-    run_excerpt,
-    run_state,
-    status_check,
-)
 from irontree.ports import (
     CheckState,
     Comment,
@@ -47,58 +30,6 @@ from irontree.ports import (
     Review,
 )
 
-
-class GithubAccount:
-    """What the parts of the adapter share."""
-
-    def __init__(self, settings: ForgeSettings) -> None:
-        self._client = GithubClient(settings)
-        self._writers: dict[str, bool] = {}
-
-    @cached_property
-    def _login(self) -> str:
-        """Our account. An App and a workflow run are no users: REST has no name for them, GraphQL does."""
-        answer = self._client.ask("GET", "/user")
-        if answer.status == 403:  # noqa: PLR2004
-            return str(self._client.query("query { viewer { login } }")["viewer"]["login"])
-        return str(self._client.require(answer).data["login"])
-
-    def _ours(self, data: Json) -> bool:
-        return author_of(data).casefold() == self._login.casefold()
-
-    def _trusts(self, data: Json) -> bool:
-        """Whether the author is us or has write access (R20).
-
-        An association such as MEMBER proves no write access; only the owner's does.
-        """
-        return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(author_of(data))
-
-    def may_write(self, login: str) -> bool:
-        """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
-        if login.casefold() == self._login.casefold():
-            return True
-        if login == GHOST:
-            return False
-        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
-        self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
-        return self._writers[login]
-
-    def _may_write(self, login: str) -> bool:
-        return self._writers[login] if login in self._writers else self.may_write(login)
-
-    def _present(self, data: Any, what: str) -> Any:
-        """The object. Raises RemoteFailed that names *what* is not there; AccessRefused if the repository is not."""
-        if data is None:
-            raise RemoteFailed(
-                f"there is no {what} in {self._client.url}/{self._client.repository()['full_name']}",
-                remedy="was it deleted or moved?",
-            )
-        return data
-
-
-# --- Pull requests, reviews and checks on GitHub
-
-
 BODY: Final = 65_536
 TITLE: Final = 256
 _DESCRIPTION: Final = 140
@@ -106,144 +37,17 @@ _DRAFT: Final = {
     True: "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) { clientMutationId } }",
     False: "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { clientMutationId } }",
 }
+_LABEL_DESCRIPTION: Final = 100
 
 
-class GithubPullRequests(GithubAccount):
-    """Implements `PullRequests`, `Checks` and `About`."""
-
-    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open a request to merge branch *head*; no draft where the repository's plan has none."""
-        text = fitting({"title": title, "body": body}, "the pull request")
-        try:
-            data = self._client.write(
-                "POST", self._client.path("pulls"), {**text, "head": head, "base": base, "draft": draft}
-            )
-        except RemoteFailed as error:
-            if draft and _has_no_drafts(error):
-                return self.create_pull_request(head=head, base=base, title=title, body=body, draft=False)
-            if type(error) is not RemoteFailed:
-                raise
-            raise RemoteFailed(f"no pull request of {head} into {base}: {error.message}") from error
-        return github_pull(data)
-
-    def read_pull_request(self, number: int) -> PullRequest | None:
-        """The pull request; None if there is none."""
-        data = self._client.read(self._client.path("pulls", number))
-        return None if data is None else github_pull(data)
-
-    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
-        """Those of branch *head* of our own repository, lowest number first."""
-        owner = self._client.repository()["owner"]["login"]
-        query = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
-        numbers = sorted(
-            data["number"]
-            for data in self._client.pages(self._client.path("pulls"), **query)
-            if data["head"]["ref"] == head and not _is_foreign(data)
-        )
-        return tuple(pull for number in numbers if (pull := self.read_pull_request(number)))
-
-    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
-        """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""
-        path, given = self._client.path("pulls", number), fitting(changes, f"#{number}")
-        before = self._present(self._client.read(path), f"pull request #{number}")
-        draft = given.pop("draft", before["draft"])
-        if draft != before["draft"]:
-            self._set_draft(before["node_id"], draft=draft)
-        after = self._client.write("PATCH", path, given) if given else self._client.read(path)
-        return github_pull(self._present(after, f"pull request #{number}"))
-
-    def reviews(self, number: int) -> tuple[Review, ...]:
-        """What was handed in, oldest first, each with its remarks."""
-        path = self._client.path("pulls", number)
-        self._present(self._client.read(path), f"pull request #{number}")
-        handed_in = [data for data in self._client.pages(f"{path}/reviews") if not is_pending(data)]
-        remarks: defaultdict[Any, list[Remark]] = defaultdict(list)
-        for data in self._client.pages(f"{path}/comments") if handed_in else ():
-            line = data.get("line") or data.get("original_line")
-            remarks[data.get("pull_request_review_id")].append(remark_of(data, line, trusted=self._trusts(data)))
-        return tuple(
-            review_of(data, github_verdict(data), remarks[data["id"]], trusted=self._trusts(data)) for data in handed_in
-        )
-
-    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
-        """Statuses and check runs; of a name that both have, the check run counts."""
-        answer = self._client.ask("GET", self._client.path("git", "commits", sha))
-        if answer.status in {404, 422}:
-            return ()
-        self._client.require(answer)
-        statuses = self._client.pages(self._client.path("commits", sha, "status"), "statuses")
-        runs = self._client.pages(self._client.path("commits", sha, "check-runs"), "check_runs", filter="latest")
-        found = {data["context"]: status_check(data) for data in statuses}
-        found |= {data["name"]: self._run_check(data) for data in runs}
-        return tuple(found[name] for name in sorted(found))
-
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
-        """Add a status; the newest of a name counts."""
-        body = {"state": state, "context": name, "description": shortened(description, _DESCRIPTION)}
-        self._client.write("POST", self._client.path("statuses", sha), body | ({"target_url": url} if url else {}))
-
-    def about(self) -> RepositoryFacts:
-        """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
-        data = self._client.repository(fresh=True)
-        may_push = bool((data.get("permissions") or {}).get("push"))
-        return RepositoryFacts(
-            full_name=data["full_name"],
-            url=data["html_url"],
-            default_branch=data["default_branch"],
-            account=self._login,
-            can_write=may_push or self._login.endswith("[bot]"),
-            archived=data["archived"],
-            has_issues=data["has_issues"],
-        )
-
-    def _set_draft(self, node: str, *, draft: bool) -> None:
-        """REST has no word for it."""
-        try:
-            self._client.query(_DRAFT[draft], id=node)
-        except RemoteFailed as error:
-            if not (draft and _has_no_drafts(error)):
-                raise
-
-    def _run_check(self, data: Json) -> CommitCheck:
-        """With an excerpt, if it failed: annotations, and the log where GitHub Actions ran it."""
-        if run_state(data) != "failure":
-            return run_check(data, "")
-        annotations = self._client.pages(self._client.path("check-runs", data["id"], "annotations"))
-        is_action = (data.get("app") or {}).get("slug") == "github-actions"
-        log = self._client.text(self._client.path("actions", "jobs", data["id"], "logs")) if is_action else ""
-        return run_check(data, run_excerpt(data, annotations, log))
-
-
-def fitting(given: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """The fields to send; raises RemoteFailed, before anything is sent, for what is too long."""
-    sent = as_sent(given)
-    require_fits(sent.get("title", ""), TITLE, f"the title of {what}")
-    require_fits(sent.get("body", ""), BODY, f"the text of {what}")
-    return sent
-
-
-def _has_no_drafts(error: RemoteFailed) -> bool:
-    return "draft pull requests are not supported" in error.message.lower()
-
-
-def _is_foreign(data: Json) -> bool:
-    """Whether the branch is one of a fork, or of a repository that is gone."""
-    head, base = data["head"].get("repo") or {}, data["base"]["repo"]
-    return bool(head.get("id") != base["id"])
-
-
-_LABEL_DESCRIPTION = 100
-
-
-class GithubForge(GithubPullRequests):
+class GithubForge:
     """Implements `Forge`. Nothing is asked before it is needed: making one needs neither network nor token."""
 
     name = "github"
 
     def __init__(self, settings: ForgeSettings) -> None:
-        super().__init__(settings)
+        self._client = GithubClient(settings)
+        self._writers: dict[str, bool] = {}
         self._index = IssueIndex(self._listed, self._listed_alone)
 
     # --- issues -------------------------------------------------------------------------------------------
@@ -268,7 +72,7 @@ class GithubForge(GithubPullRequests):
         """Open issues that carry *label*, oldest first; pull requests left out."""
         query = {"state": "open", "labels": label, "sort": "created", "direction": "asc"}
         listed = self._client.pages(self._client.path("issues"), **query)
-        return tuple(self._issue(data) for data in listed if not is_pull(data))
+        return tuple(self._issue(data) for data in listed if not rest.is_pull(data))
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
@@ -321,6 +125,106 @@ class GithubForge(GithubPullRequests):
                 if answer.status != 404:  # noqa: PLR2004  (somebody was faster)
                     self._client.require(answer)
 
+    # --- pull requests, reviews and checks -----------------------------------------------------------------
+
+    def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
+        """Open a request to merge branch *head*; no draft where the repository's plan has none."""
+        text = fitting({"title": title, "body": body}, "the pull request")
+        try:
+            data = self._client.write(
+                "POST", self._client.path("pulls"), {**text, "head": head, "base": base, "draft": draft}
+            )
+        except RemoteFailed as error:
+            if draft and _has_no_drafts(error):
+                return self.create_pull_request(head=head, base=base, title=title, body=body, draft=False)
+            if type(error) is not RemoteFailed:
+                raise
+            raise RemoteFailed(f"no pull request of {head} into {base}: {error.message}") from error
+        return rest.github_pull(data)
+
+    def read_pull_request(self, number: int) -> PullRequest | None:
+        """The pull request; None if there is none."""
+        data = self._client.read(self._client.path("pulls", number))
+        return None if data is None else rest.github_pull(data)
+
+    def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
+        """Those of branch *head* of our own repository, lowest number first."""
+        owner = self._client.repository()["owner"]["login"]
+        query = {"state": "all", "head": f"{owner}:{head}", "sort": "created", "direction": "asc"}
+        numbers = sorted(
+            data["number"]
+            for data in self._client.pages(self._client.path("pulls"), **query)
+            if data["head"]["ref"] == head and not _is_foreign(data)
+        )
+        return tuple(pull for number in numbers if (pull := self.read_pull_request(number)))
+
+    def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
+        """Change what is given, leave the rest; a repository whose plan has no drafts has none after it either."""
+        path, given = self._client.path("pulls", number), fitting(changes, f"#{number}")
+        before = self._present(self._client.read(path), f"pull request #{number}")
+        draft = given.pop("draft", before["draft"])
+        if draft != before["draft"]:
+            self._set_draft(before["node_id"], draft=draft)
+        after = self._client.write("PATCH", path, given) if given else self._client.read(path)
+        return rest.github_pull(self._present(after, f"pull request #{number}"))
+
+    def reviews(self, number: int) -> tuple[Review, ...]:
+        """What was handed in, oldest first, each with its remarks."""
+        path = self._client.path("pulls", number)
+        self._present(self._client.read(path), f"pull request #{number}")
+        handed_in = [data for data in self._client.pages(f"{path}/reviews") if not rest.is_pending(data)]
+        remarks: defaultdict[Any, list[Remark]] = defaultdict(list)
+        for data in self._client.pages(f"{path}/comments") if handed_in else ():
+            line = data.get("line") or data.get("original_line")
+            remarks[data.get("pull_request_review_id")].append(rest.remark_of(data, line, trusted=self._trusts(data)))
+        return tuple(
+            rest.review_of(data, rest.github_verdict(data), remarks[data["id"]], trusted=self._trusts(data))
+            for data in handed_in
+        )
+
+    def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
+        """Statuses and check runs; of a name that both have, the check run counts."""
+        answer = self._client.ask("GET", self._client.path("git", "commits", sha))
+        if answer.status in {404, 422}:
+            return ()
+        self._client.require(answer)
+        statuses = self._client.pages(self._client.path("commits", sha, "status"), "statuses")
+        runs = self._client.pages(self._client.path("commits", sha, "check-runs"), "check_runs", filter="latest")
+        found = {data["context"]: rest.status_check(data) for data in statuses}
+        found |= {data["name"]: self._run_check(data) for data in runs}
+        return tuple(found[name] for name in sorted(found))
+
+    def set_commit_status(
+        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
+    ) -> None:
+        """Add a status; the newest of a name counts."""
+        body = {"state": state, "context": name, "description": shortened(description, _DESCRIPTION)}
+        self._client.write("POST", self._client.path("statuses", sha), body | ({"target_url": url} if url else {}))
+
+    def about(self) -> RepositoryFacts:
+        """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""
+        data = self._client.repository(fresh=True)
+        may_push = bool((data.get("permissions") or {}).get("push"))
+        return RepositoryFacts(
+            full_name=data["full_name"],
+            url=data["html_url"],
+            default_branch=data["default_branch"],
+            account=self._login,
+            can_write=may_push or self._login.endswith("[bot]"),
+            archived=data["archived"],
+            has_issues=data["has_issues"],
+        )
+
+    def may_write(self, login: str) -> bool:
+        """Whether that account is ours or has write access now; an unchanged answer costs nothing (ETag)."""
+        if login.casefold() == self._login.casefold():
+            return True
+        if login == rest.GHOST:
+            return False
+        data = self._client.read(self._client.path("collaborators", login, "permission"), hidden=True)
+        self._writers[login] = data is not None and data["permission"] in {"admin", "write"}
+        return self._writers[login]
+
     @property
     def links(self) -> Links:
         """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
@@ -332,11 +236,11 @@ class GithubForge(GithubPullRequests):
         query = {"state": "all", "sort": "created", "direction": "asc"}
         if since:
             query["since"] = utc_text(since)
-        return (listed_on_github(data) for data in self._client.pages(self._client.path("issues"), **query))
+        return (rest.listed_on_github(data) for data in self._client.pages(self._client.path("issues"), **query))
 
     def _listed_alone(self, number: int) -> ListedIssue | None:
         data = self._read(number)
-        return None if data is None else listed_on_github(data)
+        return None if data is None else rest.listed_on_github(data)
 
     def _read(self, number: int) -> Any:
         """The issue as JSON; one that was transferred is shown as what it became elsewhere, and is not here."""
@@ -363,11 +267,76 @@ class GithubForge(GithubPullRequests):
             raise
 
     def _issue(self, data: Any) -> Issue:
-        return issue_of(data, trusted=self._trusts(data))
+        return rest.issue_of(data, trusted=self._trusts(data))
 
     def _comment(self, data: Any) -> Comment:
-        return comment_of(data, ours=self._ours(data), trusted=self._trusts(data))
+        return rest.comment_of(data, ours=self._ours(data), trusted=self._trusts(data))
 
     def _comment_text(self, body: str) -> dict[str, str]:
         require_fits(as_kept(body), BODY, "the comment")
         return {"body": as_kept(body)}
+
+    @cached_property
+    def _login(self) -> str:
+        """Our account. An App and a workflow run are no users: REST has no name for them, GraphQL does."""
+        answer = self._client.ask("GET", "/user")
+        if answer.status == 403:  # noqa: PLR2004
+            return str(self._client.query("query { viewer { login } }")["viewer"]["login"])
+        return str(self._client.require(answer).data["login"])
+
+    def _ours(self, data: rest.Json) -> bool:
+        return rest.author_of(data).casefold() == self._login.casefold()
+
+    def _trusts(self, data: rest.Json) -> bool:
+        """Whether the author is us or has write access (R20).
+
+        An association such as MEMBER proves no write access; only the owner's does.
+        """
+        return self._ours(data) or data.get("author_association") == "OWNER" or self._may_write(rest.author_of(data))
+
+    def _may_write(self, login: str) -> bool:
+        return self._writers[login] if login in self._writers else self.may_write(login)
+
+    def _present(self, data: Any, what: str) -> Any:
+        """The object. Raises RemoteFailed that names *what* is not there; AccessRefused if the repository is not."""
+        if data is None:
+            raise RemoteFailed(
+                f"there is no {what} in {self._client.url}/{self._client.repository()['full_name']}",
+                remedy="was it deleted or moved?",
+            )
+        return data
+
+    def _set_draft(self, node: str, *, draft: bool) -> None:
+        """REST has no word for it."""
+        try:
+            self._client.query(_DRAFT[draft], id=node)
+        except RemoteFailed as error:
+            if not (draft and _has_no_drafts(error)):
+                raise
+
+    def _run_check(self, data: rest.Json) -> CommitCheck:
+        """With an excerpt, if it failed: annotations, and the log where GitHub Actions ran it."""
+        if rest.run_state(data) != "failure":
+            return rest.run_check(data, "")
+        annotations = self._client.pages(self._client.path("check-runs", data["id"], "annotations"))
+        is_action = (data.get("app") or {}).get("slug") == "github-actions"
+        log = self._client.text(self._client.path("actions", "jobs", data["id"], "logs")) if is_action else ""
+        return rest.run_check(data, rest.run_excerpt(data, annotations, log))
+
+
+def fitting(given: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """The fields to send; raises RemoteFailed, before anything is sent, for what is too long."""
+    sent = as_sent(given)
+    require_fits(sent.get("title", ""), TITLE, f"the title of {what}")
+    require_fits(sent.get("body", ""), BODY, f"the text of {what}")
+    return sent
+
+
+def _has_no_drafts(error: RemoteFailed) -> bool:
+    return "draft pull requests are not supported" in error.message.lower()
+
+
+def _is_foreign(data: rest.Json) -> bool:
+    """Whether the branch is one of a fork, or of a repository that is gone."""
+    head, base = data["head"].get("repo") or {}, data["base"]["repo"]
+    return bool(head.get("id") != base["id"])
