@@ -346,27 +346,23 @@ class ResultStore(Protocol):
         ...
 
 
+Projection: TypeAlias = Literal["brief", "report"]
+"""A text for people about one issue: what it is and where it stands, and what the checks said."""
+
+
 class Projections(Protocol):
     """Text rendered from log and plan; never read back as truth, not fsynced."""
 
-    def write_brief(self, issue_number: int, text: str) -> Path:
-        """Write `.mino/briefs/issue-{N}.md`."""
+    def write(self, what: Projection, issue_number: int, text: str) -> Path:
+        """Write it, in place of an earlier one; where it is."""
         ...
 
-    def read_brief(self, issue_number: int) -> str | None:
-        """The brief as it is, to tell what was made anew; None without one."""
+    def read(self, what: Projection, issue_number: int) -> str | None:
+        """The text as it is; None without one."""
         ...
 
-    def write_report(self, issue_number: int, text: str) -> Path:
-        """Write `.mino/reports/issue-{N}/report.md`."""
-        ...
-
-    def read_report(self, issue_number: int) -> str | None:
-        """The report as it is, for a person; None without one."""
-        ...
-
-    def report_path(self, issue_number: int) -> str:
-        """Where that is, or will be, from the repository's root; POSIX."""
+    def path(self, what: Projection, issue_number: int) -> str:
+        """Where it is, or will be, from the repository's root; POSIX."""
         ...
 
 

@@ -35,28 +35,31 @@ def subject(request, tmp_path):
 
 
 def test_a_brief_stands_under_its_issue_s_number(subject):
-    written = subject.projections.write_brief(12, "# Issue\r\nnaïve\n")
+    written = subject.projections.write("brief", 12, "# Issue\r\nnaïve\n")
     assert subject.text(written) == (".mino/briefs/issue-12.md", "# Issue\r\nnaïve\n")
 
 
 def test_a_report_stands_in_its_issue_s_folder(subject):
-    written = subject.projections.write_report(12, "# Report\n")
+    written = subject.projections.write("report", 12, "# Report\n")
     assert subject.text(written) == (".mino/reports/issue-12/report.md", "# Report\n")
-    assert subject.projections.report_path(12) == ".mino/reports/issue-12/report.md"
+    assert subject.projections.path("report", 12) == ".mino/reports/issue-12/report.md"
 
 
 def test_a_later_text_takes_the_place_of_the_earlier(subject):
-    subject.projections.write_brief(12, "long and earlier\n")
-    assert subject.text(subject.projections.write_brief(12, "later\n"))[1] == "later\n"
+    subject.projections.write("brief", 12, "long and earlier\n")
+    assert subject.text(subject.projections.write("brief", 12, "later\n"))[1] == "later\n"
 
 
 def test_a_brief_is_read_back_as_it_was_written_and_none_is_none(subject):
-    assert subject.projections.read_brief(12) is None
-    subject.projections.write_brief(12, "# Issue\nnaïve\n")
-    assert subject.projections.read_brief(12) == "# Issue\nnaïve\n"
+    assert subject.projections.read("brief", 12) is None
+    subject.projections.write("brief", 12, "# Issue\nnaïve\n")
+    assert subject.projections.read("brief", 12) == "# Issue\nnaïve\n"
 
 
 def test_a_report_is_read_back_too(subject):
-    assert subject.projections.read_report(12) is None
-    subject.projections.write_report(12, "# Report\nnaïve\n")
-    assert (subject.projections.read_report(12), subject.projections.read_report(1)) == ("# Report\nnaïve\n", None)
+    assert subject.projections.read("report", 12) is None
+    subject.projections.write("report", 12, "# Report\nnaïve\n")
+    assert (subject.projections.read("report", 12), subject.projections.read("report", 1)) == (
+        "# Report\nnaïve\n",
+        None,
+    )

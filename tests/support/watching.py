@@ -77,7 +77,7 @@ EFFECTS = {
     "loops": ("append", "write_entity", "change_entity"),
     "plans": ("save",),
     "results": ("save",),
-    "projections": ("write_brief", "write_report"),
+    "projections": ("write",),
     "deliveries": ("save",),
     "run_lock": ("write", "remove"),
     "repository": ("keep", "publish", "back_up", "mark_history"),

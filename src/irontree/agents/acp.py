@@ -1,7 +1,7 @@
 """Any agent that speaks the Agent Client Protocol on its stdin and stdout: `gemini --acp`, `opencode acp`, ...
 
 It starts no program and reads no clock: lines come in, lines go out, and at the end `ended` says how it went.
-Everything the agent asks is answered at once: leave to do something by the approved rules, and whatever we do not
+Everything the agent asks is answered at once: permission by the approved rules, and whatever we do not
 offer (files, terminals, forms) as an unknown method.
 
 It gets the environment and the variables of the adapter `command`; the prompt comes in the protocol. The end of the
@@ -45,7 +45,7 @@ class SessionEnd:
 
 
 class AcpSession:
-    """The port `Conversation` for one prompt; *note* gets what a person who watches would like to see."""
+    """The port `Conversation` for one prompt; *note* gets the lines for the progress shown."""
 
     def __init__(
         self,

@@ -240,7 +240,7 @@ def _usage(end: schema.PromptResponse) -> Usage:
 
 
 def read_update(params: Any, session: str) -> Update | None:
-    """What a `session/update` tells; None for another session's, and for what nobody here wants to know."""
+    """What a `session/update` tells; None for another session's, and for what is not used here."""
     found = _as(schema.SessionNotification, params)
     if found is None or found.session_id != session:
         return None
@@ -260,7 +260,7 @@ def read_update(params: Any, session: str) -> Update | None:
 
 
 def read_permission(params: Any) -> PermissionAsked | None:
-    """What leave is asked for; None if the question cannot be read."""
+    """Which permission is asked for; None if the request cannot be read."""
     found = _as(schema.RequestPermissionRequest, params)
     if found is None:
         return None

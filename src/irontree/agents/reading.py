@@ -187,7 +187,7 @@ class UsageMeter:
     """
 
     def __init__(self, allowance: Allowance, cancel: Cancellation, taken: Callable[[], Usage]) -> None:
-        """Look at *taken* whenever somebody asks whether to stop."""
+        """Look at *taken* whenever a stop is asked about."""
         self._allowance = allowance
         self._cancel = cancel
         self._taken = taken

@@ -104,7 +104,7 @@ class Surroundings:
 
 
 class OutputReader:
-    """Takes each line of output: into the log, to who watches, and the newest for the end.
+    """Takes each line of output: into the log, to the progress shown, and the newest for the result.
 
     *tell* turns one line into words for a person, or None; *add* adds what it says of the `usage` so far.
     """
@@ -157,7 +157,7 @@ def filled(command: Sequence[str], task: AgentTask, prompt_file: Path) -> list[s
 
 
 def _write_anew(path: Path, text: str) -> None:
-    """Write a file of ours, never through a link that somebody left there."""
+    """Write a file of ours, never through a link that was left there."""
     path.unlink(missing_ok=True)
     with path.open("x", encoding="utf-8", errors="replace") as file:
         file.write(text)

@@ -83,15 +83,15 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_export(context: Context) -> int:
-    """Write the archive while nobody works here, then give the home up."""
+    """Write the archive while nothing is at work here, then give the home up."""
     app = context.open()
     target = (context.folder / context.options.file).resolve()
     repository = open_set_aside(context.folder)
     # The lease itself would leave `active.lock` in the log's backup, as if there had been a loop.
     no_loop = FileLock(Layout(repository.root).lease_lock, app.clock, socket.gethostname())
-    nobody_follows = app.alive(SERVING)  # a terminal that asks would record the answer here, where it is lost
+    no_session = app.alive(SERVING)  # a terminal that asks would record the answer here, where it is lost
     with (
-        nobody_follows.hold("export"),
+        no_session.hold("export"),
         app.driver.hold("export", wait_seconds=context.options.wait),
         no_loop.hold("export"),
     ):
@@ -142,7 +142,7 @@ def _events(app: App) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came, the commands in it, what a person has to see to, what the audit says, and what to type next."""
+    """What came, the commands in it, what is left to the user, what the audit says, and what to type next."""
 
     archive: Path
     manifest: Manifest
@@ -226,7 +226,7 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
         plan_import(archive, layout)
         create(layout.root)
         with FileLock(layout.driver_lock, SystemClock(), host).hold("import", wait_seconds=wait_seconds):
-            planned = plan_import(archive, layout)  # nobody changes it from here on
+            planned = plan_import(archive, layout)  # no other command changes it from here on
             repository.unpack_refs(bundle)
             repository.begin_import(str(archive.path))
             planned.carry_out()
@@ -239,7 +239,7 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
 def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
     """What the archive has this machine run: for approved tasks that are not done, and by a configuration it brought.
 
-    An approval came along with each, so that nobody is asked again.
+    An approval came along with each, so there is no further question.
     """
     world = read_world(app)
     for key, plan in world.plans.items():

@@ -336,11 +336,11 @@ def run_report(context: Context) -> int:
     """Print the report; raises NotEligible where there is none."""
     app = context.look()
     state = find_issue(read_world(app), context.options.issue)
-    text = app.projections.read_report(state.issue_number)
+    text = app.projections.read("report", state.issue_number)
     if text is None:
         raise _without(app, state)
     if context.options.json:
-        path = app.projections.report_path(state.issue_number)
+        path = app.projections.path("report", state.issue_number)
         context.console.dump({"issue": state.issue_number, "path": path, "text": text})
     else:
         show_markdown(context.console, text)

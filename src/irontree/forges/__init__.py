@@ -110,7 +110,7 @@ class ForgeSettings:
 
 
 def connect(name: str, settings: ForgeSettings) -> Forge:
-    """The forge of that name; raises ConfigRefused for a name nobody knows."""
+    """The forge of that name; raises ConfigRefused for an unknown name."""
     if name not in FORGES:
         raise ConfigRefused(f"there is no forge called {name!r}", remedy=f"forge: one of {', '.join(sorted(FORGES))}")
     module, _, adapter = FORGES[name].partition(":")

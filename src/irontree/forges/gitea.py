@@ -33,7 +33,7 @@ from irontree.ports import (
 
 _WRITERS: Final = {"write", "admin", "owner"}
 _PLAIN: Final = "ededed"
-"""The colour of a label that nobody described."""
+"""The colour of a label that has no description."""
 _LOOKS: Final = 2
 """Further looks at one that is not mergeable: the first look makes Gitea work it out, a second apart."""
 _DESCRIPTION: Final = 255
@@ -206,7 +206,7 @@ class GiteaForge:
         return self._client.account()
 
     def _trusts(self, login: str) -> bool:
-        """Whether that is us or somebody with write access (R20); asked once for each."""
+        """Whether that is our account or one with write access (R20); asked once for each."""
         return self._trusted[login] if login in self._trusted else self.may_write(login)
 
     def _is_writer(self, login: str) -> bool:

@@ -156,7 +156,7 @@ class GiteaClient:
                 self.explain_absence(of_issues=True)
                 raise RemoteFailed(f"{self.web} has no list of {path}")
             total = answer.headers.get("x-total-count", "")
-            if not total.isdecimal():  # without it nobody could tell an empty list from a broken one
+            if not total.isdecimal():  # without it an empty list looks like a broken one
                 raise no_api(self.web)
             entries += answer.data or ()
             if not answer.data or len(entries) >= int(total):

@@ -122,7 +122,7 @@ class GithubForge:
         for name in remove:
             if name.casefold() in present:
                 answer = self._client.ask("DELETE", self._client.path("issues", number, "labels", name))
-                if answer.status != 404:  # noqa: PLR2004  (somebody was faster)
+                if answer.status != 404:  # noqa: PLR2004  (removed meanwhile)
                     self._client.require(answer)
 
     # --- pull requests, reviews and checks -----------------------------------------------------------------
@@ -227,7 +227,7 @@ class GithubForge:
 
     @property
     def links(self) -> Links:
-        """Asked of nobody: texts are written during an outage too, and GitHub sends people on from an old name."""
+        """Built without a request: texts are written during an outage too, and GitHub redirects from an old name."""
         return Links(f"{self._client.url}/{self._client.configured_name}", "blob/")
 
     # --- what is behind it --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""HTTP with GitHub through PyGithub's requester: authentication, pages, retries, and errors a person can act on.
+"""HTTP with GitHub through PyGithub's requester: authentication, pages, retries, and errors that say what to do.
 
 The only module that imports `github` (and `jwt`, which signs for a GitHub App). Of PyGithub this uses what is hard to
 get right (tokens of an App that expire, pacing of writes, addresses of Enterprise Server) and not its objects: an

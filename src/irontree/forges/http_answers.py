@@ -12,9 +12,9 @@ from irontree.errors import RemoteFailed, RemoteUnavailable
 
 TRIES: Final = 3
 PATIENCE: Final = 60.0
-"""Seconds that one call may wait in all; a longer wait is somebody else's (`not_before`)."""
+"""Seconds that one call may wait in all; longer waits are left to the caller (`not_before`)."""
 _SECONDARY: Final = timedelta(seconds=60)
-"""How long to leave a forge alone that says no more than that it is too much."""
+"""How long to wait where the forge names no time."""
 _EARLIEST: Final = timedelta(seconds=1)
 
 

@@ -291,7 +291,7 @@ class LocalForge(LocalFiles):
 
 
 def _verdict(fields: dict[str, Any]) -> ReviewVerdict:
-    """What a person typed, in any spelling; a review without a word that is known is a comment."""
+    """The verdict as typed, in any spelling; a review without a known verdict is a comment."""
     typed = str(fields.get("verdict", "")).strip().lower().replace("-", "_").replace(" ", "_")
     verdicts: tuple[ReviewVerdict, ...] = get_args(ReviewVerdict)
     return next((verdict for verdict in verdicts if verdict == typed), "commented")
@@ -305,7 +305,7 @@ def _check(name: str, entry: object) -> CommitCheck:
 
 
 def _names(labels: object) -> tuple[str, ...]:
-    """Labels as a list, or as the one word a person may have typed."""
+    """Labels as a list, or as the one word that was typed."""
     return tuple(map(str, labels)) if isinstance(labels, list) else (str(labels),)
 
 

@@ -151,7 +151,7 @@ class LocalFiles:
         return self._mapping(read(path), path) if path.exists() else {}
 
     def _author(self, fields: Mapping[str, Any]) -> str:
-        """A file that names nobody counts as written by whoever runs the program."""
+        """A file without an author counts as written by the user of the program."""
         return str(fields.get("author", self._account))
 
 
@@ -194,7 +194,7 @@ def modified(path: Path) -> str:
 
 
 def moment_of(text: str) -> datetime:
-    """The time that a person or we wrote; what is no time is never too old to be read."""
+    """The time in *text*; what is no time counts as newer than any."""
     return moment_in_utc(text) or datetime.max.replace(tzinfo=UTC)
 
 

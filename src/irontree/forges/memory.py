@@ -194,7 +194,7 @@ class MemoryForge:
 
     @property
     def links(self) -> Links:
-        """Addresses that nobody answers at."""
+        """Addresses that lead nowhere."""
         return Links("https://forge.example")
 
     # --- pull requests ------------------------------------------------------------------------------------

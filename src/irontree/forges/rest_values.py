@@ -26,11 +26,11 @@ from irontree.ports import (
 
 Json = Mapping[str, Any]
 GHOST: Final = "ghost"
-"""Whom GitHub shows in place of an account that is gone; also for Gitea's reviews by nobody in particular."""
+"""The login that GitHub shows for a deleted account; used wherever no author is shown."""
 
 
 def author_of(data: Json) -> str:
-    """The login of whoever wrote it."""
+    """The login of the author."""
     return str((data.get("user") or {}).get("login") or GHOST)
 
 
@@ -125,7 +125,7 @@ _EXCERPT: Final = 4000
 
 
 def listed_on_github(data: Json) -> ListedIssue:
-    """What the index keeps; the text of a pull request is nobody's marker."""
+    """What the index keeps; the text of a pull request holds no marker."""
     return ListedIssue(data["number"], "" if is_pull(data) else _text(data["body"]), parsed(data["updated_at"]))
 
 
@@ -156,7 +156,7 @@ def github_verdict(data: Json) -> ReviewVerdict:
 
 
 def is_pending(data: Json) -> bool:
-    """Whether a review is still being written: nobody but its author sees it."""
+    """Whether a review is not handed in yet: only its author sees it."""
     return str(data["state"]).upper() == "PENDING"
 
 

@@ -169,7 +169,7 @@ class ChildProcesses:
     def kill_leftovers(self) -> int:
         """Kill the recorded children that are still the same process, with all they started; how many there were.
 
-        Those of a living process are no leftovers: whoever only backs the log up drives nothing, and holds no lock.
+        Those of a living process are no leftovers: a command that only backs the log up holds no lock.
         """
         recorded = self._registry.recorded()
         if not recorded:
@@ -211,7 +211,7 @@ class _Guard:
         self._tell(f"- {group}\n")
 
     def _tell(self, line: str) -> None:
-        with self._lock, contextlib.suppress(BrokenPipeError):  # somebody killed it: recovery still knows the children
+        with self._lock, contextlib.suppress(BrokenPipeError):  # it was killed: recovery still knows the children
             pipe = self._running().stdin
             if pipe:
                 pipe.write(line.encode())

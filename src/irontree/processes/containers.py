@@ -77,8 +77,8 @@ def command_in_container(
     """Run *argv* in a new container, in *cwd*, which is there under the same path, as are *folders*.
 
     *readable* are there too, but cannot be written. *variables* are names alone: their values go by the environment of
-    this command, where `ps` shows them to nobody else. *user* is who we are here, by uid and gid: what is written in
-    the container has to be ours.
+    this command, where `ps` does not show them to other users. *user* is our uid and gid: what
+    is written in the container has to be ours.
     """
     return [
         *(container.engine, "run", "--rm", "--init", "--interactive", "--pull=never"),

@@ -53,7 +53,7 @@ def is_same(child: Child) -> bool:
 
 
 def is_owned(child: Child) -> bool:
-    """Whether the process that started it lives: it is nobody's leftover then."""
+    """Whether the process that started it lives: then it is no leftover."""
     if child.boot != _boot() or not child.owner_started or child.owner_started != _started(child.owner):
         return False
     with contextlib.suppress(psutil.Error):

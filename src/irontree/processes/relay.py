@@ -1,4 +1,4 @@
-"""Standing between a program and whoever started us: all lines go through, and are seen on their way."""
+"""Between a program and the process that started us: all lines go through, and are seen on their way."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def relay(
         _copying(process.stderr, sys.stderr.buffer, lambda line: on_line("complained", line)),
         _copying(process.stdout, sys.stdout.buffer, lambda line: on_line("said", line)),
     ]
-    for thread in threads[1:]:  # nobody may ever end our stdin
+    for thread in threads[1:]:  # our stdin may never end
         thread.join()
     code = process.wait()
     return code if code >= 0 else _SIGNALLED - code
@@ -52,7 +52,7 @@ def _copying(
 
 
 def _copy(source: IO[bytes], sink: IO[bytes], see: Callable[[bytes], None]) -> None:
-    """Pass each line on; where nobody reads any more, it is only seen."""
+    """Pass each line on; once the reader is gone, it is only seen."""
     listening = True
     for line in source:
         see(line)

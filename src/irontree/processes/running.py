@@ -321,7 +321,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What a short program said that changes nothing."""
+    """The output of a short program that changes nothing."""
 
     exit_code: int
     stdout: bytes

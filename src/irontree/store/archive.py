@@ -40,7 +40,7 @@ FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops",
 _PART_BYTES: Final = 200
 """Common file systems take 255; the temporary beside a file has a longer name."""
 _NAME_BYTES: Final = 1024
-# Locks of processes here; who is active is nobody, once it is packed.
+# Locks of processes on this machine: meaningless elsewhere, and no loop is active once the home is packed.
 _LEFT_BEHIND: Final = frozenset({".lock", ".lease", "active.lock"})
 
 
@@ -428,7 +428,7 @@ class _Both:
                 is_stranger = not (self._goes_on(path, path) or self._was_archived(path))
             elif _PLAN.fullmatch(path):
                 is_stranger = entry.sha256 not in plans
-            else:  # with a log, these are its earlier projections; without one, issues that a person made
+            else:  # with a log, these are its earlier projections; without one, issues that a user wrote
                 is_stranger = not has_log and bool(_FORGE.fullmatch(path))
             if is_stranger:
                 yield path

@@ -19,7 +19,7 @@ from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
 from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
-from irontree.ports import DeliveryCursor
+from irontree.ports import DeliveryCursor, Projection
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
@@ -185,44 +185,31 @@ class FileResultStore:
 TEXT_BYTES = 4 * 1024 * 1024
 
 
+def projection_path(layout: Layout, what: Projection, issue_number: int) -> Path:
+    """Where the brief or the report of one issue is."""
+    return layout.brief(issue_number) if what == "brief" else layout.reports(issue_number) / "report.md"
+
+
 class FileProjections:
     """The port `Projections` on the files of one repository; *root* is its main worktree."""
 
     def __init__(self, root: Path) -> None:
         self._layout = Layout(root)
 
-    def write_brief(self, issue_number: int, text: str) -> Path:
-        """Write `.mino/briefs/issue-{N}.md`."""
-        return _written(self._layout.brief(issue_number), text)
+    def write(self, what: Projection, issue_number: int, text: str) -> Path:
+        """Write it in one step."""
+        path = projection_path(self._layout, what, issue_number)
+        replace(path, text.encode())
+        return path
 
-    def read_brief(self, issue_number: int) -> str | None:
-        """The brief as it is; None without one."""
-        return _text(self._layout.brief(issue_number))
+    def read(self, what: Projection, issue_number: int) -> str | None:
+        """The text as it is; None without one."""
+        data = read_bytes(projection_path(self._layout, what, issue_number), TEXT_BYTES)
+        return None if data is None else data.decode("utf-8", "replace")
 
-    def write_report(self, issue_number: int, text: str) -> Path:
-        """Write `.mino/reports/issue-{N}/report.md`."""
-        return _written(self._report(issue_number), text)
-
-    def read_report(self, issue_number: int) -> str | None:
-        """The report as it is; None without one."""
-        return _text(self._report(issue_number))
-
-    def report_path(self, issue_number: int) -> str:
-        """Where that is, as `.mino/…`."""
-        return self._layout.shown(self._report(issue_number))
-
-    def _report(self, issue_number: int) -> Path:
-        return self._layout.reports(issue_number) / "report.md"
-
-
-def _text(path: Path) -> str | None:
-    data = read_bytes(path, TEXT_BYTES)
-    return None if data is None else data.decode("utf-8", "replace")
-
-
-def _written(path: Path, text: str) -> Path:
-    replace(path, text.encode())
-    return path
+    def path(self, what: Projection, issue_number: int) -> str:
+        """Where it is, as `.mino/…`."""
+        return self._layout.shown(projection_path(self._layout, what, issue_number))
 
 
 # --- The cursor of effects done, `.mino/deliveries/issue-{N}` (R9)

@@ -68,7 +68,7 @@ class FoundLock:
     since: datetime
     ours: bool
     stale: bool
-    """Another's, and older than the contract's limit: may be overridden, after somebody confirmed it."""
+    """Another's, and older than the contract's limit: may be overridden once a user has confirmed it."""
 
     @property
     def foreign(self) -> bool:
@@ -262,7 +262,7 @@ class LoopLeaseFile(_LockFile):
             self._delete()
 
     def left(self, found: FoundLock) -> LeftLease:
-        """What was found, as something that nobody holds."""
+        """What was found, as a lease that is not held."""
         data = read_bytes(self._path, EVENT_BYTES) or b""
         loop_id = self._mapping(data).get("loop_id")
         return LeftLease(str(loop_id) if loop_id else None, str(found))

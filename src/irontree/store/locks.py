@@ -1,4 +1,4 @@
-"""Kernel locks (R2, R3): `flock` on files that are never deleted. A free lock means that nobody lives."""
+"""Kernel locks (R2, R3): `flock` on files that are never deleted. A free lock means that its holder has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from irontree.files import disk_errors, take_lock
 from irontree.ports import Children, Clock, Holder
 from irontree.store.layout import STATE_FOLDER
 
-# `holder()` of another process takes the lock for an instant; nobody is refused because of that.
+# `holder()` of another process takes the lock for an instant; no caller is refused because of that.
 PROBE_SECONDS = 0.1
 FIRST_PAUSE, LONGEST_PAUSE = 0.002, 0.25
 HOLDER_BYTES = 4096
@@ -90,7 +90,7 @@ class FileLock:
 
 
 class DriverLock:
-    """The port `Lock` for the driver of a repository: who gets it leaves nobody of an earlier driver's behind.
+    """The port `Lock` for the driver of a repository: taking it kills what an earlier driver left running.
 
     Children that are recorded when the lock is free were left by a driver that died (R3).
     """
@@ -112,7 +112,7 @@ class DriverLock:
 
 
 def remove_if_free(path: Path) -> bool:
-    """Remove the lock file *path* unless somebody holds it; who has just opened it must look if it is still there."""
+    """Remove the lock file *path* unless it is held; who has just opened it must check that it exists."""
     with _opened(path) as descriptor:
         free = _take(descriptor, path)
         if free:

@@ -15,9 +15,10 @@ from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
-from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, N
-from irontree.store.documents import approved_at, decode_value
+from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, N, Projection
+from irontree.store.documents import approved_at, decode_value, projection_path
 from irontree.store.event_log import encode_entity
+from irontree.store.layout import Layout
 from irontree.store.streams import LOOP_EVENT_BYTES, LOOP_FORM, StreamForm, StreamLog
 
 
@@ -164,32 +165,22 @@ class MemoryProjections:
     """The port `Projections`; `texts` holds what was written, by path below *root*."""
 
     def __init__(self, root: Path = Path()) -> None:
-        self._root = root
+        self._layout = Layout(root)
         self.texts: dict[Path, str] = {}
 
-    def write_brief(self, issue_number: int, text: str) -> Path:
-        """Keep a brief."""
-        return self._kept(self._root / f".mino/briefs/issue-{issue_number}.md", text)
-
-    def read_brief(self, issue_number: int) -> str | None:
-        """The brief as it is; None without one."""
-        return self.texts.get(self._root / f".mino/briefs/issue-{issue_number}.md")
-
-    def write_report(self, issue_number: int, text: str) -> Path:
-        """Keep a report."""
-        return self._kept(self._root / self.report_path(issue_number), text)
-
-    def read_report(self, issue_number: int) -> str | None:
-        """The report as it is; None without one."""
-        return self.texts.get(self._root / self.report_path(issue_number))
-
-    def report_path(self, issue_number: int) -> str:
-        """Where that is, as `.mino/…`."""
-        return f".mino/reports/issue-{issue_number}/report.md"
-
-    def _kept(self, path: Path, text: str) -> Path:
+    def write(self, what: Projection, issue_number: int, text: str) -> Path:
+        """Keep it."""
+        path = projection_path(self._layout, what, issue_number)
         self.texts[path] = text
         return path
+
+    def read(self, what: Projection, issue_number: int) -> str | None:
+        """The text as it is; None without one."""
+        return self.texts.get(projection_path(self._layout, what, issue_number))
+
+    def path(self, what: Projection, issue_number: int) -> str:
+        """Where it is, as `.mino/…`."""
+        return self._layout.shown(projection_path(self._layout, what, issue_number))
 
 
 class MemoryUpkeep:
@@ -297,7 +288,7 @@ class MemoryRunLock:
         self.held = (task_key, issue_number)
 
     def remove(self) -> None:
-        """Note that nobody does."""
+        """Note that no one works."""
         self.held = None
 
     def foreign(self) -> str | None:

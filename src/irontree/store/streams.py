@@ -318,7 +318,7 @@ class StreamLog(Generic[N, E]):
         raise NotImplementedError
 
     def _alone(self) -> AbstractContextManager[object]:
-        """Hold the lock of whoever writes."""
+        """Hold the lock of writers."""
         raise NotImplementedError
 
 
@@ -375,7 +375,7 @@ class StreamFolder:
         return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file durably. Removes what killed writers left: under the append lock nobody is writing one."""
+        """Write a file durably. Removes temporaries of killed writers: the append lock keeps others out."""
         with disk_errors(self.path):
             for path in self.path.glob(".*"):
                 if is_leftover(path.name):

@@ -27,7 +27,7 @@ def test_tc_2_1_the_second_attempt_passes_and_the_history_is_whole(scene):
     attempt(scene, "hello")
     assert (scene.state().pass_fail_outcome, scene.state().attempt_count) == ("pass", 2)
     assert [record.event.sequence for record in scene.records()] == list(range(1, 8))
-    brief = scene.projections.read_brief(1)
+    brief = scene.projections.read("brief", 1)
     failure = brief.partition("## Failure Context")[2].partition("\n## ")[0]
     assert "Attempt: 1 / 4" in failure
 

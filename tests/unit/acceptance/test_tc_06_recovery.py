@@ -18,7 +18,7 @@ def test_tc_6_1_deleted_briefs_are_rebuilt_with_attempts_and_both_revisions(scen
     scene.projections.texts.clear()
     reconcile(scene.app)
     assert scene.projections.texts == before
-    state, brief = scene.state(), scene.projections.read_brief(1)
+    state, brief = scene.state(), scene.projections.read("brief", 1)
     for line in (
         f"- Spec Revision: {state.spec_revision}",
         f"- Approved Revision: {state.approved_revision}",

@@ -15,7 +15,7 @@ def test_tc_7_1_an_issue_that_was_closed_outside_is_blocked_and_never_done(scene
     run(scene.app, 1)
     scene.forge_seen.edit_issue(1, state="closed")
     reconcile(scene.app)
-    state, brief = scene.state(), scene.projections.read_brief(1)
+    state, brief = scene.state(), scene.projections.read("brief", 1)
     assert (state.workflow_entry_state, state.phase, state.done) == ("blocked", Phase.BLOCKED, False)
     assert scene.last().event.event == "checkup_reconcile_external_close_detected"
     external = brief.partition("## External Event")[2].partition("\n## ")[0]

@@ -362,7 +362,7 @@ KILLS = [
     *(("plans", "save", side, 1) for side in ("before", "after")),
     *(("log", "append", side, turn) for side in ("before", "after") for turn in (1, 2)),
     *(("deliveries", "save", side, turn) for side in ("before", "after") for turn in (1, 2)),
-    *(("projections", "write_brief", side, 1) for side in ("before", "after")),
+    *(("projections", "write", side, 1) for side in ("before", "after")),
 ]
 
 

@@ -136,15 +136,15 @@ def test_what_somebody_writes_into_a_brief_decides_nothing(scene):
     """It is made from plan and log, and never read back."""
     scene.publish(DETAILED)
     number = scene.number()
-    waits = scene.projections.read_brief(number)
+    waits = scene.projections.read("brief", number)
     lie = waits.replace("- Depends On: base", "- Depends On: none").replace(
         "Current Stage: definition", "Current Stage: done"
     )
-    scene.projections.write_brief(number, lie)
+    scene.projections.write("brief", number, lie)
     with pytest.raises(NotEligible, match="depends on base, not done yet"):
         run(scene.app, number)
     reconcile(scene.app)
-    assert scene.projections.read_brief(number) == waits != lie
+    assert scene.projections.read("brief", number) == waits != lie
 
 
 def test_notes_in_the_documents_are_named(scene):

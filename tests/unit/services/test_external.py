@@ -68,7 +68,7 @@ def test_its_reason_stands_in_why_in_the_form_and_in_the_brief(scene, happens, e
     assert event.reason in explain(scene.app, GREETING).because
     form = question_text(scene.app, question_about(scene.state(), RULE["blocked"]))
     assert event.reason in form
-    brief = scene.projections.read_brief(1)
+    brief = scene.projections.read("brief", 1)
     assert f"- Event: {event.name}\n" in brief
 
 
@@ -195,7 +195,7 @@ def test_an_edited_issue_is_told_once_changes_nothing_and_repair_puts_it_back(sc
     assert scene.state().phase is Phase.READY
     assert scene.deliveries.load(1).noticed == (EDITED,)
     assert EDITED in explain(scene.app, GREETING).because
-    assert EDITED in scene.projections.read_brief(1)
+    assert EDITED in scene.projections.read("brief", 1)
     assert [one.what for one in repair(scene.app)] == ["its title and text were put back to what is approved"]
     after = scene.tracker.issues[1]
     assert ((after.title, after.body), scene.deliveries.load(1).noticed) == ((before.title, before.body), ())

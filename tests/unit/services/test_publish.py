@@ -79,7 +79,7 @@ def test_a_parent_comes_before_a_child_that_nothing_else_orders(scene):
         *(("forge_seen", "create_issue", side) for side in ("before", "after")),
         *(("log", "append", side) for side in ("before", "after")),
         *(("deliveries", "save", side) for side in ("before", "after")),
-        *(("projections", "write_brief", side) for side in ("before", "after")),
+        *(("projections", "write", side) for side in ("before", "after")),
     ],
 )
 def test_a_crash_anywhere_leaves_nothing_twice_and_nothing_out(scene, port, method, side):

@@ -177,9 +177,9 @@ class Unreadable:
 def test_check_results_that_cannot_be_read_keep_nothing_from_being_reconciled(scene):
     scene.drive(scene.start(ONE_TASK))
     damaged = replace(scene.app, results=Unreadable())
-    scene.app.projections.write_brief(1, "")
+    scene.app.projections.write("brief", 1, "")
     reconcile(damaged)
-    assert "Task Key" in scene.app.projections.read_brief(1)
+    assert "Task Key" in scene.app.projections.read("brief", 1)
     assert [finding.what for finding in audit(damaged)] == [
         f".mino/reports/issue-1/{scene.state().anchor}.yml: not readable"
     ]

@@ -20,11 +20,11 @@ def test_where_nothing_is_wrong_nothing_is_repaired_and_no_event_is_written(scen
 
 def test_a_brief_that_lacks_sections_gets_them(scene):
     scene.publish(ONE_TASK)
-    whole = scene.projections.read_brief(1)
+    whole = scene.projections.read("brief", 1)
     start, end = whole.index("## Failure Context"), whole.index("## External Event")
-    scene.projections.write_brief(1, whole[:start] + whole[end:])
+    scene.projections.write("brief", 1, whole[:start] + whole[end:])
     assert done(scene) == ["issue-1: its brief lacked: Failure Context"]
-    assert scene.projections.read_brief(1) == whole
+    assert scene.projections.read("brief", 1) == whole
 
 
 def test_deleted_briefs_are_made_again(scene):

@@ -1,4 +1,4 @@
-"""OpenCode. It has no record of its end, and exits 0 where a permission was rejected for want of a person."""
+"""OpenCode. It has no record of its end, and exits 0 where a permission was rejected because it ran unattended."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Preset:
     """How a known program is called, and how what it prints is understood.
 
     `command` has the placeholders of the adapter `command`; the prompt comes on stdin. Every program is given the
-    narrowest leave with which it can edit files unattended.
+    narrowest permission with which it can edit files unattended.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Preset:
     read: Callable[[Iterable[str], datetime], AgentReading]
     """What the lines of its output say; the time is now."""
     tell: Callable[[str], str | None]
-    """One line of its output for a person who watches; None for one that says nothing to them."""
+    """One line of its output in words for people; None for one that is only for programs."""
     variables: tuple[str, ...]
     """Names of variables by which people give it a key or an address."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -58,9 +58,9 @@ class Preset:
     exits: Mapping[int, FailureClass] = field(default_factory=dict)
     """What an exit code says of the service where no line does."""
     log_in: str = ""
-    """What a person does who has no access yet."""
+    """How to get access."""
     status: LoginCheck | None = None
-    """How it says itself that nobody is logged in; None if it does not, or only slowly."""
+    """How to ask it whether it is logged in; None if it cannot say, or only slowly."""
 
     @property
     def program(self) -> str:

@@ -107,9 +107,9 @@ def _comment(app: App, state: TaskState) -> Iterator[str]:
 
 
 def _brief(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
-    before = app.projections.read_brief(state.issue_number)
+    before = app.projections.read("brief", state.issue_number)
     write_brief(app, world, state)
-    after = app.projections.read_brief(state.issue_number)
+    after = app.projections.read("brief", state.issue_number)
     if before is None and after is not None:
         yield Repaired(f"issue-{state.issue_number}", "its brief was made again")
     elif before is not None and (missing := _sections(after or "") - _sections(before)):

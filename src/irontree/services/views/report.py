@@ -85,7 +85,7 @@ def report_path(app: App, report: CheckReport, to_judge: tuple[str, ...], note: 
     """Where the report of this verification is, as its event names it; None where there is nothing to report."""
     if not is_substantive(checks=len(report.results), to_judge=to_judge, note=note):
         return None
-    return app.projections.report_path(report.issue_number)
+    return app.projections.path("report", report.issue_number)
 
 
 def reported(stream: Stream, state: TaskState) -> Record[IssueEvent] | None:
@@ -125,7 +125,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             rationale=record.told.promotion or NOT_PROMOTED,
             note=record.told.verifier_note,
         )
-        app.projections.write_report(state.issue_number, app.renderer.render("reports/report.md", report=view))
+        app.projections.write("report", state.issue_number, app.renderer.render("reports/report.md", report=view))
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
@@ -195,7 +195,7 @@ def write_brief(app: App, world: World, state: TaskState) -> None:
     plan = world.plans.get(state.task_key)
     if plan is not None:
         view = brief_view(app, world, state, plan)
-        app.projections.write_brief(state.issue_number, app.renderer.render("briefs/brief.md", brief=view))
+        app.projections.write("brief", state.issue_number, app.renderer.render("briefs/brief.md", brief=view))
 
 
 def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefView:
