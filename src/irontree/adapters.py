@@ -13,7 +13,7 @@ from irontree.checks.shell import ShellCheckRunner
 from irontree.config import Config, add_permissions
 from irontree.domain.plan import AgentSpec, ExecutionPolicy, PermissionRule, PublishPolicy, default_remote
 from irontree.errors import EnvironmentRefused
-from irontree.forges import ForgeSettings, Location, Merge, connect, location_of
+from irontree.forges import ForgeSettings, Location, connect, location_of
 from irontree.ports import CheckRunner, CodingAgent, Forge
 from irontree.processes import ChildProcesses
 from irontree.processes.running import capture
@@ -47,7 +47,8 @@ class Adapters:
             clock=SystemClock(),
             read_mapping=read_mapping,
             write_mapping=write_mapping,
-            branches=_Branches(self.repository),
+            branches=self.repository,
+            default_branch=lambda: self.repository.default_target(default_remote(self.repository.remotes())) or "",
             location=self._location,
             environment=self.environment,
             ask_program=lambda argv: ask_program(argv, self.repository.root, self.environment),
@@ -121,23 +122,3 @@ def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str
     except EnvironmentRefused:
         return None
     return done.stdout.decode("utf-8", "replace").strip() if done.exit_code == 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Branches:
-    """The branches of the repository, as the local forge asks for them."""
-
-    repository: GitRepository
-
-    def default(self) -> str:
-        """The branch to publish to by default."""
-        return self.repository.default_target(default_remote(self.repository.remotes())) or ""
-
-    def tip(self, branch: str) -> str | None:
-        """The commit it points at."""
-        return self.repository.tip(branch)
-
-    def merge_of(self, sha: str, base: str) -> Merge | None:
-        """How it came in."""
-        found = self.repository.merge_of(sha, base)
-        return Merge(*found) if found else None

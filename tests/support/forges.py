@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from irontree.forges import ForgeSettings, Merge
+from irontree.forges import ForgeSettings
 from irontree.forges.local import LocalForge
 from irontree.forges.memory import MemoryForge, Tracker
 from irontree.ports import Forge, ReviewVerdict
@@ -126,16 +126,13 @@ class MadeUpBranches:
     """Implements `Branches` without git."""
 
     tips: dict[str, str] = field(default_factory=lambda: {"main": BASE_SHA})
-    merges: dict[str, Merge] = field(default_factory=dict)
-
-    def default(self) -> str:
-        return "main"
+    merges: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def tip(self, branch: str) -> str | None:
         return self.tips.get(branch)
 
-    def merge_of(self, sha: str, base: str) -> Merge | None:
-        return Merge(sha, None) if sha == self.tips.get(base) else self.merges.get(sha)
+    def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
+        return (sha, None) if sha == self.tips.get(branch) else self.merges.get(sha)
 
 
 class LocalStage:
@@ -148,7 +145,15 @@ class LocalStage:
         self._folder = folder / "forge"
         self.ours, self.stranger = (
             LocalForge(
-                ForgeSettings(self._folder, account, Noon(), read_mapping, write_mapping, branches=self.branches)
+                ForgeSettings(
+                    self._folder,
+                    account,
+                    Noon(),
+                    read_mapping,
+                    write_mapping,
+                    branches=self.branches,
+                    default_branch=lambda: "main",
+                )
             )
             for account in ("irontree", "mallory")
         )
@@ -160,7 +165,7 @@ class LocalStage:
         pull = self.ours.read_pull_request(number)
         assert pull
         sha = f"{number:040x}"
-        self.branches.merges[pull.head_sha] = Merge(sha, "writer")
+        self.branches.merges[pull.head_sha] = (sha, "writer")
         return sha
 
     def review(self, number: int, author: str, verdict: ReviewVerdict, body: str, remarks: Remarks = ()) -> None:

@@ -22,41 +22,25 @@ FORGES: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """The commit that brought a branch into another, and who made it; None for a fast-forward."""
-
-    sha: str
-    by: str | None
-
-
 class Branches(Protocol):
     """Branches of the repository that is worked on: the `local` forge has no others."""
-
-    def default(self) -> str:
-        """The branch that work goes to; empty where none is known."""
-        ...
 
     def tip(self, branch: str) -> str | None:
         """The commit *branch* points at, here or at a remote as last fetched; None without such a branch."""
         ...
 
-    def merge_of(self, sha: str, base: str) -> Merge | None:
-        """How *sha* came into *base*; None if it is not in it."""
+    def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
+        """The commit that brought *sha* into *branch*, and who made it (None for a fast-forward); None if none did."""
         ...
 
 
 class NoBranches:
     """Implements `Branches` where no repository is at hand."""
 
-    def default(self) -> str:
-        """None is known."""
-        return ""
-
     def tip(self, branch: str) -> None:
         """No branch is there."""
 
-    def merge_of(self, sha: str, base: str) -> None:
+    def merge_of(self, sha: str, branch: str) -> None:
         """Nothing was merged."""
 
 
@@ -88,6 +72,8 @@ class ForgeSettings:
     taken: Callable[[], Iterable[int]] = tuple
     """Numbers that the log knows: no new issue gets one of them, even if all issues are gone."""
     branches: Branches = field(default_factory=NoBranches)
+    default_branch: Callable[[], str] = str
+    """The branch that work goes to; empty where none is known."""
     location: Location | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Where credentials are looked for; no text shows its values."""

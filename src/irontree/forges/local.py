@@ -196,7 +196,7 @@ class LocalForge(LocalFiles):
         return RepositoryFacts(
             full_name=str(self._folder),
             url=self._folder.absolute().as_uri(),
-            default_branch=self._settings.branches.default(),
+            default_branch=self._settings.default_branch(),
             account=self._account,
             can_write=True,
             archived=False,
@@ -251,6 +251,7 @@ class LocalForge(LocalFiles):
         head, base = str(fields.get("head", "")), str(fields.get("base", ""))
         sha = branches.tip(head) or str(fields.get("head_sha", ""))
         merge = branches.merge_of(sha, base) if sha else None
+        merge_sha, merged_by = merge or (None, None)
         return PullRequest(
             number=number,
             title=title_of(fields, body, f"Pull request {number}"),
@@ -261,8 +262,8 @@ class LocalForge(LocalFiles):
             head_branch=head,
             head_sha=sha,
             base_branch=base,
-            merge_sha=merge.sha if merge else None,
-            merged_by=merge.by if merge else None,
+            merge_sha=merge_sha,
+            merged_by=merged_by,
             mergeable=None,
             author=self._author(fields),
             url=path.absolute().as_uri(),
