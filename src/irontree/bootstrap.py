@@ -70,7 +70,7 @@ def open_app(
         projections=FileProjections(repository.root),
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
-        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children),
+        driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, repository.git.use),
         lease=LoopLease(FileLock(layout.lease_lock, clock, host), active_lock),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,

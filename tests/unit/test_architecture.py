@@ -48,6 +48,7 @@ FLOWS = ("server", "runs", "gate", "serve")
 
 LATE_IMPORTERS = {
     "src/irontree/agents/__init__.py",  # adapters, by name
+    "src/irontree/repository/git.py",  # GitPython, with the first question
     "src/irontree/bootstrap.py",  # the template engine, and adapters by the configuration
     "tasks/stages.py",  # blocks
 }

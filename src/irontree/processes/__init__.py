@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import io
 import subprocess
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -146,7 +148,8 @@ class ChildProcesses:
         if running.missing(argv[0], cwd, environment):
             return Completed("not_started", None, 0.0, f"{argv[0]}: no such program", output.digest())
         try:
-            process = running.start(argv, cwd, {**environment, MARK: mark}, apart=conversation is not None)
+            errors = subprocess.PIPE if conversation else subprocess.STDOUT
+            process = running.start(argv, cwd, {**environment, MARK: mark}, errors=errors)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise _folder_is_gone(cwd) from error
         child = replace(identify(process.pid, mark, argv), engine=self._container.engine if self._container else "")
@@ -158,13 +161,43 @@ class ChildProcesses:
                 stdin, limits, leave_daemons=leave_daemons
             )
         finally:
-            running.abandon(process, child)
-            if ended != "exited":
-                self._remove(child)
-            self._guard.release(child.pgid)
-            self._registry.forget(child.pid)
+            self._end(process, child, ended)
         done = Completed(ended, process.returncode, seconds, output.text(), output.digest())
         return self._as_in_container(done) if self._container else done
+
+    @contextmanager
+    def answering(
+        self, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], seconds: float
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A program that answers on its stdout what is written to its stdin; it ends with the block.
+
+        To wait *seconds* for an answer in vain raises EnvironmentRefused.
+        """
+        mark = uuid.uuid4().hex
+        try:
+            process = running.start(argv, cwd, {**environment, MARK: mark}, errors=subprocess.DEVNULL)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise _folder_is_gone(cwd) from error
+        child = identify(process.pid, mark, argv)
+        try:
+            self._registry.record(child)
+            self._guard.watch(child.pgid)
+            if process.stdin and process.stdout:
+                process.stdin.write(b"\n")
+                process.stdout = io.BufferedReader(running.Patient(process.stdout, seconds))
+                yield process
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(self._grace)
+        finally:
+            self._end(process, child, "exited")
+
+    def _end(self, process: subprocess.Popen[bytes], child: Child, ended: ProcessEnd) -> None:
+        running.abandon(process, child)
+        if ended != "exited":
+            self._remove(child)
+        self._guard.release(child.pgid)
+        self._registry.forget(child.pid)
 
     def kill_leftovers(self) -> int:
         """Kill the recorded children that are still the same process, with all they started; how many there were.

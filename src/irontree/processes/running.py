@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import os
 import selectors
 import shutil
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol, TypeAlias
 
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
@@ -127,6 +128,9 @@ TICK_SECONDS = 0.1
 _GATE = 'read -r _ && exec "$@"'
 
 
+Process: TypeAlias = subprocess.Popen[bytes]
+
+
 def missing(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
     """Whether there is no such program to start."""
     located = str(cwd / program) if "/" in program else program
@@ -134,11 +138,11 @@ def missing(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
 
 
 def start(
-    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], *, apart: bool = False
-) -> subprocess.Popen[bytes]:
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], *, errors: int = subprocess.STDOUT
+) -> Process:
     """Start the child in a session of its own, behind the gate: it runs with the first line on its stdin.
 
-    With *apart*, stderr is a pipe of its own, and not one with stdout.
+    *errors* is where its stderr goes, as `Popen` takes it; to its stdout unless it is given.
     """
     return subprocess.Popen(
         [SHELL, "-c", _GATE, "sh", *argv],
@@ -146,13 +150,13 @@ def start(
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE if apart else subprocess.STDOUT,
+        stderr=errors,
         start_new_session=True,
         bufsize=0,
     )
 
 
-def abandon(process: subprocess.Popen[bytes], child: Child) -> None:
+def abandon(process: Process, child: Child) -> None:
     """Leave nothing open; a child that still runs (we are being interrupted) is killed with all it started."""
     if process.returncode is None:
         kill_family(child, sure=True)
@@ -177,7 +181,7 @@ class Running:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: Process,
         child: Child,
         output: Output,
         grace: float,
@@ -314,6 +318,35 @@ class Running:
         if pipe is self._process.stdout:  # with a conversation, noise on stderr is no sign of life
             self._heard_at = time.monotonic()
         take(data)
+
+
+class Patient(io.RawIOBase):
+    """What a child answers on *pipe*; to wait *seconds* for a piece of it in vain raises EnvironmentRefused."""
+
+    def __init__(self, pipe: IO[bytes], seconds: float) -> None:
+        self._pipe = pipe
+        self._seconds = seconds
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(pipe, selectors.EVENT_READ)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what there is; 0 at its end."""
+        if not self._selector.select(self._seconds):
+            raise EnvironmentRefused(f"a program was asked something and did not answer within {self._seconds:.0f} s")
+        view = memoryview(buffer)
+        data = os.read(self._pipe.fileno(), len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the pipe too."""
+        self._selector.close()
+        self._pipe.close()
+        super().close()
 
 
 # --- The one way to start programs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from irontree.errors import EnvironmentRefused, GitFailed
@@ -64,8 +64,7 @@ def _write_tree(git: Git, index: Path) -> str:
 
 
 def _commit(git: Git, tree: str) -> None:
-    found = git.find("rev-parse", LOG_REF, f"{LOG_REF}^{{tree}}")
-    known, _, known_tree = (found or "").partition("\n")
+    known, _, known_tree = git.repo.git.log("-1", "--format=%H %T", LOG_REF, "--", with_exceptions=False).partition(" ")
     if tree == known_tree:
         return
     parent = ("-p", known) if known else ()
@@ -76,8 +75,7 @@ def _commit(git: Git, tree: str) -> None:
 def lost(git: Git) -> tuple[str, ...]:
     """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-    answer = git.ask("log", *options, LOG_REF, "--", *_KEPT_PATHS)
-    paths = answer.stdout.decode("utf-8", "surrogateescape").split("\0")
+    paths = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS) if git.repo.find(LOG_REF) else ()
     issues_are_there = (git.folder / _FORGE).is_dir()
     known = {path for path in paths if _is_truth(path) or (path.startswith(_FORGE) and not issues_are_there)}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
@@ -112,22 +110,11 @@ def versions(git: Git, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
     """For each of *paths* the blobs that the backup ever held under it, newest first."""
     wanted, found = frozenset(paths), dict[str, tuple[str, ...]]()
     options = ("--format=", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=AM", "-z")
-    answer = git.read("log", *options, LOG_REF, "--", *_KEPT_PATHS).split("\0")
+    answer = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS)
     for entry, path in zip(answer[::2], answer[1::2], strict=False):
         if path in wanted:
             found[path] = (*found.get(path, ()), entry.split()[3])
     return found
-
-
-def blobs(git: Git, shas: Sequence[str]) -> Iterator[bytes]:
-    """The contents of these blobs, in their order."""
-    data = git.ask("cat-file", "--batch", stdin="".join(f"{sha}\n" for sha in shas).encode()).stdout
-    start = 0
-    for _ in shas:
-        begin = data.index(b"\n", start) + 1
-        start = begin + int(data[start:begin].split()[2])
-        yield data[begin:start]
-        start += 1  # the line end behind it
 
 
 # --- `refs/irontree/*` with their objects as one file, for `export` and `import` (R21)
@@ -139,7 +126,7 @@ _ALL_BUT_LOG = (f"{OURS}*:{OURS}*", f"^{LOG_REF}")
 
 def refs(git: Git) -> dict[str, str]:
     """Every ref of ours, and the object that it names."""
-    lines = git.read("for-each-ref", "--format=%(refname) %(objectname)", OURS).splitlines()
+    lines = git.repo.git.for_each_ref("--format=%(refname) %(objectname)", OURS).splitlines()
     return {name: sha for name, _, sha in (line.partition(" ") for line in lines)}
 
 
@@ -153,11 +140,10 @@ def pack(git: Git, target: Path) -> dict[str, str]:
 
 def require_whole(git: Git, bundle: Path, expected: Mapping[str, str]) -> None:
     """Raise EnvironmentRefused unless *bundle* has exactly the refs *expected*, all of them ours, and is complete."""
-    listed = git.ask("bundle", "list-heads", str(bundle))
-    lines = listed.stdout.decode("utf-8", "replace").splitlines()
+    lines = git.repo.git.bundle("list-heads", str(bundle), with_exceptions=False).splitlines()
     found = {name: sha for sha, _, name in (line.partition(" ") for line in lines)}
     foreign = [name for name in found if not name.startswith(OURS)]
-    if listed.exit_code or found != dict(expected) or foreign or not git.holds("bundle", "verify", str(bundle)):
+    if found != dict(expected) or foreign or not git.repo.says("bundle", "verify", str(bundle)):
         raise EnvironmentRefused("the git objects in the archive are not complete", remedy="export again")
 
 
@@ -166,7 +152,7 @@ def unpack(git: Git, bundle: Path) -> None:
 
     Raises EnvironmentRefused if another ref here went another way.
     """
-    before = git.find("rev-parse", "--verify", "--quiet", LOG_REF)
+    before = git.repo.find(LOG_REF)
     salvaged = f"{OURS}salvage/log/{before}"
     if before:
         git.change("update-ref", salvaged, before)

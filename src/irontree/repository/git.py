@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
 from irontree.processes import ChildProcesses, Completed
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.family import ProcessLimits
-from irontree.processes.running import Captured, capture
+from irontree.processes.running import Captured, Process, capture
+
+if TYPE_CHECKING:
+    from irontree.repository.reading import Reader
 
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
@@ -74,47 +80,64 @@ def workspace_environment(base: Mapping[str, str], folder: Path) -> dict[str, st
     return scrubbed | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
+class _Use(threading.local):
+    """What is kept for reading, in this thread: GitPython is not made for several."""
+
+    kept: ExitStack | None = None
+    repo: Reader | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git in one folder. Reads are short and unrecorded; whatever changes something is a recorded child (R3)."""
+    """git in one folder. What changes something is a recorded child, and so is what is kept to answer (R3)."""
 
     folder: Path
     children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
+    _use: _Use = field(default_factory=_Use, repr=False, compare=False)
 
     def at(self, folder: Path) -> Git:
         """The same in another folder."""
-        return replace(self, folder=folder)
+        return replace(self, folder=folder, _use=_Use())
+
+    @property
+    def repo(self) -> Reader:
+        """What reads the repository: one for all of a use."""
+        from irontree.repository.reading import Reader  # noqa: PLC0415  (GitPython: who only finds the folder does without)
+
+        repo = self._use.repo or Reader(self)
+        if self._use.kept:
+            self._use.repo = repo
+        return repo
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Keep what reads the repository for the block, a verb or a step; a use within another is that one."""
+        with ExitStack() as kept:
+            if not self._use.kept:
+                kept.callback(vars(self._use).clear)
+                self._use.kept = kept
+            yield
+
+    def answering(self, *words: str) -> Process | None:
+        """A child that answers questions until the use ends; None outside of one."""
+        if self._use.kept is None:
+            return None
+        environment = {**self.environment, "LC_ALL": "C"}
+        child = self.children.answering(
+            [*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS
+        )
+        return self._use.kept.enter_context(child)
 
     def ask(self, *words: str, stdin: bytes = b"") -> Captured:
         """Run a command that only reads, whatever its exit code."""
-        return capture(
-            [*_WORDS, *words],
-            cwd=self.folder,
-            environment={**self.environment, "LC_ALL": "C"},
-            seconds=READ_SECONDS,
-            stdin=stdin,
-        )
-
-    def read(self, *words: str) -> str:
-        """What a reading command prints. Raises GitFailed on any exit code but 0."""
-        answer = self.ask(*words)
-        if answer.exit_code != 0:
-            raise self._failed(words, answer.stderr.decode("utf-8", "replace"), killed=answer.exit_code < 0)
-        return answer.stdout.decode("utf-8", "surrogateescape")
+        environment = {**self.environment, "LC_ALL": "C"}
+        return capture([*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS, stdin=stdin)
 
     def find(self, *words: str) -> str | None:
         """The line that a reading command prints; None if it finds nothing (any exit code but 0)."""
         answer = self.ask(*words)
         return answer.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if answer.exit_code == 0 else None
-
-    def holds(self, *words: str) -> bool:
-        """Whether a reading command says yes by its exit code."""
-        return self.ask(*words).exit_code == 0
-
-    def paths(self, *words: str) -> tuple[str, ...]:
-        """The paths that a reading command prints with `-z`."""
-        return tuple(path for path in self.read(*words).split("\0") if path)
 
     def run(
         self,
@@ -147,10 +170,12 @@ class Git:
         """What a changing command prints, stripped. Raises GitFailed on any exit code but 0."""
         done = self.run(*words, stdin=stdin, cancel=cancel, variables=variables)
         if not done.ok:
-            raise self._failed(words, said(done), killed=(done.exit_code or 0) < 0)
+            raise self.failed(words, said(done), done.exit_code)
         return done.output.strip()
 
-    def _failed(self, words: tuple[str, ...], output: str, *, killed: bool = False) -> GitFailed:
+    def failed(self, words: Sequence[str], output: str, exit_code: int | None) -> GitFailed:
+        """What to raise for a command that ended so."""
+        killed = (exit_code or 0) < 0
         command = next(word for word in words if not word.startswith("-") and "=" not in word)
         message = output.strip() or ("a signal ended it" if killed else "no output")
         return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output, killed=killed)

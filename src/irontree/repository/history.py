@@ -14,19 +14,19 @@ _TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 def has_commit(git: Git, sha: str) -> bool:
     """Whether the commit is here."""
-    return git.holds("cat-file", "-e", f"{sha}^{{commit}}")
+    return commit_of(git, sha) is not None
 
 
 def present(git: Git, shas: Sequence[str]) -> frozenset[str]:
     """Those of *shas* that are commits here."""
-    options = ("rev-list", "--no-walk=unsorted", "--ignore-missing")
-    return frozenset(line for some in _batches(shas) for line in git.read(*options, *some, "--").split())
+    options = ("--no-walk=unsorted", "--ignore-missing")
+    return frozenset(sha for some in _batches(shas) for sha in git.repo.git.rev_list(*options, *some, "--").split())
 
 
 def unreferenced(git: Git, shas: Sequence[str]) -> frozenset[str]:
     """Those of *shas*, all of them here, that are reachable from no ref."""
     return frozenset(
-        line for some in _batches(shas) for line in git.read("rev-list", *some, "--not", "--all", "--").split()
+        sha for some in _batches(shas) for sha in git.repo.git.rev_list(*some, "--not", "--all", "--").split()
     ).intersection(shas)
 
 
@@ -37,7 +37,7 @@ def _batches(shas: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def commit_of(git: Git, ref: str) -> str | None:
     """The commit that *ref* points at; None if there is no such ref."""
-    return git.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    return git.repo.find(f"{ref}^{{commit}}")
 
 
 def stands_at(git: Git, sha: str) -> bool:
@@ -51,7 +51,7 @@ def stands_at(git: Git, sha: str) -> bool:
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
     """Whether *newer* contains *older* (a commit contains itself); False if either is not here."""
-    return git.holds("merge-base", "--is-ancestor", older, newer)
+    return git.repo.says("merge-base", "--is-ancestor", older, newer)
 
 
 def merge_of(git: Git, sha: str, branch: str) -> tuple[str, str | None] | None:
@@ -61,8 +61,9 @@ def merge_of(git: Git, sha: str, branch: str) -> tuple[str, str | None] | None:
     """
     if not is_ancestor(git, sha, branch):
         return None
-    behind = frozenset(git.read("rev-list", "--ancestry-path", f"{sha}..{branch}", "--").split())
-    own = git.read("log", "--first-parent", "--format=%H %P%x09%cn", f"{sha}..{branch}", "--").splitlines()
+    ask, since = git.repo.git, f"{sha}..{branch}"
+    behind = frozenset(ask.rev_list("--ancestry-path", since, "--").split())
+    own = ask.log("--first-parent", "--format=%H %P%x09%cn", since, "--").splitlines()
     brought = next((line for line in reversed(own) if line.split(maxsplit=1)[0] in behind), None)
     if brought is None:
         return sha, None
@@ -75,10 +76,7 @@ def commit_with_token(git: Git, token: str, base: str) -> str | None:
     """The one commit in `base..HEAD` of which a trailer of ours holds *token*; None for none or several."""
     if stands_at(git, base):
         return None
-    try:
-        text = git.read("log", _TRAILERS, f"{base}..HEAD")
-    except GitFailed:  # no workspace, or not one that knows this base
-        return None
+    text = git.repo.git.log(_TRAILERS, f"{base}..HEAD", with_exceptions=False)  # a workspace may not know this base
     found = [sha for sha, tokens in _trailers(text) if token in tokens]
     return found[0] if len(found) == 1 else None
 
@@ -104,14 +102,14 @@ def document_at(git: Git, sha: str, path: str) -> Document | None:
     Raises GitFailed for what is no text.
     """
     folder = path.rpartition("/")[0]
-    names = git.paths("ls-tree", "-z", "--name-only", sha, "--", f"{folder}/" if folder else ".")
+    names = git.repo.paths("ls-tree", "-z", "--name-only", sha, "--", f"{folder}/" if folder else ".")
     name = next((name for name in sorted(names, key=lambda name: name != path) if _same(name, path)), None)
     if name is None:
         return None
-    answer = git.ask("cat-file", "blob", f"{sha}:{name}")
+    content = git.repo.content(f"{sha}:{name}")
     try:
-        if answer.exit_code == 0:
-            return Document(name, answer.stdout.decode())
+        if content is not None:
+            return Document(name, content.decode())
     except UnicodeDecodeError as error:
         raise GitFailed(f"{name} is not text in UTF-8", remedy="move it, or set report.docs_path") from error
     raise GitFailed(f"{name} is not a file", remedy="move it, or set report.docs_path")
@@ -124,21 +122,19 @@ def _same(name: str, path: str) -> bool:
 
 def diff(git: Git, base: str, sha: str) -> str:
     """The unified diff between two commits, as text for people."""
-    answer = git.ask("diff", "--no-ext-diff", "--no-textconv", base, sha)
-    if answer.exit_code != 0:
-        raise GitFailed(f"no diff between {base} and {sha} in {git.folder}", output=answer.stderr.decode())
-    return answer.stdout.decode("utf-8", "replace")
+    printed: bytes = git.repo.git.diff("--no-ext-diff", "--no-textconv", base, sha, stdout_as_string=False)
+    return printed.decode("utf-8", "replace")
 
 
 def changed_files(git: Git, base: str, sha: str) -> tuple[str, ...]:
     """Paths that differ between two commits; a renamed file is two."""
-    found = git.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
+    found = git.repo.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
     return tuple(shown(path) for path in found)
 
 
 def line_counts(git: Git, base: str, sha: str) -> tuple[LineCount, ...]:
     """The same, each with how many lines came and went; git writes `-` for files that it takes for binary."""
-    found = git.paths("diff", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
+    found = git.repo.paths("diff", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
     return tuple(_line_count(*entry.split("\t", 2)) for entry in found)
 
 

@@ -55,7 +55,7 @@ def _configured(git: Git) -> Path | None:
     if not value:
         return None
     path = Path(value)
-    if not path.is_absolute() or not _is_worktree(path) or _common_dir(git.at(path)) != _common_dir(git):
+    if not path.is_absolute() or not _is_worktree(path) or common_dir(git.at(path)) != common_dir(git):
         raise NotARepository(
             f"irontree.dir is {value}, which is not a worktree of this repository",
             remedy="set it to the absolute path of one: `git config irontree.dir PATH`",
@@ -69,18 +69,19 @@ def _own_worktree(git: Git, main: Worktree) -> Path | None:
     if not found:
         return None
     git_dir, _, top = found.partition("\n")
-    return Path(top) if Path(git_dir) == _common_dir(git) else None
+    return Path(top) if Path(git_dir) == common_dir(git) else None
 
 
 def _worktree_of_modules(git: Git) -> Path | None:
     """The main worktree of a submodule, asked from a linked one."""
-    common = _common_dir(git)
+    common = common_dir(git)
     value = git.find("config", "--file", str(common / "config"), "--get", "core.worktree")
     return (common / value).resolve() if value else None
 
 
-def _common_dir(git: Git) -> Path:
-    return Path(git.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))
+def common_dir(git: Git) -> Path:
+    """Where git keeps what all worktrees share."""
+    return Path(git.find("rev-parse", "--path-format=absolute", "--git-common-dir") or git.folder)
 
 
 def _refuse(main: Worktree) -> NoReturn:
@@ -149,11 +150,6 @@ class Settings:
             # One store of large files for both: nothing is downloaded twice, and the user's push finds new ones.
             carried.append(("lfs.storage", str(common_dir / "lfs")))
         return "".join(_line(key, value) for key, value in (*carried, *_SEALED))
-
-
-def read_settings(git: Git) -> Settings:
-    """All settings in force in the repository."""
-    return parse_settings(git.read("config", "--list", "-z"))
 
 
 def parse_settings(text: str) -> Settings:

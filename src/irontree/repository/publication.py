@@ -8,14 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
+from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published
 from irontree.processes import Completed
 from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said
 from irontree.repository.history import commit_of, is_ancestor, shown
-from irontree.repository.location import Settings, read_settings, worktrees
+from irontree.repository.location import Settings, worktrees
+
+if TYPE_CHECKING:
+    from irontree.repository.reading import Reader
 
 _BUSY = "index.lock"
 
@@ -48,7 +53,8 @@ def ahead(git: Git, policy: PublishPolicy) -> int:
     """How many commits of the local target branch its remote has not, as last fetched; 0 where one of them is not."""
     if policy.remote is None:
         return 0
-    return int(git.find("rev-list", "--count", f"{tracking_branch(policy)}..{local_branch(policy)}") or 0)
+    since = f"{tracking_branch(policy)}..{local_branch(policy)}"
+    return int(git.repo.git.rev_list("--count", since, with_exceptions=False) or 0)
 
 
 def has_published(git: Git, sha: str, policy: PublishPolicy) -> bool:
@@ -145,6 +151,8 @@ def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
 
 def _worktree_of(git: Git, branch: str) -> Path | None:
     """Where *branch* is checked out. git lists its folder of a submodule in place of the worktree: ours, then."""
+    if git.repo.is_on(branch):
+        return git.folder
     for worktree in worktrees(git):
         if worktree.branch == branch:
             return worktree.path if (worktree.path / ".git").exists() else git.folder
@@ -180,7 +188,7 @@ def blockers(
     git: Git, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
 ) -> tuple[Blocker, ...]:
     """All reasons, the most basic first. Asks nobody but the local repository."""
-    settings = read_settings(git)
+    settings = git.repo.settings
     return (*_checkout(git, publish, exempt), *_identity(settings), *_target(git, publish, settings, workspace))
 
 
@@ -202,7 +210,7 @@ class Checkout:
 
 def read_checkout(git: Git) -> Checkout:
     """Ask git for the state of the checkout, without touching its index."""
-    entries = git.paths(
+    entries = git.repo.paths(
         *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
         *("--no-renames", "--ignore-submodules=untracked"),
     )
@@ -249,12 +257,9 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
             f"git remote add {publish.remote} URL, or correct publish.remote in .mino/config.yml",
         )
         return
-    branches = ([tracking_branch(publish)] if publish.remote else []) + [local_branch(publish)]
-    hooks = (settings.relative_hooks_path or ".git").rstrip("/")
-    for branch in branches:
-        listing = git.ask("ls-tree", "--name-only", "-z", branch, "--", ".gitmodules", ".gitattributes", hooks)
-        if listing.exit_code == 0:
-            yield from _content(git, branch, set(listing.stdout.decode().split("\0")), settings, workspace)
+    for branch in (*([tracking_branch(publish)] if publish.remote else ()), local_branch(publish)):
+        if tip := commit_of(git, branch):
+            yield from _content(git.repo, tip, settings, workspace)
             return
     yield Blocker(
         "target-branch-missing",
@@ -263,24 +268,24 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
     )
 
 
-def _content(
-    git: Git, target: str, tracked: set[str], settings: Settings, workspace: WorkspacePolicy
-) -> Iterator[Blocker]:
+def _content(repo: Reader, tip: str, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
     """What a private clone would not bring along by itself."""
     hooks = settings.relative_hooks_path
-    if hooks and hooks.rstrip("/") not in tracked and not workspace.setup:
+    if hooks and not workspace.setup and (leads_out(hooks) or not repo.find(f"{tip}:{hooks.rstrip('/')}")):
         yield Blocker(
             "hooks-missing",
             f"core.hooksPath is {hooks}, which is not in the repository, so it would be missing in the workspace",
             "add the command that makes it to workspace.setup in .mino/config.yml (husky: `npx husky`)",
         )
-    if ".gitmodules" in tracked and not any("submodule" in command for command in workspace.setup):
+    if not any("submodule" in command for command in workspace.setup) and repo.find(f"{tip}:.gitmodules"):
         yield Blocker(
             "submodules",
             "the repository has submodules, which the workspace would not have",
             "add `git submodule update --init --recursive` to workspace.setup in .mino/config.yml",
         )
-    if ".gitattributes" in tracked and _needs_lfs(git, target, settings):
+    has_lfs = settings.get("filter.lfs.process") or settings.get("filter.lfs.clean")
+    attributes = f"{tip}:.gitattributes"
+    if not has_lfs and repo.find(attributes) and b"filter=lfs" in (repo.content(attributes) or b""):
         yield Blocker("lfs-missing", "the repository keeps files in Git LFS, which is not set up", "git lfs install")
     for remote in settings.subsections("remote"):
         if settings.get(f"remote.{remote}.promisor") == "true":
@@ -289,8 +294,3 @@ def _content(
                 "this is a partial clone: its missing objects cannot be fetched from a workspace without a remote",
                 f"git config --unset remote.{remote}.partialCloneFilter && git fetch --refetch {remote}",
             )
-
-
-def _needs_lfs(git: Git, target: str, settings: Settings) -> bool:
-    attributes = git.read("cat-file", "-p", f"{target}:.gitattributes")
-    return "filter=lfs" in attributes and not (settings.get("filter.lfs.process") or settings.get("filter.lfs.clean"))

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import islice
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
@@ -17,7 +16,7 @@ from irontree.processes.containers import scrubbed_environment
 from irontree.repository import backup, history, publication
 from irontree.repository.clone import PrivateClone, object_stores
 from irontree.repository.git import FETCH, Git, git_environment, workspace_environment
-from irontree.repository.location import Settings, main_worktree, parse_settings, read_settings
+from irontree.repository.location import Settings, common_dir, main_worktree, parse_settings
 from irontree.repository.workspace import GitWorkspace
 
 
@@ -118,20 +117,21 @@ class GitRepository:
 
     def remotes(self) -> tuple[str, ...]:
         """The names of the remotes, alphabetically."""
-        return tuple(self.git.read("remote").split())
+        return tuple(self.git.repo.git.remote().split())
 
     def current_branch(self) -> str | None:
         """The branch that is checked out; None for a detached HEAD."""
-        return self.git.find("symbolic-ref", "--quiet", "--short", "HEAD")
+        return self.git.repo.git.symbolic_ref("--quiet", "--short", "HEAD", with_exceptions=False) or None
 
     def default_target(self, remote: str | None) -> str | None:
         """The branch to publish to by default: the remote's own default as far as it is known here, else ours."""
-        head = remote and self.git.find("symbolic-ref", "--quiet", f"refs/remotes/{remote}/HEAD")
+        ask = self.git.repo.git
+        head = remote and ask.symbolic_ref("--quiet", f"refs/remotes/{remote}/HEAD", with_exceptions=False)
         return head.removeprefix(f"refs/remotes/{remote}/") if head else self.current_branch()
 
     def remote_url(self, remote: str) -> str | None:
         """The address of *remote* as git would call it (`insteadOf` applied); None without such a remote."""
-        return self.git.find("remote", "get-url", remote)
+        return self.git.repo.git.remote("get-url", remote, with_exceptions=False) or None
 
     def tip(self, branch: str) -> str | None:
         """The commit *branch* points at here, else at a remote as last fetched; None without such a branch."""
@@ -146,7 +146,7 @@ class GitRepository:
 
     def user_name(self) -> str | None:
         """`user.name`; None if git does not know it."""
-        return self.git.find("config", "--get", "user.name") or None
+        return self.git.repo.settings.get("user.name") or None
 
     def uncommitted(self, exempt: Sequence[str] = ()) -> tuple[str, ...]:
         """Paths with changes that are in no commit, untracked ones too; never `.mino/` and *exempt*."""
@@ -154,12 +154,11 @@ class GitRepository:
 
     def ignored(self, paths: Sequence[str]) -> frozenset[str]:
         """Those of *paths*, there or not, that git would pass over; a folder ends with `/`."""
-        return frozenset(self.git.ask("check-ignore", "--", *paths).stdout.decode().splitlines())
+        return frozenset(self.git.repo.git.check_ignore("--", *paths, with_exceptions=False).splitlines())
 
     def committed(self, path: str) -> bytes | None:
         """The content of *path* (with `/`) in the commit that is checked out; None if it has none."""
-        answer = self.git.ask("cat-file", "blob", f"HEAD:{path}")
-        return answer.stdout if answer.exit_code == 0 else None
+        return self.git.repo.content(f"HEAD:{path}")
 
     # --- the port ----------------------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ class GitRepository:
         """The private workspace of that name; made when it is first prepared."""
         folder = self._cache() / name
         clone = PrivateClone(folder, self.git, self._common_dir)
-        settings = cache(lambda: read_settings(self.git))
+        settings = cache(lambda: self.git.repo.settings)
         scrubbed = scrubbed_environment(self.environment)
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
 
@@ -266,9 +265,9 @@ class GitRepository:
 
     def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
         """For each of *paths* all contents that the log's backup ever held, newest first (R13)."""
-        known = backup.versions(self.git, paths)
-        contents = backup.blobs(self.git, [sha for shas in known.values() for sha in shas])
-        return {path: tuple(islice(contents, len(shas))) for path, shas in known.items()}
+        with self.git.use():
+            known = backup.versions(self.git, paths)
+            return {path: tuple(self.git.repo.content(sha) or b"" for sha in shas) for path, shas in known.items()}
 
     def fetch_backup(self, remote: str) -> None:
         """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
@@ -304,4 +303,4 @@ class GitRepository:
         usual = self.root / ".git"
         if usual.is_dir():
             return usual
-        return Path(self.git.read("rev-parse", "--path-format=absolute", "--git-common-dir").rstrip("\n"))
+        return common_dir(self.git)

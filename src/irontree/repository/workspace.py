@@ -82,7 +82,7 @@ class GitWorkspace:
         except GitFailed as error:  # a name, a link or an encoding that git takes up in no commit
             return CommitRefused(error.output or error.message)
         refused = self._try_commit(message)
-        if refused and self.git.holds("diff", "--cached", "--quiet"):
+        if refused and not self.git.repo.git.diff("--cached", "--name-only"):
             return None  # what looked like a change is none: line ends, filters
         if refused and self._stage() is not None:  # hooks reformatted something
             refused = self._try_commit(message)
@@ -98,8 +98,9 @@ class GitWorkspace:
         """The commits that somebody made on *base*, oldest first; none where git cannot tell."""
         if stands_at(self.git, base):
             return ()
-        found = self.git.find("log", "--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
-        return tuple(map(shown, (found or "").splitlines()[:COMMITS_LISTED]))
+        words = ("--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
+        found = self.git.repo.git.log(*words, with_exceptions=False)
+        return tuple(map(shown, found.splitlines()[:COMMITS_LISTED]))
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Make one commit on *base* that changes that file alone, hooks included; None if git sees no change.
@@ -143,7 +144,7 @@ class GitWorkspace:
         )
         if done.ok:
             return self._head()
-        conflict = bool(self.git.paths("ls-files", "--unmerged", "-z"))
+        conflict = bool(self.git.repo.paths("ls-files", "--unmerged", "-z"))
         self._place(ours, ours, None)
         if conflict:
             return None
@@ -180,7 +181,7 @@ class GitWorkspace:
 
     def _bring(self, commits: Sequence[str]) -> None:
         """Fetch what a clone without shared objects (of a shallow repository) lacks."""
-        missing = [sha for sha in commits if not self.git.holds("cat-file", "-e", f"{sha}^{{commit}}")]
+        missing = [sha for sha in commits if not has_commit(self.git, sha)]
         if missing:
             self.git.change(
                 *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
@@ -205,7 +206,7 @@ class GitWorkspace:
     def _copy_files(self) -> None:
         names = self.policy.copy_files
         require_inside(names)
-        tracked = self.git.paths("ls-files", "-z", "--", *names) if names else ()
+        tracked = self.git.repo.paths("ls-files", "-z", "--", *names) if names else ()
         if tracked:
             raise ConfigRefused(
                 f"workspace.copy names {tracked[0]}, which git tracks",
@@ -268,7 +269,7 @@ class GitWorkspace:
         return [path for state, path in self._status() if state[1] != " "]
 
     def _status(self) -> Iterator[tuple[str, str]]:
-        for entry in self.git.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
+        for entry in self.git.repo.paths("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames"):
             yield entry[:2], entry[3:]
 
     def _try_commit(self, message: str) -> CommitRefused | None:
@@ -281,23 +282,23 @@ class GitWorkspace:
 
     def _committed(self, *, whole: bool) -> Committed:
         """The commit at HEAD, and what is beside it, which is dropped: nothing if it took up the *whole*."""
-        sha, *files = self.git.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
+        sha, *files = self.git.repo.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
         dropped = () if whole else tuple(shown(path) for _, path in self._status())
         if dropped:
             self._place(sha, sha, None)
         return Committed(sha, tuple(shown(path) for path in files), dropped)
 
     def _head(self) -> str:
-        return self.git.read("rev-parse", "--verify", "HEAD^{commit}").strip()
+        return self._require("HEAD^{commit}")
 
     def _snapshot(self, head: str, ref: str) -> str | None:
         """A commit of the index on top of *head*, the agent's last; None if nothing differs from HEAD, the base."""
         tree = self.git.change(*DURABLY, "write-tree").splitlines()[-1]
         base = self._head()
-        known = self.clone.source.find("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        known = commit_of(self.clone.source, ref)
         if tree == self._tree(base) and head == base:
             return None
-        if known and tree == self.clone.source.find("rev-parse", f"{known}^{{tree}}"):
+        if known and tree == self.clone.source.repo.find(f"{known}^{{tree}}"):
             return known
         if tree == self._tree(head) and not known:
             return head
@@ -308,4 +309,10 @@ class GitWorkspace:
         return made.splitlines()[-1]
 
     def _tree(self, commit: str) -> str:
-        return self.git.read("rev-parse", f"{commit}^{{tree}}").strip()
+        return self._require(f"{commit}^{{tree}}")
+
+    def _require(self, name: str) -> str:
+        found = self.git.repo.find(name)
+        if found is None:
+            raise GitFailed(f"{name} is not in {self.path}")
+        return found

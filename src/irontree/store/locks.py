@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -92,19 +92,24 @@ class FileLock:
 class DriverLock:
     """The port `Lock` for the driver of a repository: taking it kills what an earlier driver left running.
 
-    Children that are recorded when the lock is free were left by a driver that died (R3).
+    Children that are recorded when the lock is free were left by a driver that died (R3). *use* is entered with
+    the lock: what a step keeps until it ends.
     """
 
-    def __init__(self, lock: FileLock, children: Children) -> None:
+    def __init__(
+        self, lock: FileLock, children: Children, use: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._lock = lock
         self._children = children
+        self._use = use
 
     @contextmanager
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
         """Hold the lock for the block, leftovers killed; raises Busy, naming the holder."""
         with self._lock.hold(what, wait_seconds=wait_seconds):
             self._children.kill_leftovers()
-            yield
+            with self._use():
+                yield
 
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""

@@ -15,6 +15,8 @@ FORBIDDEN = (
     *("--force-with-lease", "--force-if-includes", "--mirror", "--prune", "--delete", "--hard", "--amend", "--tags"),
     *("rebase", "filter-branch", "reflog", "gc", "prune", "--all-remotes"),
 )
+OURS = {"answering", "ask", "at", "change", "clear_cache", "find", "run", "use"}
+"""What is called on our own runner, or on GitPython without words for git."""
 ALLOWED_FORCE = {"add", "checkout"}
 """`add --force` takes up what is ignored, `checkout --force` resets a workspace: neither leaves this machine."""
 
@@ -30,9 +32,19 @@ def calls() -> Iterator[tuple[str, list[str]]]:
 
 
 def _gives_words(node: ast.Call) -> bool:
-    """`git.run(...)`, `change`, `read`, `ask`, `find`, `holds`, `paths`."""
-    names = {"run", "change", "read", "ask", "find", "holds", "paths"}
-    return isinstance(node.func, ast.Attribute) and node.func.attr in names
+    """`git.run(...)`, `change`, `ask`, `find`; `repo.paths(...)`, `says`, and GitPython's `repo.git.log(...)`."""
+    names = {"run", "change", "ask", "find", "paths", "says"}
+    return isinstance(node.func, ast.Attribute) and (node.func.attr in names or _read_command(node) is not None)
+
+
+def _read_command(node: ast.Call) -> str | None:
+    """The command that GitPython is given, as git calls it."""
+    match node.func, node.args:
+        case ast.Attribute(attr=name, value=ast.Attribute(attr="git")), _ if name not in OURS:
+            return name.replace("_", "-")
+        case ast.Attribute(attr="paths" | "says"), [ast.Constant(value=str(name)), *_]:
+            return name
+    return None
 
 
 def _words(node: ast.AST) -> Iterator[str]:
@@ -46,11 +58,36 @@ def _words(node: ast.AST) -> Iterator[str]:
 
 
 CALLS = list(calls())
+READING = {
+    *(
+        "bundle list-heads",
+        "bundle verify",
+        "check-ignore",
+        "config --list",
+        "diff",
+        "diff-tree",
+        "for-each-ref",
+        "log",
+    ),
+    *("ls-files", "ls-tree", "merge-base", "remote", "remote get-url", "rev-list", "status", "symbolic-ref --quiet"),
+}
+"""What GitPython may be given; those that also change something, with the word by which they only read."""
 
 
 def test_the_scan_sees_what_git_is_given():
     words = [word for _, found in CALLS for word in found]
     assert {"push", "fetch", "commit", "merge", "checkout", "update-ref"} <= {*words}
+
+
+def test_gitpython_is_given_commands_that_only_read():
+    given = set()
+    for path in sorted(REPOSITORY.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and (command := _read_command(node)):
+                more = [word.value for word in node.args if isinstance(word, ast.Constant) and word.value != command]
+                given.add(f"{command} {more[0]}" if f"{command} {[*more, ''][0]}" in READING else command)
+    assert given <= READING
+    assert {"log", "rev-list", "status"} <= given
 
 
 @pytest.mark.parametrize("word", FORBIDDEN)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irontree.repository.git import Git, git_environment, workspace_environment
-from irontree.repository.location import Settings, read_settings
+from irontree.repository.location import Settings
 from tests.support.processes import children
 
 COMMON = Path("/home/ada/project/.git")
@@ -68,7 +68,7 @@ def test_whatever_a_value_contains_git_reads_back_what_was_written(entries, tmp_
     file = tmp_path_factory.mktemp("config") / "config"
     file.write_text(Settings(tuple(entries)).for_workspace(COMMON), encoding="utf-8")
     git = Git(file.parent, children(), git_environment({"PATH": "/usr/bin:/bin"}))
-    found = git.paths("config", "--file", str(file), "--list", "-z")
+    found = git.repo.paths("config", "--file", str(file), "--list", "-z")
     sealed = [("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", "")]
     assert [tuple(entry.split("\n", 1)) for entry in found] == [*entries, *sealed]
 
@@ -76,7 +76,7 @@ def test_whatever_a_value_contains_git_reads_back_what_was_written(entries, tmp_
 def test_a_setting_without_a_value_is_true(tmp_path):
     (tmp_path / ".gitconfig").write_text("[commit]\n\tgpgSign\n")
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    assert read_settings(Git(tmp_path, children(), environment)).get("commit.gpgsign") == "true"
+    assert Git(tmp_path, children(), environment).repo.settings.get("commit.gpgsign") == "true"
 
 
 def test_git_never_asks_and_never_hears_of_the_callers_repository():

@@ -1,0 +1,143 @@
+"""What is read from a repository: by GitPython, whose git is run as every git of ours (decision 0006)."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+from irontree.errors import EnvironmentRefused, GitFailed
+from irontree.repository.git import Git
+from irontree.repository.location import Settings, parse_settings
+
+_OF_ITS_OWN = {name: os.environ.pop(name) for name in tuple(os.environ) if name.startswith("GIT_PYTHON_")}
+import git  # noqa: E402  (it looks at these variables now: for another git, and for whether to write to the terminal)
+from git.repo.fun import find_worktree_git_dir  # noqa: E402
+
+os.environ.update(_OF_ITS_OWN)
+
+T = TypeVar("T")
+
+
+class Reader(git.Repo):
+    """GitPython's view of the worktree that *runner* works in; see `Git.repo`.
+
+    Git itself has found the worktree: GitPython would follow the caller's GIT_DIR. Git also says what names of refs
+    and objects mean, and not GitPython's own reading of files, which knows no reftables and only UTF-8.
+    """
+
+    def __init__(self, runner: Git) -> None:
+        dot_git = runner.folder / ".git"
+        linked = None if dot_git.is_dir() else find_worktree_git_dir(dot_git)
+        self.git_dir = runner.folder / linked if linked else dot_git
+        self.working_dir = self._working_tree_dir = runner.folder
+        self.git: _Commands = _Commands(runner)
+
+    def close(self) -> None:
+        """Nothing: its children end with the use."""
+
+    def find(self, name: str) -> str | None:
+        """The id of the object that *name* means to git (`main^{tree}`, `HEAD:a.txt`); None if there is none."""
+        found = self._answer(self.git.get_object_header, name)
+        return found[0] if found else None
+
+    def content(self, name: str) -> bytes | None:
+        """What is in the file that *name* means; None if it means none."""
+        found = self._answer(self.git.get_object_data, name)
+        return found[3] if found and found[1] == "blob" else None
+
+    def paths(self, command: str, *words: str) -> tuple[str, ...]:
+        """The paths that a command prints with `-z`."""
+        return tuple(path for path in getattr(self.git, command)(*words).split("\0") if path)
+
+    def is_on(self, branch: str) -> bool:
+        """Whether HEAD is known to be on *branch*, a full ref name, without asking git."""
+        try:
+            return self.head.reference.path == branch
+        except (OSError, TypeError, ValueError):  # detached, or in a form of which GitPython knows nothing
+            return False
+
+    def says(self, command: str, *words: str) -> bool:
+        """Whether a command says yes, by its exit code."""
+        try:
+            getattr(self.git, command)(*words)
+        except GitFailed:
+            return False
+        return True
+
+    @cached_property
+    def settings(self) -> Settings:
+        """All settings in force."""
+        return parse_settings(self.git.config("--list", "-z"))
+
+    def _answer(self, question: Callable[[str], T], name: str) -> T | None:
+        try:
+            return question(name)
+        except ValueError:  # there is no such object, or nothing can have such a name
+            return None
+        except (EnvironmentRefused, BrokenPipeError) as error:
+            self.git.clear_cache()  # it is dead, or would answer this to the next question
+            raise GitFailed(f"git cat-file failed in {self.working_dir}: {error}") from error
+
+
+class _Commands(git.Git):
+    """GitPython's commands, and its conversation with `cat-file`, in the environment and limits of the runner."""
+
+    __slots__ = ("_runner",)
+
+    def __init__(self, runner: Git) -> None:
+        super().__init__()
+        self._runner = runner
+
+    def execute(  # type: ignore[override]
+        self,
+        command: list[str],
+        *,
+        stdin: bytes = b"",
+        as_process: bool = False,
+        with_exceptions: bool = True,
+        stdout_as_string: bool = True,
+        **_: Any,
+    ) -> Any:
+        """What the command prints, without its last line end; raises GitFailed on any exit code but 0."""
+        words = command[1:]
+        if as_process:
+            return self._runner.answering(*words) or _Once(
+                lambda asked: self.execute(command, stdin=asked, stdout_as_string=False)
+            )
+        answer = self._runner.ask(*words, stdin=stdin)
+        if with_exceptions and answer.exit_code:
+            raise self._runner.failed(words, answer.stderr.decode("utf-8", "replace"), answer.exit_code)
+        printed = answer.stdout.removesuffix(b"\n")
+        return printed.decode("utf-8", "surrogateescape") if stdout_as_string else printed
+
+    def clear_cache(self) -> _Commands:
+        """Have another child answer from now on."""
+        self.cat_file_all = self.cat_file_header = None
+        return self
+
+    def _parse_object_header(self, header_line: Any) -> Any:
+        """As GitPython's, but for ids of any length: those of SHA-256 have 64 digits."""
+        match header_line.decode().split():
+            case []:
+                raise GitFailed(f"git cat-file ended in {self._runner.folder}", remedy="look there with `git fsck`")
+            case [sha, kind, size] if size.isdecimal():
+                return sha, kind, int(size)
+            case _:
+                raise ValueError(header_line)
+
+
+class _Once:
+    """`cat-file` where nothing is kept for a use: one child for each question."""
+
+    def __init__(self, ask: Callable[[bytes], bytes]) -> None:
+        self.stdin, self.stdout, self._ask = self, io.BytesIO(), ask
+
+    def write(self, question: bytes) -> None:
+        """Have it answered."""
+        self.stdout = io.BytesIO(self._ask(question))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
