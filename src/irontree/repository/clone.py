@@ -1,4 +1,4 @@
-"""The `.git` of a private workspace: a shared clone without a remote (R4), put right before each use.
+"""The `.git` of a private workspace: a clone that shares objects, without a remote (R4), put right before each use.
 
 An agent has the whole workspace in its hands, `.git` included. Whatever of it would act on our own commands
 (settings, hooks, ignore rules, half-done merges, locks) is therefore written afresh and never believed.
@@ -17,7 +17,7 @@ from pathlib import Path
 from irontree.domain.settings import leads_out
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.ports import Document
-from irontree.repository.git import Git
+from irontree.repository.git import FETCH, Git
 from irontree.repository.location import Settings
 
 _MAKING = ".making-"
@@ -56,7 +56,7 @@ class PrivateClone:
         (self.git_dir / "config").write_text(config, encoding="utf-8")
         self._restore_hooks(settings)
         self._restore_info(excluded)
-        self._restore_alternates()
+        self._borrow(self.git_dir)
         for name in _UNFINISHED:
             remove(self.git_dir / name)
         for lock in (*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")):
@@ -68,24 +68,23 @@ class PrivateClone:
         return settings.hooks_path is not None or (hooks.is_dir() and any(hooks.iterdir()))
 
     def renew(self) -> None:
-        """Make the clone anew beneath the files that are there; half-made ones are never seen."""
+        """Make the clone anew beneath the files that are there; half-made ones are never seen.
+
+        `git clone` would make a remote and branches of the user's, for us to remove.
+        """
         self._origin_config.unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         for half_made in self.folder.parent.glob(f"{_MAKING}*"):
             remove(half_made)
         with tempfile.TemporaryDirectory(dir=self.folder.parent, prefix=_MAKING) as made:
-            clone = Path(made) / "clone"
-            self.source.change(
-                *("clone", "--quiet", "--shared", "--no-checkout", "--template=", "--origin=origin"),
-                *(str(self.source.folder), str(clone)),
-            )
-            git = self.source.at(clone)
-            git.change("remote", "remove", "origin")
-            _, _, branch = (clone / ".git" / "HEAD").read_text(encoding="utf-8").strip().partition("ref: ")
-            if branch:  # the one that a clone makes; an agent must not switch to a stale one
-                git.change("update-ref", "--no-deref", "-d", branch)
+            git, users = self.source.at(Path(made)), self.source.repo
+            ids = users.settings.get("extensions.objectformat") or "sha1"
+            git.change("init", "--quiet", "--template=", f"--object-format={ids}")
+            self._borrow(Path(made) / ".git")
+            if users.git.for_each_ref("--count=1", "refs/tags"):
+                git.change(*FETCH, str(self.source.folder), "refs/tags/*:refs/tags/*")
             remove(self.git_dir)
-            (clone / ".git").rename(self.git_dir)
+            (Path(made) / ".git").rename(self.git_dir)
         shutil.copyfile(self.git_dir / "config", self._origin_config)
 
     @property
@@ -109,8 +108,12 @@ class PrivateClone:
         (info / "attributes").write_bytes(_bytes(users / "attributes"))
         remove(info / "grafts")
 
-    def _restore_alternates(self) -> None:
-        objects = self.git_dir / "objects"
+    def _borrow(self, git_dir: Path) -> None:
+        """Have the user's objects there, and of his history what he has."""
+        remove(git_dir / "shallow")
+        if (self.common_dir / "shallow").is_file():
+            shutil.copyfile(self.common_dir / "shallow", git_dir / "shallow")
+        objects = git_dir / "objects"
         for folder in (objects, objects / "info"):
             if folder.is_symlink() or folder.is_file():  # written through, it would lead elsewhere
                 remove(folder)

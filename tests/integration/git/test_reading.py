@@ -259,3 +259,15 @@ def test_a_name_that_can_be_none_is_none_or_refused_and_never_answers_the_next_q
 def test_a_hooks_folder_outside_of_the_repository_is_no_part_of_it(project):
     git(project.root, "config", "core.hooksPath", "../hooks")
     assert [blocker.check for blocker in project.repository.preflight(project.target, PLAIN)] == ["hooks-missing"]
+
+
+def test_a_workspace_has_the_users_tags_and_neither_his_branches_nor_a_remote(project):
+    git(project.root, "tag", "v1")
+    git(project.root, "tag", "--annotate", "--message=two", "v2")
+    workspace = project.run_workspace()
+    workspace.prepare(project.tip())
+    refs = git(workspace.path, "for-each-ref", "--format=%(refname)").split()
+    assert refs == ["refs/tags/v1", "refs/tags/v2"]
+    assert git(workspace.path, "remote") == ""
+    assert git(workspace.path, "describe") == "v2"
+    assert not list((workspace.path / ".git" / "objects").rglob("*.pack"))

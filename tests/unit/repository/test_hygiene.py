@@ -116,6 +116,6 @@ def test_a_plus_stands_only_before_what_is_fetched_to_a_tracking_branch_or_to_th
     assert not any("push" in found for _, found in plus)
 
 
-def test_a_ref_is_deleted_only_in_a_clone_that_was_just_made_or_if_another_of_ours_contains_it():
+def test_a_ref_is_deleted_only_if_another_of_ours_contains_it():
     deleting = [where.partition(":")[0] for where, found in CALLS if "update-ref" in found and "-d" in found]
-    assert deleting == ["backup.py", "clone.py"]
+    assert deleting == ["backup.py"]
