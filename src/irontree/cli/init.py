@@ -41,7 +41,7 @@ from irontree.forges import Location, location_of
 from irontree.forges.credentials import find_credential, token_variable
 from irontree.ports import Label, RepositoryFacts
 from irontree.repository import GitRepository
-from irontree.repository.backup import LOG_REF
+from irontree.repository.backup import LOG_REF, fetch, versions
 from irontree.services.consistency.audit import AuditFinding, audit
 from irontree.store.archive import restore
 from irontree.store.layout import Layout, create
@@ -101,7 +101,7 @@ class RestoredLog:
 def require_backup(git: GitRepository, remote: str) -> None:
     """Have the backup here, fetched from *remote* if one is named. Raises EnvironmentRefused, RemoteFailed."""
     if remote:
-        git.fetch_backup(remote)
+        fetch(git.git, remote)
     if git.read_ref(LOG_REF) is None:
         raise EnvironmentRefused(
             f"{git.root} has no {LOG_REF} to restore from",
@@ -124,7 +124,7 @@ def bring_config_back(git: GitRepository, layout: Layout) -> bool:
 def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:
     """Write every file of the log that was backed up and is gone; the paths. Raises Busy, LogDamaged."""
     with FileLock(layout.driver_lock, SystemClock(), socket.gethostname()).hold("init --from-backup"):
-        written = restore(layout.root, git.backed_up(git.lost_files()))
+        written = restore(layout.root, versions(git.git, git.lost_files()))
         if layout.events.is_dir():
             git.mark_history()
         git.back_up()

@@ -44,7 +44,7 @@ EXEC_LOOKS, EXEC_PAUSE = 3, 0.001
 def identify(pid: int, mark: str, argv: Sequence[str]) -> Child:
     """Describe the process *pid*, which leads its own group, so that it can be recognised later; we own it."""
     us = os.getpid()
-    return Child(pid, pid, _started(pid) or "", _boot(), mark, " ".join(argv)[:200], us, _started(us) or "")
+    return Child(pid, pid, _started(pid) or "", _boot(), mark, " ".join(argv)[:200], us, _own_start(us))
 
 
 def is_same(child: Child) -> bool:
@@ -154,6 +154,12 @@ def _started(pid: int) -> str | None:
         return repr(psutil.Process(pid).create_time())
     except (OSError, psutil.Error):
         return None
+
+
+@cache
+def _own_start(us: int) -> str:
+    """When we were started; by our pid, which is another one in a process that forked off."""
+    return _started(us) or ""
 
 
 @cache

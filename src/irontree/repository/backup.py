@@ -1,16 +1,16 @@
-"""The log's backup on `refs/irontree/log` (R13), and all of `refs/irontree/*` as one file for `export` (R21)."""
+"""The log's backup on `refs/irontree/log` (R13)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from irontree.errors import EnvironmentRefused, GitFailed
+from irontree.errors import GitFailed
 from irontree.files import locked
 from irontree.repository.git import DURABLY, FETCH, STATE_FOLDER, Git, remote_failure, said
-from irontree.repository.history import is_ancestor
 
-LOG_REF = "refs/irontree/log"
+OURS = "refs/irontree/"
+LOG_REF = f"{OURS}log"
 KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _FORGE = f"{STATE_FOLDER}/forge/"
@@ -75,7 +75,7 @@ def _commit(git: Git, tree: str) -> None:
 def lost(git: Git) -> tuple[str, ...]:
     """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-    paths = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS) if git.repo.find(LOG_REF) else ()
+    paths = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS, with_exceptions=False)
     issues_are_there = (git.folder / _FORGE).is_dir()
     known = {path for path in paths if _is_truth(path) or (path.startswith(_FORGE) and not issues_are_there)}
     return tuple(sorted(path for path in known if not _is_there(git.folder, path)))
@@ -97,73 +97,22 @@ def _is_there(root: Path, path: str) -> bool:
 
 
 def fetch(git: Git, remote: str) -> None:
-    """Bring `refs/irontree/*` over from *remote*, where somebody pushed them; what is here is never rewound.
+    """Bring `refs/irontree/*` over from *remote*, where they were pushed; what is here is never rewound.
 
     Raises RemoteUnavailable, PublicationRefused.
     """
-    done = git.run(*FETCH, remote, "refs/irontree/*:refs/irontree/*")
+    done = git.run(*FETCH, remote, f"{OURS}*:{OURS}*")
     if not done.ok:
         raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))
 
 
-def versions(git: Git, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """For each of *paths* the blobs that the backup ever held under it, newest first."""
-    wanted, found = frozenset(paths), dict[str, tuple[str, ...]]()
+def versions(git: Git, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
+    """For each of *paths* all contents that the backup ever held, newest first."""
+    wanted, found = frozenset(paths), dict[str, tuple[bytes, ...]]()
     options = ("--format=", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=AM", "-z")
-    answer = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS)
-    for entry, path in zip(answer[::2], answer[1::2], strict=False):
-        if path in wanted:
-            found[path] = (*found.get(path, ()), entry.split()[3])
+    with git.use():
+        listed = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS)
+        for entry, path in zip(listed[::2], listed[1::2], strict=True):
+            if path in wanted:
+                found[path] = (*found.get(path, ()), git.repo.content(entry.split()[3]) or b"")
     return found
-
-
-# --- `refs/irontree/*` with their objects as one file, for `export` and `import` (R21)
-
-
-OURS = "refs/irontree/"
-_ALL_BUT_LOG = (f"{OURS}*:{OURS}*", f"^{LOG_REF}")
-
-
-def refs(git: Git) -> dict[str, str]:
-    """Every ref of ours, and the object that it names."""
-    lines = git.repo.git.for_each_ref("--format=%(refname) %(objectname)", OURS).splitlines()
-    return {name: sha for name, _, sha in (line.partition(" ") for line in lines)}
-
-
-def pack(git: Git, target: Path) -> dict[str, str]:
-    """Write all refs of ours and everything that they reach to *target*; the refs."""
-    packed = refs(git)
-    names = "".join(f"{name}\n" for name in packed)
-    git.change("bundle", "create", "--quiet", str(target), "--stdin", stdin=names.encode())
-    return packed
-
-
-def require_whole(git: Git, bundle: Path, expected: Mapping[str, str]) -> None:
-    """Raise EnvironmentRefused unless *bundle* has exactly the refs *expected*, all of them ours, and is complete."""
-    lines = git.repo.git.bundle("list-heads", str(bundle), with_exceptions=False).splitlines()
-    found = {name: sha for sha, _, name in (line.partition(" ") for line in lines)}
-    foreign = [name for name in found if not name.startswith(OURS)]
-    if found != dict(expected) or foreign or not git.repo.says("bundle", "verify", str(bundle)):
-        raise EnvironmentRefused("the git objects in the archive are not complete", remedy="export again")
-
-
-def unpack(git: Git, bundle: Path) -> None:
-    """Bring the refs of *bundle* over, all or none; a backup of the log that did not lead there is kept as salvage.
-
-    Raises EnvironmentRefused if another ref here went another way.
-    """
-    before = git.repo.find(LOG_REF)
-    salvaged = f"{OURS}salvage/log/{before}"
-    if before:
-        git.change("update-ref", salvaged, before)
-    try:
-        git.change(*FETCH, "--atomic", str(bundle), *_ALL_BUT_LOG)
-    except GitFailed as error:
-        raise EnvironmentRefused(
-            f"commits of tasks here are not those of the archive:\n{error.output.strip()}",
-            remedy=f"look at `git for-each-ref {OURS}`; delete what you do not need, or import into a fresh clone",
-        ) from error
-    # The backup is made from files, which were compared before; all other refs only ever move forward.
-    git.change(*FETCH, str(bundle), f"+{LOG_REF}:{LOG_REF}")
-    if before and is_ancestor(git, before, LOG_REF):
-        git.change("update-ref", "-d", salvaged)

@@ -134,6 +134,13 @@ class Git:
         environment = {**self.environment, "LC_ALL": "C"}
         return capture([*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS, stdin=stdin)
 
+    def read(self, *words: str, stdin: bytes = b"", strict: bool = True) -> bytes:
+        """What a reading command prints. If it is *strict*, raises GitFailed on any exit code but 0."""
+        answer = self.ask(*words, stdin=stdin)
+        if strict and answer.exit_code:
+            raise self._failed(words, answer.stderr.decode("utf-8", "replace"), answer.exit_code)
+        return answer.stdout
+
     def find(self, *words: str) -> str | None:
         """The line that a reading command prints; None if it finds nothing (any exit code but 0)."""
         answer = self.ask(*words)
@@ -170,15 +177,19 @@ class Git:
         """What a changing command prints, stripped. Raises GitFailed on any exit code but 0."""
         done = self.run(*words, stdin=stdin, cancel=cancel, variables=variables)
         if not done.ok:
-            raise self.failed(words, said(done), done.exit_code)
+            raise self._failed(words, said(done), done.exit_code)
         return done.output.strip()
 
-    def failed(self, words: Sequence[str], output: str, exit_code: int | None) -> GitFailed:
-        """What to raise for a command that ended so."""
+    def _failed(self, words: Sequence[str], output: str, exit_code: int | None) -> GitFailed:
         killed = (exit_code or 0) < 0
         command = next(word for word in words if not word.startswith("-") and "=" not in word)
         message = output.strip() or ("a signal ended it" if killed else "no output")
         return GitFailed(f"git {command} failed in {self.folder}: {message}", output=output, killed=killed)
+
+
+def shown(path: str) -> str:
+    """A path for events and reports: bytes that are no UTF-8 become a replacement mark."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def said(done: Completed) -> str:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
-from irontree.errors import ConfigRefused, NoSuchBranch, PublicationRefused, RemoteUnavailable
+from irontree.errors import NoSuchBranch, PublicationRefused, RemoteUnavailable
 from irontree.ports import Blocker, Moved, Published
 from irontree.processes import Completed
-from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said
-from irontree.repository.history import commit_of, is_ancestor, shown
+from irontree.repository.git import FETCH, Git, is_behind, remote_failure, said, shown
 from irontree.repository.location import Settings, worktrees
 
 if TYPE_CHECKING:
@@ -25,61 +24,23 @@ if TYPE_CHECKING:
 _BUSY = "index.lock"
 
 
-def tip(git: Git, policy: PublishPolicy) -> str:
-    """The commit that the target branch points at: on the remote (fetched now), or here if there is none.
-
-    A branch that only exists here will be made on the remote by the first publication.
-    Raises RemoteUnavailable, PublicationRefused, or NoSuchBranch.
-    """
-    found = fetched_tip(git, policy) if policy.remote else None
-    found = found or commit_of(git, local_branch(policy))
-    if found is None:
-        raise _no_branch(git, policy)
-    return found
-
-
 def fetched_tip(git: Git, policy: PublishPolicy) -> str | None:
     """The remote's target, brought here; None if the remote has no such branch."""
     branch = f"refs/heads/{policy.target_branch}"
     done = git.run(*FETCH, str(policy.remote), f"+{branch}:{tracking_branch(policy)}")
     if done.ok:
-        return commit_of(git, tracking_branch(policy))
+        return git.repo.commit_of(tracking_branch(policy))
     if "couldn't find remote ref" in done.output:
         return None
     raise remote_failure(f"cannot fetch {policy.target_branch} from {policy.remote}", said(done))
 
 
-def ahead(git: Git, policy: PublishPolicy) -> int:
-    """How many commits of the local target branch its remote has not, as last fetched; 0 where one of them is not."""
-    if policy.remote is None:
-        return 0
-    since = f"{tracking_branch(policy)}..{local_branch(policy)}"
-    return int(git.repo.git.rev_list("--count", since, with_exceptions=False) or 0)
-
-
-def has_published(git: Git, sha: str, policy: PublishPolicy) -> bool:
-    """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
-    tip = commit_of(git, tracking_branch(policy) if policy.remote else local_branch(policy))
-    return tip is not None and is_ancestor(git, sha, tip)
-
-
-def publish(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
-    """Make *sha* reachable from the target branch, or say which tip has to be merged first.
-
-    Raises RemoteUnavailable, PublicationRefused.
-    """
-    if policy.mode != "direct":
-        raise ConfigRefused(
-            f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}", remedy="merge its request"
-        )
-    return _publish_here(git, sha, policy) if policy.remote is None else _publish_there(git, sha, policy)
-
-
-def _publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+    """Push *sha* to the remote, and bring the local branch up to it. Raises RemoteUnavailable, PublicationRefused."""
     done = _push(git, sha, policy)
     if not done.ok or is_behind(done.output):
         found = _tip_after_failure(git, policy)
-        landed = found is not None and is_ancestor(git, sha, found)
+        landed = found is not None and git.repo.contains(found, sha)
         if not landed and found is not None and is_behind(done.output):
             return Moved(found)
         if not landed:
@@ -102,13 +63,14 @@ def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
     )
 
 
-def _publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+def publish_here(git: Git, sha: str, policy: PublishPolicy) -> Published | Moved:
+    """Move the local branch, where there is no remote. Raises RemoteUnavailable, PublicationRefused."""
     branch = local_branch(policy)
-    current = commit_of(git, branch)
+    current = git.repo.commit_of(branch)
     if current is None:
-        raise _no_branch(git, policy)
-    if not is_ancestor(git, current, sha):
-        return Published(sha) if is_ancestor(git, sha, current) else Moved(current)
+        raise no_branch(git, policy)
+    if not git.repo.contains(sha, current):
+        return Published(sha) if git.repo.contains(current, sha) else Moved(current)
     refused = _fast_forward(git, sha, branch)
     if refused is None:
         return Published(sha)
@@ -127,8 +89,8 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
     if refused is None:
         return None
     theirs = f"{policy.remote}/{policy.target_branch}"
-    own = commit_of(git, local_branch(policy))
-    if own and not is_ancestor(git, own, sha):
+    own = git.repo.commit_of(local_branch(policy))
+    if own and not git.repo.contains(sha, own):
         return (
             f"your own {policy.target_branch} could not follow: it has commits that {theirs} has not; "
             "`git pull --rebase` puts them on top, then `git push`"
@@ -140,7 +102,7 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
 def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
     """Move the local *branch* ahead to *sha*, in the worktree that has it checked out; why git would not, else None."""
     checked_out = _worktree_of(git, branch)
-    if checked_out is None and commit_of(git, branch) is None:
+    if checked_out is None and git.repo.commit_of(branch) is None:
         return None  # nobody has it here, and nobody asked for it
     if checked_out is None:
         done = git.run(*FETCH, ".", f"{sha}:{branch}")
@@ -151,7 +113,7 @@ def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
 
 def _worktree_of(git: Git, branch: str) -> Path | None:
     """Where *branch* is checked out. git lists its folder of a submodule in place of the worktree: ours, then."""
-    if git.repo.is_on(branch):
+    if git.repo.stands_at(branch):
         return git.folder
     for worktree in worktrees(git):
         if worktree.branch == branch:
@@ -159,7 +121,8 @@ def _worktree_of(git: Git, branch: str) -> Path | None:
     return None
 
 
-def _no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
+def no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
+    """What to raise where there is no target branch."""
     return NoSuchBranch(
         f"{git.folder} has no branch {policy.target_branch}",
         remedy=f"`git branch {policy.target_branch}`, or correct publish.target_branch in .mino/config.yml",
@@ -258,7 +221,7 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
         )
         return
     for branch in (*([tracking_branch(publish)] if publish.remote else ()), local_branch(publish)):
-        if tip := commit_of(git, branch):
+        if tip := git.repo.commit_of(branch):
             yield from _content(git.repo, tip, settings, workspace)
             return
     yield Blocker(

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from irontree.errors import EnvironmentRefused, GitFailed
@@ -35,9 +36,6 @@ class Reader(git.Repo):
         self.working_dir = self._working_tree_dir = runner.folder
         self.git: _Commands = _Commands(runner)
 
-    def close(self) -> None:
-        """Nothing: its children end with the use."""
-
     def find(self, name: str) -> str | None:
         """The id of the object that *name* means to git (`main^{tree}`, `HEAD:a.txt`); None if there is none."""
         found = self._answer(self.git.get_object_header, name)
@@ -48,16 +46,9 @@ class Reader(git.Repo):
         found = self._answer(self.git.get_object_data, name)
         return found[3] if found and found[1] == "blob" else None
 
-    def paths(self, command: str, *words: str) -> tuple[str, ...]:
+    def paths(self, command: str, *words: str, **options: bool) -> tuple[str, ...]:
         """The paths that a command prints with `-z`."""
-        return tuple(path for path in getattr(self.git, command)(*words).split("\0") if path)
-
-    def is_on(self, branch: str) -> bool:
-        """Whether HEAD is known to be on *branch*, a full ref name, without asking git."""
-        try:
-            return self.head.reference.path == branch
-        except (OSError, TypeError, ValueError):  # detached, or in a form of which GitPython knows nothing
-            return False
+        return tuple(path for path in getattr(self.git, command)(*words, **options).split("\0") if path)
 
     def says(self, command: str, *words: str) -> bool:
         """Whether a command says yes, by its exit code."""
@@ -66,6 +57,22 @@ class Reader(git.Repo):
         except GitFailed:
             return False
         return True
+
+    def commit_of(self, ref: str) -> str | None:
+        """The commit that *ref* points at; None if there is no such ref."""
+        return self.find(f"{ref}^{{commit}}")
+
+    def contains(self, tip: str, sha: str) -> bool:
+        """Whether *tip* has *sha* in its history (a commit has itself); False if either is not here."""
+        return self.says("merge-base", "--is-ancestor", sha, tip)
+
+    def stands_at(self, there: str) -> bool:
+        """Whether HEAD names *there*, a commit or a branch in full, without asking git; False if only git can tell."""
+        try:
+            with (Path(self.git_dir) / "HEAD").open("rb") as head:
+                return head.read(len(there) + 7).removeprefix(b"ref: ").strip() == os.fsencode(there)
+        except OSError:
+            return False
 
     @cached_property
     def settings(self) -> Settings:
@@ -77,9 +84,12 @@ class Reader(git.Repo):
             return question(name)
         except ValueError:  # there is no such object, or nothing can have such a name
             return None
+        except GitFailed:  # by a child that had one question
+            raise
         except (EnvironmentRefused, BrokenPipeError) as error:
-            self.git.clear_cache()  # it is dead, or would answer this to the next question
-            raise GitFailed(f"git cat-file failed in {self.working_dir}: {error}") from error
+            self.git.clear_cache()  # it has ended, or would answer this to the next question
+            message = f"git cat-file does not answer in {self.working_dir}: {error}"
+            raise GitFailed(message, remedy="look there with `git fsck`") from error
 
 
 class _Commands(git.Git):
@@ -92,26 +102,14 @@ class _Commands(git.Git):
         self._runner = runner
 
     def execute(  # type: ignore[override]
-        self,
-        command: list[str],
-        *,
-        stdin: bytes = b"",
-        as_process: bool = False,
-        with_exceptions: bool = True,
-        stdout_as_string: bool = True,
-        **_: Any,
+        self, command: list[str], *, as_process: bool = False, with_exceptions: bool = True, **options: Any
     ) -> Any:
-        """What the command prints, without its last line end; raises GitFailed on any exit code but 0."""
-        words = command[1:]
+        """What the command prints; raises GitFailed on any exit code but 0."""
+        _, *words = command
         if as_process:
-            return self._runner.answering(*words) or _Once(
-                lambda asked: self.execute(command, stdin=asked, stdout_as_string=False)
-            )
-        answer = self._runner.ask(*words, stdin=stdin)
-        if with_exceptions and answer.exit_code:
-            raise self._runner.failed(words, answer.stderr.decode("utf-8", "replace"), answer.exit_code)
-        printed = answer.stdout.removesuffix(b"\n")
-        return printed.decode("utf-8", "surrogateescape") if stdout_as_string else printed
+            return self._runner.answering(*words) or _Once(self._runner, words)
+        printed = self._runner.read(*words, strict=with_exceptions).decode("utf-8", "surrogateescape")
+        return printed.removesuffix("\n") if options.get("strip_newline_in_stdout", True) else printed
 
     def clear_cache(self) -> _Commands:
         """Have another child answer from now on."""
@@ -122,7 +120,7 @@ class _Commands(git.Git):
         """As GitPython's, but for ids of any length: those of SHA-256 have 64 digits."""
         match header_line.decode().split():
             case []:
-                raise GitFailed(f"git cat-file ended in {self._runner.folder}", remedy="look there with `git fsck`")
+                raise BrokenPipeError("it has ended")
             case [sha, kind, size] if size.isdecimal():
                 return sha, kind, int(size)
             case _:
@@ -132,12 +130,13 @@ class _Commands(git.Git):
 class _Once:
     """`cat-file` where nothing is kept for a use: one child for each question."""
 
-    def __init__(self, ask: Callable[[bytes], bytes]) -> None:
-        self.stdin, self.stdout, self._ask = self, io.BytesIO(), ask
+    def __init__(self, runner: Git, words: list[str]) -> None:
+        self.stdin, self.stdout = self, io.BytesIO()
+        self._runner, self._words = runner, words
 
     def write(self, question: bytes) -> None:
         """Have it answered."""
-        self.stdout = io.BytesIO(self._ask(question))
+        self.stdout = io.BytesIO(self._runner.read(*self._words, stdin=question))
 
     def flush(self) -> None:
         """Nothing is held back."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
-from irontree.errors import EnvironmentRefused, GitFailed, NotARepository
+from irontree.errors import ConfigRefused, EnvironmentRefused, GitFailed, NotARepository
 from irontree.ports import Blocker, Document, LineCount, Moved, Published, Workspace, WorkspaceName
 from irontree.processes import ChildProcesses
 from irontree.processes.containers import scrubbed_environment
-from irontree.repository import backup, history, publication
+from irontree.repository import backup, publication
+from irontree.repository.backup import LOG_REF, OURS
 from irontree.repository.clone import PrivateClone, object_stores
-from irontree.repository.git import FETCH, Git, git_environment, workspace_environment
+from irontree.repository.git import FETCH, Git, git_environment, shown, workspace_environment
 from irontree.repository.location import Settings, common_dir, main_worktree, parse_settings
+from irontree.repository.publication import local_branch, no_branch, tracking_branch
 from irontree.repository.workspace import GitWorkspace
+
+_BATCH = 500
+_TRAILERS = "--format=%H%n%(trailers:only,unfold)%x00"
 
 
 def open_repository(
@@ -94,15 +99,41 @@ class GitRepository:
 
     def pack_refs(self, target: Path) -> dict[str, str]:
         """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
-        return backup.pack(self.git, target)
+        lines = self.git.repo.git.for_each_ref("--format=%(refname) %(objectname)", OURS).splitlines()
+        packed = {name: sha for name, _, sha in (line.partition(" ") for line in lines)}
+        names = "".join(f"{name}\n" for name in packed)
+        self.git.change("bundle", "create", "--quiet", str(target), "--stdin", stdin=names.encode())
+        return packed
 
     def require_whole_refs(self, source: Path, expected: Mapping[str, str]) -> None:
         """Raise EnvironmentRefused unless the file *source* holds exactly these refs, with all objects."""
-        backup.require_whole(self.git, source, expected)
+        repo = self.git.repo
+        lines = repo.git.bundle("list-heads", str(source), with_exceptions=False).splitlines()
+        found = {name: sha for sha, _, name in (line.partition(" ") for line in lines)}
+        foreign = [name for name in found if not name.startswith(OURS)]
+        if found != dict(expected) or foreign or not repo.says("bundle", "verify", str(source)):
+            raise EnvironmentRefused("the git objects in the archive are not complete", remedy="export again")
 
     def unpack_refs(self, source: Path) -> None:
-        """Bring the refs in *source* over, all or none. Raises EnvironmentRefused if one here went another way."""
-        backup.unpack(self.git, source)
+        """Bring the refs in *source* over, all or none; a backup of the log that did not lead there is kept as salvage.
+
+        Raises EnvironmentRefused if another ref here went another way.
+        """
+        before = self.read_ref(LOG_REF)
+        salvaged = f"{OURS}salvage/log/{before}"
+        if before:
+            self.git.change("update-ref", salvaged, before)
+        try:
+            self.git.change(*FETCH, "--atomic", str(source), f"{OURS}*:{OURS}*", f"^{LOG_REF}")
+        except GitFailed as error:
+            raise EnvironmentRefused(
+                f"commits of tasks here are not those of the archive:\n{error.output.strip()}",
+                remedy=f"look at `git for-each-ref {OURS}`; delete what you do not need, or import into a fresh clone",
+            ) from error
+        # The backup is made from files, which were compared before; all other refs only ever move forward.
+        self.git.change(*FETCH, str(source), f"+{LOG_REF}:{LOG_REF}")
+        if before and self.contains(LOG_REF, before):
+            self.git.change("update-ref", "-d", salvaged)
 
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run."""
@@ -135,14 +166,28 @@ class GitRepository:
 
     def tip(self, branch: str) -> str | None:
         """The commit *branch* points at here, else at a remote as last fetched; None without such a branch."""
-        refs = (f"refs/heads/{branch}", *(f"refs/remotes/{remote}/{branch}" for remote in self.remotes()))
-        return next((sha for ref in refs if (sha := self.read_ref(ref))), None)
+        return next((sha for ref in self._named(branch) if (sha := self.read_ref(ref))), None)
 
     def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
-        """The commit that brought *sha* into *branch*, here or at a remote as last fetched, and its committer."""
-        refs = (f"refs/heads/{branch}", *(f"refs/remotes/{remote}/{branch}" for remote in self.remotes()))
-        found = (history.merge_of(self.git, sha, ref) for ref in refs)
-        return next((merge for merge in found if merge), None)
+        """The commit that brought *sha* into *branch*, here or at a remote as last fetched, and its committer.
+
+        None if *branch* has not got *sha*. Where it was fast-forwarded it is *sha* itself, and nobody is named.
+        """
+        tip = next((ref for ref in self._named(branch) if self.contains(ref, sha)), None)
+        if tip is None:
+            return None
+        ask, since = self.git.repo.git, f"{sha}..{tip}"
+        behind = frozenset(ask.rev_list("--ancestry-path", since, "--").split())
+        own = ask.log("--first-parent", "--format=%H %P%x09%cn", since, "--").splitlines()
+        brought = next((line for line in reversed(own) if line.split(maxsplit=1)[0] in behind), None)
+        if brought is None:
+            return sha, None
+        hashes, _, committer = brought.partition("\t")
+        commit, first_parent, *_ = hashes.split()
+        return (sha, None) if first_parent == sha else (commit, committer)
+
+    def _named(self, branch: str) -> tuple[str, ...]:
+        return (f"refs/heads/{branch}", *(f"refs/remotes/{remote}/{branch}" for remote in self.remotes()))
 
     def user_name(self) -> str | None:
         """`user.name`; None if git does not know it."""
@@ -169,19 +214,27 @@ class GitRepository:
         return publication.blockers(self.git, policy, workspace, exempt)
 
     def base(self, policy: PublishPolicy) -> str:
-        """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote.
+        """The commit new work starts from: the remote target's tip (fetched), or the local branch if there is none.
 
+        A branch that only exists here will be made on the remote by the first publication.
         Raises RemoteUnavailable, PublicationRefused, NoSuchBranch.
         """
-        return publication.tip(self.git, policy)
+        found = publication.fetched_tip(self.git, policy) if policy.remote else None
+        found = found or self.read_ref(local_branch(policy))
+        if found is None:
+            raise no_branch(self.git, policy)
+        return found
 
     def ahead(self, policy: PublishPolicy) -> int:
         """How many commits of the user's target branch the remote has not, as last fetched: work starts without."""
-        return publication.ahead(self.git, policy)
+        if policy.remote is None:
+            return 0
+        since = f"{tracking_branch(policy)}..{local_branch(policy)}"
+        return int(self.git.repo.git.rev_list("--count", since, with_exceptions=False) or 0)
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
-        return publication.has_published(self.git, sha, policy)
+        return self.contains(tracking_branch(policy) if policy.remote else local_branch(policy), sha)
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> GitWorkspace:
         """The private workspace of that name; made when it is first prepared."""
@@ -208,35 +261,64 @@ class GitRepository:
 
     def read_ref(self, ref: str) -> str | None:
         """The commit *ref* points at; None if there is no such ref."""
-        return history.commit_of(self.git, ref)
+        return self.git.repo.commit_of(ref)
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The one commit in `base..HEAD` of *source* with an `Irontree-…` trailer that holds *token*."""
-        if not source.path.is_dir():
+        if not source.path.is_dir() or (repo := self._git_of(source.path).repo).stands_at(base):
             return None
-        return history.commit_with_token(self._git_of(source.path), token, base)
+        text = repo.git.log(_TRAILERS, f"{base}..HEAD", with_exceptions=False)  # which may not be known there
+        found = [sha for sha, tokens in _trailers(text) if token in tokens]
+        return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
-        return publication.publish(self.git, sha, policy)
+        """Make *sha* reachable from the target branch (never forced), or say which tip has to be merged first.
+
+        Raises ConfigRefused, RemoteUnavailable, PublicationRefused.
+        """
+        if policy.mode != "direct":
+            raise ConfigRefused(
+                f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
+                remedy="merge its request",
+            )
+        publish = publication.publish_there if policy.remote else publication.publish_here
+        return publish(self.git, sha, policy)
 
     def document_at(self, sha: str, path: str) -> Document | None:
-        """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
-        return history.document_at(self.git, sha, path)
+        """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none.
+
+        Raises GitFailed for what is no text.
+        """
+        folder, repo = path.rpartition("/")[0], self.git.repo
+        names = repo.paths("ls-tree", "-z", "--name-only", sha, "--", f"{folder}/" if folder else ".")
+        alike = [name for name in names if name.casefold() == path.casefold()]  # one place in many a file system
+        if not alike:
+            return None
+        name = path if path in alike else alike[0]
+        content, remedy = repo.content(f"{sha}:{name}"), "move it, or set report.docs_path"
+        if content is None:
+            raise GitFailed(f"{name} is not a file", remedy=remedy)
+        try:
+            return Document(name, content.decode())
+        except UnicodeDecodeError as error:
+            raise GitFailed(f"{name} is not text in UTF-8", remedy=remedy) from error
 
     def diff(self, base: str, sha: str) -> str:
-        """The unified diff between two commits."""
-        return history.diff(self.git, base, sha)
+        """The unified diff between two commits, as text for people."""
+        words = ("--no-ext-diff", "--no-textconv", base, sha)
+        return shown(self.git.repo.git.diff(*words, strip_newline_in_stdout=False))
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits; a renamed file is two."""
         if (base, sha) not in self._changed:
-            self._changed[base, sha] = history.changed_files(self.git, base, sha)
+            found = self.git.repo.paths("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base, sha)
+            self._changed[base, sha] = tuple(map(shown, found))
         return self._changed[base, sha]
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with how many lines came and went."""
-        return history.line_counts(self.git, base, sha)
+        words = ("--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
+        return tuple(_line_count(*entry.split("\t", 2)) for entry in self.git.repo.paths("diff", *words))
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -245,15 +327,20 @@ class GitRepository:
 
     def contains(self, tip: str, sha: str) -> bool:
         """Whether *tip* has *sha* in its history; False if either is not here."""
-        return history.is_ancestor(self.git, sha, tip)
+        return self.git.repo.contains(tip, sha)
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas* that are no commits here."""
-        return frozenset(shas) - history.present(self.git, shas)
+        return frozenset(shas).difference(self._listed(shas, "--no-walk=unsorted", "--ignore-missing"))
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas*, all of them here, that no ref reaches."""
-        return history.unreferenced(self.git, shas)
+        return frozenset(shas).intersection(self._listed(shas, but=("--not", "--all")))
+
+    def _listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
+        """What `rev-list` says of *shas*, as many at once as a command line takes; of none it would list HEAD."""
+        for start in range(0, len(shas), _BATCH):
+            yield from self.git.repo.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log`, if they changed (R13)."""
@@ -262,16 +349,6 @@ class GitRepository:
     def lost_files(self) -> tuple[str, ...]:
         """Paths that the log's backup held and that are gone, archived streams excepted (R13)."""
         return backup.lost(self.git)
-
-    def backed_up(self, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
-        """For each of *paths* all contents that the log's backup ever held, newest first (R13)."""
-        with self.git.use():
-            known = backup.versions(self.git, paths)
-            return {path: tuple(self.git.repo.content(sha) or b"" for sha in shas) for path, shas in known.items()}
-
-    def fetch_backup(self, remote: str) -> None:
-        """Bring `refs/irontree/*` over from *remote*. Raises RemoteUnavailable, PublicationRefused."""
-        backup.fetch(self.git, remote)
 
     def _keep_from(self, sha: str, ref: str, source: GitWorkspace) -> None:
         self.keep(sha, ref, source=source)
@@ -304,3 +381,16 @@ class GitRepository:
         if usual.is_dir():
             return usual
         return common_dir(self.git)
+
+
+def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
+    for entry in filter(str.strip, log.split("\0")):
+        sha, *trailers = entry.strip().splitlines()
+        ours = (line.partition(":") for line in trailers if line.lower().startswith("irontree-"))
+        yield sha, {value.strip() for _, _, value in ours}
+
+
+def _line_count(added: str, removed: str, path: str) -> LineCount:
+    """Git writes `-` for files that it takes for binary."""
+    has_lines = added.isdecimal() and removed.isdecimal()
+    return LineCount(shown(path), int(added) if has_lines else None, int(removed) if has_lines else None)

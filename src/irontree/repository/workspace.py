@@ -14,8 +14,7 @@ from irontree.errors import Cancelled, ConfigRefused, EnvironmentRefused, GitFai
 from irontree.ports import Cancellation, CommitRefused, Committed, Document, WorkspaceName
 from irontree.processes.family import SHELL, ProcessLimits
 from irontree.repository.clone import PrivateClone, copy_files, remove, require_inside, write_inside
-from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said
-from irontree.repository.history import commit_of, has_commit, shown, stands_at
+from irontree.repository.git import DURABLY, STATE_FOLDER, Git, said, shown
 from irontree.repository.location import Settings
 
 T = TypeVar("T")
@@ -96,7 +95,7 @@ class GitWorkspace:
 
     def _commits_on(self, base: str) -> tuple[str, ...]:
         """The commits that somebody made on *base*, oldest first; none where git cannot tell."""
-        if stands_at(self.git, base):
+        if self.git.repo.stands_at(base):
             return ()
         words = ("--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
         found = self.git.repo.git.log(*words, with_exceptions=False)
@@ -126,10 +125,10 @@ class GitWorkspace:
         if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
             return None
         self._restore()
-        head = commit_of(self.git, "HEAD")
+        head = self.git.repo.commit_of("HEAD")
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         self._stage(whole=False)
-        sha = self._snapshot(head if head and has_commit(self.git, head) else base, ref)
+        sha = self._snapshot(head if head and self.git.repo.commit_of(head) else base, ref)
         if sha is not None:
             self.keep(sha, ref, self)
         return sha
@@ -181,7 +180,7 @@ class GitWorkspace:
 
     def _bring(self, commits: Sequence[str]) -> None:
         """Fetch what a clone without shared objects (of a shallow repository) lacks."""
-        missing = [sha for sha in commits if not has_commit(self.git, sha)]
+        missing = [sha for sha in commits if not self.git.repo.commit_of(sha)]
         if missing:
             self.git.change(
                 *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow"),
@@ -289,13 +288,13 @@ class GitWorkspace:
         return Committed(sha, tuple(shown(path) for path in files), dropped)
 
     def _head(self) -> str:
-        return self._require("HEAD^{commit}")
+        return str(self.git.repo.git.rev_parse("HEAD^{commit}"))
 
     def _snapshot(self, head: str, ref: str) -> str | None:
         """A commit of the index on top of *head*, the agent's last; None if nothing differs from HEAD, the base."""
         tree = self.git.change(*DURABLY, "write-tree").splitlines()[-1]
         base = self._head()
-        known = commit_of(self.clone.source, ref)
+        known = self.clone.source.repo.commit_of(ref)
         if tree == self._tree(base) and head == base:
             return None
         if known and tree == self.clone.source.repo.find(f"{known}^{{tree}}"):
@@ -309,10 +308,4 @@ class GitWorkspace:
         return made.splitlines()[-1]
 
     def _tree(self, commit: str) -> str:
-        return self._require(f"{commit}^{{tree}}")
-
-    def _require(self, name: str) -> str:
-        found = self.git.repo.find(name)
-        if found is None:
-            raise GitFailed(f"{name} is not in {self.path}")
-        return found
+        return str(self.git.repo.git.rev_parse(f"{commit}^{{tree}}"))

@@ -367,9 +367,11 @@ print(code, *sorted(name for name in {heavy!r} if name in sys.modules), file=sys
     ],
 )
 def test_looking_imports_nothing_heavy(shell, words):
+    """GitPython is for those that look into the repository: for commits, or for its remotes."""
     shell("run", "1")
     shell("verify", "1")
-    done = python("-c", PROBE.format(heavy=HEAVY), *words, cwd=shell.root)
+    heavy = tuple(name for name in HEAVY if name != "git" or words[0] not in {"audit", "config"})
+    done = python("-c", PROBE.format(heavy=heavy), *words, cwd=shell.root)
     assert done.stderr.splitlines()[-1] == "0"
 
 

@@ -144,7 +144,7 @@ def test_nothing_that_the_caller_sets_for_gitpython_or_for_another_repository_co
         "import os, sys; from pathlib import Path; from tests.support.processes import children; "
         "from irontree.repository import open_repository; "
         "repository = open_repository(Path(sys.argv[1]), children(), Path(sys.argv[2]), os.environ); "
-        "print(repository.read_ref('HEAD'), repository.git.repo.is_on('refs/heads/main'))"
+        "print(repository.read_ref('HEAD'), repository.git.repo.stands_at('refs/heads/main'))"
     )
     theirs = {
         "GIT_PYTHON_REFRESH": "nonsense",
@@ -191,7 +191,7 @@ def test_it_reads_a_repository_of_every_shape(project, shape, kept):
     def look() -> None:
         branch = f"refs/heads/{repository.current_branch()}"
         assert (repository.read_ref("HEAD"), repository.read_ref(branch)) == (tip, tip)
-        assert repository.git.repo.is_on(branch)
+        assert repository.git.repo.stands_at(branch)
         assert repository.read_ref("refs/heads/none") is None
         assert repository.document_at(tip, "APP.PY").path == "app.py"
         assert repository.lacking((tip, "0" * 40)) == {"0" * 40}

@@ -69,7 +69,17 @@ READING = {
         "for-each-ref",
         "log",
     ),
-    *("ls-files", "ls-tree", "merge-base", "remote", "remote get-url", "rev-list", "status", "symbolic-ref --quiet"),
+    *(
+        "ls-files",
+        "ls-tree",
+        "merge-base",
+        "remote",
+        "remote get-url",
+        "rev-list",
+        "rev-parse",
+        "status",
+        "symbolic-ref --quiet",
+    ),
 }
 """What GitPython may be given; those that also change something, with the word by which they only read."""
 
@@ -87,7 +97,7 @@ def test_gitpython_is_given_commands_that_only_read():
                 more = [word.value for word in node.args if isinstance(word, ast.Constant) and word.value != command]
                 given.add(f"{command} {more[0]}" if f"{command} {[*more, ''][0]}" in READING else command)
     assert given <= READING
-    assert {"log", "rev-list", "status"} <= given
+    assert {"log", "rev-list", "rev-parse", "status"} <= given
 
 
 @pytest.mark.parametrize("word", FORBIDDEN)
@@ -112,10 +122,10 @@ def test_the_one_push_names_a_commit_and_a_branch_and_no_plus_before_them():
 
 def test_a_plus_stands_only_before_what_is_fetched_to_a_tracking_branch_or_to_the_backup_of_the_log():
     plus = [(where, found) for where, found in CALLS if any(word.startswith("+") for word in found)]
-    assert [where.partition(":")[0] for where, _ in plus] == ["backup.py", "publication.py"]
+    assert [where.partition(":")[0] for where, _ in plus] == ["publication.py", "repository.py"]
     assert not any("push" in found for _, found in plus)
 
 
 def test_a_ref_is_deleted_only_if_another_of_ours_contains_it():
     deleting = [where.partition(":")[0] for where, found in CALLS if "update-ref" in found and "-d" in found]
-    assert deleting == ["backup.py"]
+    assert deleting == ["repository.py"]
