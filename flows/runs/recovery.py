@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
 from typing import Final, ParamSpec
@@ -221,19 +222,39 @@ GOING: Final = {
 """What a run does, in words for who reads a log."""
 
 
-def mark_dead_runs(
-    app: App, *, own: str | None = None, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
-) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """What was done to have going what should be, a line each."""
+
+    dead: tuple[str, ...]
+    approving: tuple[str, ...]
+    going: tuple[str, ...]
+    closed: tuple[str, ...]
+
+
+def take_up_all(app: App, *, asks_forge: bool = True) -> TakenUp:
+    """Find the runs whose process died, and have going and asked what the log says, and nothing else (*asks_forge*).
+
+    The one thing to do after a crash, a restart or a deleted database; the order matters.
+    """
+    return TakenUp(
+        dead=mark_dead_runs(app),
+        approving=go_on_approving(app),
+        going=start_what_waits(app),
+        closed=tuple(
+            f"{run.name}: its question is asked no more" for run in wake_overtaken(app, asks_forge=asks_forge)
+        ),
+    )
+
+
+def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS) -> tuple[str, ...]:
     """Say of runs that no living process has that they crashed; what was said, one line each.
 
     A run is alive as long as its process holds its lock (R3). *grace* is how long it may do without.
     """
     with connect() as client:
-        dead = [
-            run
-            for run in taken_up(client, app.repository.id)
-            if str(run.id) != own and _is_dead(app, run, grace.get(run.state, timedelta(0)))
-        ]
+        found = taken_up(client, app.repository.id)
+        dead = [run for run in found if _is_dead(app, run, grace.get(run.state, timedelta(0)))]
         for run in dead:
             mark_ended(client, run, "its process is gone")
     return tuple(f"{run.name}: its process is gone" for run in dead)

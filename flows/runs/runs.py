@@ -222,7 +222,7 @@ def ensure_run(
     )
     if run.parameters != parameters:
         client.update_flow_run(run.id, parameters=dict(parameters))
-    return reschedule(client, run.id) if run.state and run.state.is_final() else _run(run)
+    return reschedule(client, run.id) if run.state and run.state.is_final() else info_of(run)
 
 
 def is_served(client: SyncPrefectClient, deployment: str) -> bool:
@@ -278,7 +278,7 @@ def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> RunInfo:
 def state(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
     """The run as it is now; one that somebody deleted meanwhile counts as crashed: it did not come to its end."""
     try:
-        return _run(client.read_flow_run(run_id))
+        return info_of(client.read_flow_run(run_id))
     except ObjectNotFound:
         return RunInfo(run_id, "", "CRASHED", "Deleted", "it was deleted in Prefect", {}, None)
 
@@ -294,7 +294,7 @@ def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, Ru
     for start in range(0, len(keys), PAGE):
         asked = list(keys[start : start + PAGE])
         chosen = FlowRunFilter(idempotency_key=FlowRunFilterIdempotencyKey(any_=asked))
-        found |= {run.idempotency_key or "": _run(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
+        found |= {run.idempotency_key or "": info_of(run) for run in client.read_flow_runs(flow_run_filter=chosen)}
     return found
 
 
@@ -321,7 +321,7 @@ def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[Ru
         deployment_filter=_mine(workspace_id),
         sort=FlowRunSort.EXPECTED_START_TIME_DESC,
     )
-    return tuple(map(_run, found))
+    return tuple(map(info_of, found))
 
 
 def _types(*types: StateType) -> FlowRunFilterState:
@@ -344,7 +344,7 @@ def _in_state(
         found += page
         if not page:
             break
-    return tuple(map(_run, found))
+    return tuple(map(info_of, found))
 
 
 def _named(flow: str) -> FlowFilter:
@@ -366,7 +366,8 @@ def url_for(run_id: UUID) -> str:
     return page_of_run(get_current_settings().ui_url, run_id)
 
 
-def _run(run: FlowRun) -> RunInfo:
+def info_of(run: FlowRun) -> RunInfo:
+    """What we want to know of it."""
     return RunInfo(
         id=run.id,
         name=run.name,

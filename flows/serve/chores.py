@@ -16,7 +16,7 @@ from typing import Final, Self
 from irontree.app import App, Origin
 from irontree.domain.decide import COMMENTS_EVERY, next_look
 from irontree.errors import IrontreeError, RemoteUnavailable, ServerUnavailable, in_words
-from irontree.flows.runs.recovery import go_on_approving, mark_dead_runs, start_what_waits, wake_overtaken
+from irontree.flows.runs.recovery import start_what_waits, take_up_all, wake_overtaken
 from irontree.flows.runs.runs import RunInfo, connect, of_flow, suspended_runs, url_for
 from irontree.flows.serve.automations import CHANGED
 from irontree.ports import Issue
@@ -218,17 +218,14 @@ class Chore:
 
 def take_up_what_died(app: App) -> Iterable[str]:
     """Find the runs whose process died, and have what the log says going on; the janitor comes by only every 5 min."""
-    yield from mark_dead_runs(app)
-    yield from go_on_approving(app)
-    start_what_waits(app)
-    wake_overtaken(app, asks_forge=False)  # whoever approves does so at once, the janitor later
+    found = take_up_all(app, asks_forge=False)  # whoever approves does so at once, the janitor later
+    return (*found.dead, *found.approving)
 
 
 def go_on(app: App) -> Iterable[str]:
     """Have going what the log says should be, and asked what is open (rulings, Crashes); a line a loop."""
-    yield from go_on_approving(app)
-    yield from start_what_waits(app)
-    wake_overtaken(app)
+    found = take_up_all(app)
+    return (*found.approving, *found.going)
 
 
 def tell_what_happened(app: App) -> Iterable[str]:

@@ -32,16 +32,19 @@ from irontree.flows.server.private import build_template
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = ROOT / "build" / f"prefect-{version('prefect')}.db"
+PAGES = TEMPLATE.with_suffix(".ui")
+"""What the server makes of its pages: 17 MB."""
 
 
 def prepare_home(home: Path) -> Path:
-    """A state folder whose database template is the one kept under build/: migrations take 5 s."""
+    """A state folder whose database template and pages are those kept under build/: migrations take 5 s."""
     home.mkdir(parents=True, exist_ok=True)
+    PAGES.mkdir(parents=True, exist_ok=True)
+    (home / "ui").symlink_to(PAGES)
     if TEMPLATE.exists():
         shutil.copyfile(TEMPLATE, home / "template.db")
         return home
     draft = TEMPLATE.with_suffix(f".{home.stat().st_ino}")
-    TEMPLATE.parent.mkdir(exist_ok=True)
     shutil.copyfile(build_template(home), draft)
     draft.replace(TEMPLATE)
     return home

@@ -17,10 +17,10 @@ from irontree.flows.runs.recovery import NOBODY_STARTS, mark_dead_runs, newest_r
 from irontree.services.loops.loop import read_loops
 from tests.integration.crash.laboratory import faults
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of
+from tests.support.soak import in_soak
 
 ACCEPT = "accept this commit"
 FLOWS = ("intake", "issue", "loop", "janitor")
-BY_HAND = (Completed(), Cancelled())
 
 
 def retry(toy: Toy, run_id) -> None:
@@ -77,7 +77,9 @@ def test_a_halted_loop_whose_runs_were_deleted_is_asked_again_and_goes_on(halted
     assert faults(toy.app) == []
 
 
-@pytest.mark.parametrize("state", BY_HAND, ids=lambda state: state.name)
+@pytest.mark.parametrize(
+    "state", [Completed(), pytest.param(Cancelled(), marks=in_soak)], ids=["Completed", "Cancelled"]
+)
 def test_an_approval_whose_run_was_ended_by_hand_is_none_and_asks_when_it_is_tried_again(tmp_path, client, state):
     toy = make_toy(tmp_path, client, GREETING, *FLOWS)
     run_id = started(toy, "intake", repository=str(toy.root), document="SPEC.md")

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,14 @@ from tests.prefect.terminal import follow, follower, typed
 from tests.prefect.toys import FRIENDLY, GREETING, Toy, make_toy, served, text_of, wait_until
 from tests.support.processes import Witness
 from tests.support.repositories import git
-from tests.support.soak import in_soak
+from tests.support.soak import SOAK, in_soak
 
 pytestmark = pytest.mark.timeout(300)
 
 PLAIN = 'echo whole > "$IRONTREE_TASK_KEY.txt"'
 CHAIN = f"{GREETING}\n## Close\n\nDepends on: Greeting\n\n- [ ] it is there `$ test -f close.txt`\n"
+SPEC = CHAIN if SOAK else GREETING
+"""Each task costs the start of a process; `irontree demo --kill` goes on with further ones in `make test` too."""
 
 
 def checked_by(command: str) -> str:
@@ -62,7 +63,7 @@ if mkdir {folder}/started 2>&-; then
 fi
 """
         agent, check = (wait, "true") if at == "agent" else ("", wait)
-        self.toy = make_toy(folder / "held", client, CHAIN, agent=f"{agent}{PLAIN}", settings=checked_by(check))
+        self.toy = make_toy(folder / "held", client, SPEC, agent=f"{agent}{PLAIN}", settings=checked_by(check))
 
     def release(self) -> None:
         (self.folder / "hold").unlink()
@@ -75,7 +76,7 @@ def undisturbed(tmp_path_factory, api_url) -> dict[str, Any]:
         toy = make_toy(
             tmp_path_factory.mktemp("undisturbed"),
             client,
-            CHAIN,
+            SPEC,
             "issue",
             "loop",
             agent=PLAIN,
@@ -199,6 +200,7 @@ def test_the_flow_process_of_the_loop_is_killed_while_the_agent_works(held, sess
     assert ends_as(held.toy, undisturbed)
 
 
+@in_soak
 def test_the_process_that_serves_the_flows_is_killed_and_another_terminal_goes_on(
     held, session, witness, client, home, environment, undisturbed
 ):
@@ -256,15 +258,22 @@ def test_the_command_is_killed_while_it_publishes_and_typed_again(held, api_url,
 # --- the server --------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def own_server(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A private server that may be killed; its state folder, and the environment of processes that use it."""
-    home = prepare_home(folder)
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory) -> Iterator[tuple[Path, LocalServer]]:
+    """A private server that may be killed, and its state folder."""
+    home = prepare_home(tmp_path_factory.mktemp("mortal") / "state")
     with LocalServer(home, os.environ, linger=1) as server:
-        api_url = server.wait_ready()
-        with prefect_at(api_url):
-            yield home, local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
-            drain()
+        yield home, server
+
+
+@pytest.fixture
+def own_server(mortal) -> Iterator[tuple[Path, dict[str, str]]]:
+    """This process's Prefect is at that server; its state folder, and the environment of processes that use it."""
+    home, server = mortal
+    api_url = server.wait_ready()
+    with prefect_at(api_url):
+        yield home, local_environment(os.environ, home, api_url) | {"PYTHONPATH": str(ROOT)}
+        drain()
 
 
 def kill_server(home: Path) -> None:
@@ -273,8 +282,9 @@ def kill_server(home: Path) -> None:
     wait_until(lambda: not psutil.pid_exists(pid))
 
 
-def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_path, witness, undisturbed):
-    with own_server(tmp_path / "state") as (home, environment), runs.connect() as client:
+def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_path, witness, undisturbed, own_server):
+    home, environment = own_server
+    with runs.connect() as client:
         held = Held(tmp_path, client, witness)
         loop_id = held.toy.authorise()
         with TerminalSession(held.toy.app, environment=environment, home=home) as session:
@@ -289,8 +299,9 @@ def test_the_private_server_is_killed_while_the_agent_works_and_comes_back(tmp_p
 
 
 @in_soak
-def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path):
-    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
+def test_the_server_is_killed_under_an_open_question_which_is_answered_when_it_is_back(tmp_path, own_server):
+    home, _ = own_server
+    with runs.connect() as client:
         toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
         with served(toy):
@@ -322,8 +333,9 @@ def test_a_process_that_dies_before_its_form_is_stored_leaves_no_run_that_cannot
         assert toy.rest(loop_id).state_name == "Goal reached"
 
 
-def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path):
-    with own_server(tmp_path / "state") as (home, _), runs.connect() as client:
+def test_prefects_database_is_deleted_under_an_open_question_and_the_janitor_has_it_asked_again(tmp_path, own_server):
+    home, _ = own_server
+    with runs.connect() as client:
         toy = make_toy(tmp_path / "toy", client, FRIENDLY, "issue", "loop")
         loop_id = toy.authorise()
         with served(toy):

@@ -63,7 +63,11 @@ def test_what_is_removed_together_is_let_go_of_together(service, toys, client, f
     """...and nothing is scheduled there any more that nobody would take up; what a person made is left."""
     assert forgotten == [toy.id for toy in toys], "each worker that starts may meet another database"
     by_hand = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 5 * * 0"), slug="on-sundays")
-    client.create_deployment_schedules(deployments(toys[0], client)["reconcile"].id, [by_hand])
+    registered = deployments(toys[0], client)
+    crons = {name: [entry.schedule.cron for entry in found.schedules] for name, found in registered.items()}
+    assert crons == {"janitor": ["*/5 * * * *"], "reconcile": ["0 3 * * *"], "intake": [], "issue": [], "loop": []}
+    assert registered["janitor"].parameters == {"repository": str(toys[0].root)}
+    client.create_deployment_schedules(registered["reconcile"].id, [by_hand])
     assert schedules(toys[0], client) == ["five-minutes", "nightly", "on-sundays"]
     for toy in toys:
         service.let_go(toy.id)

@@ -24,6 +24,7 @@ from irontree.tasks.artifacts import key_of
 from tests.prefect.harness import logs
 from tests.prefect.toys import DIAMOND, FRIENDLY, GREETING, Toy, held_by_another_tool, make_toy, served, wait_until
 from tests.support.repositories import git
+from tests.support.soak import in_soak
 
 ACCEPT = "accept this commit"
 SKIP = "skip this task and what depends on it"
@@ -249,7 +250,7 @@ def test_a_question_that_outlives_its_loop_is_answered_in_the_next_one(project):
         assert toy.rest(following).state_name == "Goal reached"
 
 
-@pytest.mark.parametrize("over", ["cancelled", "skipped"])
+@pytest.mark.parametrize("over", ["cancelled", pytest.param("skipped", marks=in_soak)])
 def test_an_answer_about_the_issue_counts_although_its_loop_is_over_by_the_time_it_is_given(project, over):
     toy, loop_id = project(FRIENDLY)
     with served(toy):

@@ -49,7 +49,7 @@ def wait_until(holds):
     deadline = time.monotonic() + PATIENCE
     while not (found := holds()):
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
+        time.sleep(0.2)
     return found
 
 
@@ -71,7 +71,7 @@ def gone(processes) -> bool:
 
 
 def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_it(
-    client, workspace_id, serve, tmp_path
+    client, workspace_id, serve, request, tmp_path
 ):
     """...and what its processes logged on the way has no line above INFO.
 
@@ -90,23 +90,10 @@ def test_a_suspended_run_goes_on_after_the_runner_was_killed_and_its_flows_with_
     assert mark_lost(client, workspace_id) == [working]
     answer_form(client, asking, {"decision": "accept", "approver": "Ada"}, key=question.key)
     close_queue(client, workspace_id, "its folder")
-    with serve() as serving:
-        serving.wait_ready()
-        assert reaches(client, asking, "Answered").message == "accept by Ada (halt-1)"
+    request.getfixturevalue("serving")
+    assert reaches(client, asking, "Answered").message == "accept by Ada (halt-1)"
     assert client.read_work_queue_by_name(workspace_id, work_pool_name=POOL).concurrency_limit == 0
     assert [text for level, text in stored_logs(client, asking) if level > logging.INFO] == []
-
-
-def test_stop_ends_every_process_at_once(client, workspace_id, serve, tmp_path):
-    with serve() as serving:
-        serving.wait_ready()
-        start(client, workspace_id, "short-steps", folder=str(tmp_path))
-        wait_until((tmp_path / "started").exists)
-        processes = flow_processes(serving)
-    assert processes
-    assert gone(processes)
-    assert not serving.alive()
-    mark_lost(client, workspace_id)
 
 
 def mark_lost(client, workspace_id):
@@ -139,6 +126,18 @@ def test_cancelling_a_run_reaches_the_thread_that_does_its_work(client, workspac
     runs.cancel(client, run_id)
     reaches(client, run_id, "Cancelled")
     assert (tmp_path / "stopped").exists()
+
+
+def test_stop_ends_every_process_at_once(client, workspace_id, serving, tmp_path):
+    """The last of what *serving* does."""
+    start(client, workspace_id, "long-step", folder=str(tmp_path))
+    wait_until((tmp_path / "started").exists)
+    processes = flow_processes(serving)
+    serving.stop()
+    assert processes
+    assert gone(processes)
+    assert not serving.alive()
+    mark_lost(client, workspace_id)
 
 
 def test_of_the_schedules_that_were_missed_one_run_is_made_up_for(client, workspace_id):

@@ -58,16 +58,6 @@ def test_two_folders_and_a_viewer_at_once_each_see_their_own_loop_to_its_goal(tm
     assert {run.parameters["number"] for run in second.all_runs() if "number" in run.parameters} == {1}
 
 
-def test_schedules_are_among_what_a_session_registers(tmp_path, client, open_session):
-    toy = make_toy(tmp_path, client, GREETING)
-    with open_session(toy.app) as session:
-        assert session.serves
-        found = {name: client.read_deployment_by_name(f"{name}/{toy.id}") for name in ("janitor", "reconcile", "loop")}
-    crons = {name: [entry.schedule.cron for entry in deployment.schedules] for name, deployment in found.items()}
-    assert crons == {"janitor": ["*/5 * * * *"], "reconcile": ["0 3 * * *"], "loop": []}
-    assert found["janitor"].parameters == {"repository": str(toy.root)}
-
-
 @in_soak
 def test_a_question_that_loses_its_run_is_asked_again_while_a_terminal_follows(tmp_path, client, open_session):
     """Somebody cancels the suspended run in the browser."""
@@ -193,6 +183,7 @@ def test_the_second_ctrl_c_kills_the_agent_keeps_its_work_and_gives_the_attempt_
     assert faults(held.app) == []
 
 
+@in_soak
 def test_the_second_ctrl_c_ends_as_interrupted_also_where_the_log_cannot_tell_what_became_of_the_attempt(held, working):
     (held.root / ".mino" / "events" / "issue-1" / "0003-nonsense.yml").write_text("not an event\n")
     working.interrupt()

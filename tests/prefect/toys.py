@@ -104,8 +104,8 @@ Depends on: Left, Right
 Found = TypeVar("Found")
 
 
-def wait_until(holds: Callable[[], Found | None], *, every: float = 0.05, patience: float = PATIENCE) -> Found:
-    """What *holds* returns, once it returns something."""
+def wait_until(holds: Callable[[], Found | None], *, every: float = 0.2, patience: float = PATIENCE) -> Found:
+    """What *holds* returns, once it returns something. Most ask the server, which takes 10 ms of it each time."""
     deadline = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -181,7 +181,7 @@ class Toy:
 
     def settle(self) -> None:
         """Wait until every run of this toy has ended or asks."""
-        wait_until(lambda: not self._found(*AT_WORK), every=0.2)
+        wait_until(lambda: not self._found(*AT_WORK), every=0.5)
 
     # --- looking at it ---------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Toy:
         return self._runs(StateType.PAUSED)
 
     def _runs(self, *types: StateType) -> list[RunInfo]:
-        return [runs.state(self.client, run.id) for run in self._found(*types)]
+        return [runs.info_of(run) for run in self._found(*types)]
 
     def _found(self, *types: StateType) -> list[FlowRun]:
         mine = DeploymentFilter(name=DeploymentFilterName(any_=[self.id]))
@@ -272,7 +272,7 @@ class Runner:
     def serve(self) -> None:
         """Until `stop`."""
         with runs.connect() as client:
-            while not self._ended.wait(0.2):
+            while not self._ended.wait(0.3):
                 for run in self._due(client):
                     self._take_up(client, run)
 
