@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
 
 from irontree.domain.attempt import AttemptEnd, Claim, FailureClass, Usage
 from irontree.domain.budgets import Allowance
@@ -366,11 +366,13 @@ class Projections(Protocol):
         ...
 
 
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
-class DeliveryCursor:
-    """How far the effects of an issue's events were delivered, and what failed (R9).
+class EffectLedger:
+    """What was done on the forge for an issue beside its log: no effect is repeated, none that failed is lost (R9).
 
-    Field order is the key order on disk.
+    For each kind of effect, up to which event or for what it is done; then what failed, and what was seen there.
+    The file has these keys in this order, and older versions refuse others: docs/decisions/0015-kernel.md.
     """
 
     sequence: Annotated[int, Field(ge=0)] = 0
@@ -414,12 +416,12 @@ class Upkeep(Protocol):
 class Deliveries(Protocol):
     """`.mino/deliveries/issue-{N}`."""
 
-    def load(self, issue_number: int) -> DeliveryCursor:
-        """The cursor; at 0 for an issue never delivered."""
+    def load(self, issue_number: int) -> EffectLedger:
+        """The ledger; at 0 for an issue never delivered."""
         ...
 
-    def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
-        """Store the cursor."""
+    def save(self, issue_number: int, ledger: EffectLedger) -> None:
+        """Store the ledger."""
         ...
 
 

@@ -62,10 +62,10 @@ def findings(app: App, world: World) -> Iterator[AuditFinding]:
         yield from stream_findings(where, app.log.read(number))
         if replay.state and replay.state.task_key not in world.plans:
             yield AuditFinding(where, f"{replay.state.task_key} is in no approved plan", replay.state.way_to_plan)
-        cursor = app.deliveries.load(number)
-        for failure in cursor.failures:
+        ledger = app.deliveries.load(number)
+        for failure in ledger.failures:
             yield AuditFinding(where, f"not delivered yet: {failure}", "`irontree checkup reconcile` tries again")
-        yield from (AuditFinding(where, what, "`irontree checkup repair` puts it right") for what in cursor.noticed)
+        yield from (AuditFinding(where, what, "`irontree checkup repair` puts it right") for what in ledger.noticed)
     yield from (AuditFinding(*found) for found in half_published(world))
     yield from landed_findings(app, world)
     yield from (AuditFinding("loops", problem) for problem in read_loops(app)[1])

@@ -1,4 +1,4 @@
-"""Files with one value each: plans, check results, briefs and reports, cursors of effects (R6, R9)."""
+"""Files with one value each: plans, check results, briefs and reports, ledgers of effects (R6, R9)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from irontree.domain.checks import CheckReport
 from irontree.domain.plan import Plan
@@ -19,7 +20,7 @@ from irontree.domain.timestamps import moment_in_utc
 from irontree.domain.values import Value
 from irontree.errors import LogDamaged
 from irontree.files import RESTORED_SUFFIX, Disk, disk_errors, is_abandoned, read_bytes, replace
-from irontree.ports import DeliveryCursor, Projection
+from irontree.ports import EffectLedger, Projection
 from irontree.store.codec import EVENT_BYTES, first_error, read_mapping, write_mapping
 from irontree.store.layout import Layout
 from irontree.store.locks import exclusive
@@ -212,13 +213,12 @@ class FileProjections:
         return self._layout.shown(projection_path(self._layout, what, issue_number))
 
 
-# --- The cursor of effects done, `.mino/deliveries/issue-{N}` (R9)
+# --- The ledger of effects done, `.mino/deliveries/issue-{N}` (R9)
 
 
-class _CursorFile(Value):
-    """The cursor is the whole file: its keys are those of the value, others are refused as everywhere."""
-
-    cursor: DeliveryCursor
+@cache
+def _ledger_form() -> TypeAdapter[EffectLedger]:
+    return TypeAdapter(EffectLedger)
 
 
 class FileDeliveries:
@@ -227,24 +227,23 @@ class FileDeliveries:
     def __init__(self, root: Path) -> None:
         self._layout = Layout(root)
 
-    def load(self, issue_number: int) -> DeliveryCursor:
-        """The cursor; at 0 for an issue never delivered, and when the file is damaged.
+    def load(self, issue_number: int) -> EffectLedger:
+        """The ledger; at 0 for an issue never delivered, and when the file is damaged.
 
         It is not synced, so a power loss may damage it. Delivering again is safe: effects are idempotent.
         """
         path = self._layout.delivery(issue_number)
         data = read_bytes(path, EVENT_BYTES)
         if data is None:
-            return DeliveryCursor()
+            return EffectLedger()
         try:
-            found = read_mapping(data, self._layout.shown(path), limit=EVENT_BYTES)
-            return validated(_CursorFile, {"cursor": found}, str(path), remedy="").cursor
-        except LogDamaged:
-            return DeliveryCursor()
+            return _ledger_form().validate_python(read_mapping(data, str(path), limit=EVENT_BYTES))
+        except (LogDamaged, ValidationError):
+            return EffectLedger()
 
-    def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
-        """Store the cursor."""
-        replace(self._layout.delivery(issue_number), write_mapping(asdict(cursor)).encode())
+    def save(self, issue_number: int, ledger: EffectLedger) -> None:
+        """Store the ledger."""
+        replace(self._layout.delivery(issue_number), write_mapping(asdict(ledger)).encode())
 
 
 # --- Leftovers of crashes and caches under `.mino/` (protocol, repair)

@@ -61,7 +61,7 @@ class Layout:
         return self.state / ".mirrored"
 
     def delivery(self, issue_number: int) -> Path:
-        """The cursor of effects done for one issue."""
+        """The ledger of effects done for one issue."""
         return self.state / "deliveries" / f"issue-{issue_number}"
 
     @property

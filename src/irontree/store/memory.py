@@ -15,7 +15,7 @@ from irontree.domain.loop import LoopEntity, LoopEvent
 from irontree.domain.plan import Plan
 from irontree.domain.timestamps import utc_text
 from irontree.errors import Busy, NotEligible, SequenceConflict
-from irontree.ports import Clock, DeliveryCursor, Holder, LeftLease, N, Projection
+from irontree.ports import Clock, EffectLedger, Holder, LeftLease, N, Projection
 from irontree.store.documents import approved_at, decode_value, projection_path
 from irontree.store.event_log import encode_entity
 from irontree.store.layout import Layout
@@ -202,15 +202,15 @@ class MemoryDeliveries:
     """The port `Deliveries` in a dictionary."""
 
     def __init__(self) -> None:
-        self._cursors: dict[int, DeliveryCursor] = {}
+        self._ledgers: dict[int, EffectLedger] = {}
 
-    def load(self, issue_number: int) -> DeliveryCursor:
-        """The cursor; at 0 for an issue never delivered."""
-        return self._cursors.get(issue_number, DeliveryCursor())
+    def load(self, issue_number: int) -> EffectLedger:
+        """The ledger; at 0 for an issue never delivered."""
+        return self._ledgers.get(issue_number, EffectLedger())
 
-    def save(self, issue_number: int, cursor: DeliveryCursor) -> None:
-        """Store the cursor."""
-        self._cursors[issue_number] = cursor
+    def save(self, issue_number: int, ledger: EffectLedger) -> None:
+        """Store the ledger."""
+        self._ledgers[issue_number] = ledger
 
 
 class MemoryLock:

@@ -12,7 +12,7 @@ from irontree.domain.comments import reply_problems
 from irontree.domain.gates import Gate, Gates
 from irontree.domain.state import Phase
 from irontree.errors import AnswerRefused, Busy, RemoteUnavailable
-from irontree.ports import DeliveryCursor
+from irontree.ports import EffectLedger
 from irontree.services.answers.answers import answer_issue
 from irontree.services.answers.comments import look
 from irontree.services.delivery.comments import asked_at
@@ -244,8 +244,8 @@ def test_a_cursor_that_is_lost_repeats_nothing(asking):
     look(asking.app)
     asking.drive(loops.read_loops(asking.app)[0][0])
     before = (asking.events(), len(replies(asking)))
-    cursor = asking.deliveries.load(1)
-    asking.deliveries.save(1, replace(cursor, settled=DeliveryCursor().settled))
+    ledger = asking.deliveries.load(1)
+    asking.deliveries.save(1, replace(ledger, settled=EffectLedger().settled))
     look(asking.app)
     assert (asking.events(), len(replies(asking))) == before
 

@@ -75,7 +75,7 @@ def test_all_seven_labels_exist_after_the_first_delivery(scene):
 def test_labels_that_an_outage_kept_from_being_made_are_made_later(scene):
     scene.publish(ONE_TASK)
     scene.tracker.labels.clear()
-    scene.deliveries._cursors.clear()
+    scene.deliveries._ledgers.clear()
     scene.tracker.outage = "503"
     assert deliver(scene.app, 1).failures
     scene.tracker.outage = None
@@ -190,10 +190,10 @@ def test_a_failure_is_kept_shown_and_tried_again(scene):
     step(scene, run)
     verify(scene.app, 1)
     scene.tracker.outage = "503 from the forge"
-    cursor = deliver(scene.app, 1)
+    ledger = deliver(scene.app, 1)
     said = [f"{what}: 503 from the forge" for what in ("comment_post_failed", "stage_label_sync_failed")]
-    assert (cursor.sequence, list(cursor.failures)) == (3, said)
-    assert scene.deliveries.load(1) == cursor
+    assert (ledger.sequence, list(ledger.failures)) == (3, said)
+    assert scene.deliveries.load(1) == ledger
     scene.tracker.outage = None
     assert deliver(scene.app, 1).failures == ()
     assert len(scene.comments()) == 1

@@ -168,8 +168,8 @@ def test_finished_issues_of_a_lost_forge_are_believed_gone_where_they_are_named(
     scene.tracker.issues.clear()
     assert reconcile(scene.app).unseen == (), "all was told"
     for number in kept:
-        cursor = scene.deliveries.load(number)
-        scene.deliveries.save(number, replace(cursor, failures=("comment_post_failed: 503",)))
+        ledger = scene.deliveries.load(number)
+        scene.deliveries.save(number, replace(ledger, failures=("comment_post_failed: 503",)))
     assert reconcile(scene.app).unseen == tuple(kept)
     assert [change.issue_number for number in kept for change in reconcile(scene.app, number).outside] == list(kept)
     assert (reconcile(scene.app).unseen, reconcile(scene.app).undelivered) == ((), ())

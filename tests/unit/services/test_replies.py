@@ -231,12 +231,12 @@ def test_a_reply_that_fails_is_a_warning_and_not_tried_again(scene):
     step(replying(scene), run)
     verify(scene.app, 1)
     scene.tracker.outage = "503"
-    cursor = deliver(scene.app, 1)
-    assert cursor.warnings == ("reply_post_failed: 503",)
+    ledger = deliver(scene.app, 1)
+    assert ledger.warnings == ("reply_post_failed: 503",)
     scene.tracker.outage = None
-    cursor = deliver(scene.app, 1)
+    ledger = deliver(scene.app, 1)
     assert scene.comments() == []
-    assert (cursor.failures, cursor.warnings) == ((), ("reply_post_failed: 503",))
+    assert (ledger.failures, ledger.warnings) == ((), ("reply_post_failed: 503",))
     assert reply_of(scene, "verify_passed") is None
 
 
@@ -269,7 +269,7 @@ def test_a_crash_in_between_posts_no_reply_twice_and_loses_none(scene, port, met
 
 
 def test_what_is_delivered_again_is_not_replied_to_again(scene):
-    """A cursor that was set back, by a repair or an outage, brings back status comments alone."""
+    """A ledger that was set back, by a repair or an outage, brings back status comments alone."""
     verified(replying(scene))
     scene.tracker.comments.clear()
     scene.deliveries.save(1, replace(scene.deliveries.load(1), sequence=0))

@@ -8,7 +8,7 @@ from irontree.agents.scripted import ScriptedAgent
 from irontree.app import Preferences
 from irontree.domain.decide import Finalize, Halt, Recover, Run, Verify
 from irontree.errors import Busy, Cancelled, GitFailed, NotEligible
-from irontree.ports import Blocker, DeliveryCursor
+from irontree.ports import Blocker, EffectLedger
 from irontree.repository.memory import MemoryRepository, MemoryWorkspace
 from irontree.services.execution.steps import Idle, next_step, perform, stop_at
 from irontree.services.loops import loop as loops
@@ -248,7 +248,7 @@ def test_a_step_that_another_driver_has_taken_delivers_what_that_one_did_not_get
     loop = scene.start(MANUAL_TASK)
     for step in (Run(GREETING), Verify(GREETING)):
         perform(scene.app, step)
-    scene.deliveries.save(1, DeliveryCursor())
+    scene.deliveries.save(1, EffectLedger())
     scene.tracker.comments.clear()
     with pytest.raises(NotEligible, match="accept"):
         perform(scene.app, Verify(GREETING), loop.id)
@@ -334,7 +334,7 @@ def test_the_state_of_one_issue_is_what_the_whole_log_says_a_gap_at_its_end_incl
 
 def test_a_step_that_comes_too_late_delivers_what_a_dead_driver_did_not_get_to(scene):
     scene.drive(scene.start(ONE_TASK))
-    scene.app.deliveries.save(1, DeliveryCursor(4))
+    scene.app.deliveries.save(1, EffectLedger(4))
     scene.app.forge().edit_issue(1, state="open")
     with pytest.raises(NotEligible, match="is done already"):
         perform(scene.app, Finalize(GREETING))

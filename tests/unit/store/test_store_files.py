@@ -11,7 +11,7 @@ import pytest
 
 from irontree.errors import EnvironmentRefused, LogDamaged
 from irontree.files import replace
-from irontree.ports import DeliveryCursor
+from irontree.ports import EffectLedger
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileResultStore
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
@@ -45,7 +45,7 @@ def test_making_the_adapters_and_reading_creates_nothing(tmp_path):
     plans, results, deliveries = FilePlanStore(tmp_path), FileResultStore(tmp_path), FileDeliveries(tmp_path)
     assert (log.streams(), log.read(1).records, loops.ids(), plans.revisions()) == ((), (), (), ())
     assert (loops.read_entity(LOOP_ID), plans.load("00123456"), results.load(1, SHA)) == (None, None, None)
-    assert deliveries.load(1) == DeliveryCursor()
+    assert deliveries.load(1) == EffectLedger()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,7 +59,7 @@ def test_the_names_on_disk_are_the_contract_s(layout):
     FileEventLog(ISSUE_FORM, layout.root, StillClock()).append(published(), expected_sequence=0)
     FilePlanStore(layout.root).save(plan())
     FileResultStore(layout.root).save(report())
-    FileDeliveries(layout.root).save(12, DeliveryCursor(1))
+    FileDeliveries(layout.root).save(12, EffectLedger(1))
     FileLoopLog(layout.root, StillClock()).write_entity(entity())
     assert files_of(layout.state) == [
         ".append",
@@ -143,7 +143,7 @@ def test_damaged_results_say_how_to_get_new_ones(layout):
 def test_a_damaged_cursor_means_delivering_again(layout, content):
     layout.delivery(12).parent.mkdir()
     layout.delivery(12).write_text(content)
-    assert FileDeliveries(layout.root).load(12) == DeliveryCursor()
+    assert FileDeliveries(layout.root).load(12) == EffectLedger()
 
 
 def test_a_file_where_a_stream_should_be_stops_nothing(layout):

@@ -128,9 +128,9 @@ def _settle(app: App, asked: Question, comments: tuple[Comment, ...]) -> Iterato
             yield _looked(asked, "taken", comment)
         elif app.forge().may_write(comment.author):
             yield _answer(app, asked, comment, command, comments)
-        cursor = app.deliveries.load(asked.under)
-        settled = (*_still_seen(cursor.settled, comments), comment.id)
-        app.deliveries.save(asked.under, replace(cursor, settled=settled))
+        ledger = app.deliveries.load(asked.under)
+        settled = (*_still_seen(ledger.settled, comments), comment.id)
+        app.deliveries.save(asked.under, replace(ledger, settled=settled))
 
 
 def _still_seen(settled: tuple[str, ...], comments: tuple[Comment, ...]) -> Iterator[str]:
@@ -224,8 +224,8 @@ def _says(command: Command) -> tuple[str, str]:
 
 def _count(app: App, asked: Question, said: tuple[Comment, ...]) -> None:
     """Note who has said so, to be shown; the count itself is made anew each time."""
-    cursor, voters = app.deliveries.load(asked.under), tuple(one.author for one in said)
-    app.deliveries.save(asked.under, replace(cursor, voted_on=asked.key, voters=voters))
+    ledger, voters = app.deliveries.load(asked.under), tuple(one.author for one in said)
+    app.deliveries.save(asked.under, replace(ledger, voted_on=asked.key, voters=voters))
 
 
 def _require_own_words(asked: Question, comment: Comment, comments: tuple[Comment, ...]) -> None:
@@ -285,7 +285,7 @@ def _on_behalf_of(app: App, comment: Comment, said: tuple[Comment, ...]) -> App:
 
 
 def _is_recorded(app: App, issue_number: int, comment: Comment) -> bool:
-    """Whether an event follows from it: whoever recorded that died before the cursor said so."""
+    """Whether an event follows from it: whoever recorded that died before the ledger said so."""
     issue = (record.told for record in app.log.read(issue_number).records)
     loops = (record.told for loop_id in app.loops.ids() for record in app.loops.read(loop_id).records)
     return any(comment.url in _named_by(told) for told in (*issue, *loops))

@@ -20,7 +20,7 @@ from irontree.domain.ids import adopted_revision
 from irontree.domain.machine import LEGAL
 from irontree.domain.state import ADOPTED, MANAGED, Phase, TaskState, labels_for
 from irontree.errors import RemoteFailed
-from irontree.ports import DeliveryCursor, Issue
+from irontree.ports import EffectLedger, Issue
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments
 from irontree.services.execution.publish import issue_body
@@ -106,16 +106,16 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
     seen: IssuePresence = issue.state if issue else "gone"
     if seen == "closed" and _is_merged(app, state):
         return
-    cursor = app.deliveries.load(state.issue_number)
+    ledger = app.deliveries.load(state.issue_number)
     found = _found(app, state, seen)
-    if found and cursor.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
+    if found and ledger.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
         _record(app, state, found)
         yield Change(state.issue_number, found.reason, found.remedy)
-    elif seen == "gone" and _waits_for_forge(state, cursor):
-        app.deliveries.save(state.issue_number, replace(cursor, sequence=state.sequence, failures=()))
+    elif seen == "gone" and _waits_for_forge(state, ledger):
+        app.deliveries.save(state.issue_number, replace(ledger, sequence=state.sequence, failures=()))
         yield Change(state.issue_number, DELETED.reason, "it is done: nothing more is told there")
-    elif state.done and seen == "closed" and not cursor.closed:
-        app.deliveries.save(state.issue_number, replace(cursor, closed=True))
+    elif state.done and seen == "closed" and not ledger.closed:
+        app.deliveries.save(state.issue_number, replace(ledger, closed=True))
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
@@ -131,9 +131,9 @@ def _is_missed(app: App, state: TaskState) -> bool:
     return bool(_found(app, state, "gone")) or _waits_for_forge(state, app.deliveries.load(state.issue_number))
 
 
-def _waits_for_forge(state: TaskState, cursor: DeliveryCursor) -> bool:
+def _waits_for_forge(state: TaskState, ledger: EffectLedger) -> bool:
     """Whether all that is left to do for a finished issue is to tell it."""
-    return state.done and (bool(cursor.failures) or cursor.sequence < state.sequence)
+    return state.done and (bool(ledger.failures) or ledger.sequence < state.sequence)
 
 
 def _found(app: App, state: TaskState, seen: IssuePresence) -> ExternalEvent | None:
@@ -155,10 +155,10 @@ def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[C
         record(app, state, TaskReapprovalRequired, meta={"reason": changed})
         yield Change(state.issue_number, changed, "approve it as it is now, or take the change back")
         return
-    cursor = app.deliveries.load(state.issue_number)
-    if cursor.sequence >= state.sequence and not cursor.failures:  # else it is ours to catch up
+    ledger = app.deliveries.load(state.issue_number)
+    if ledger.sequence >= state.sequence and not ledger.failures:  # else it is ours to catch up
         yield from set_labels_back(app, state, issue)
-        yield from _notice(app, world, state, issue, cursor)
+        yield from _notice(app, world, state, issue, ledger)
 
 
 def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[Change]:
@@ -172,17 +172,17 @@ def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[Change
     yield Change(state.issue_number, f"{' and '.join(what)} by hand", "labels follow the work: it was set back")
 
 
-def _notice(app: App, world: World, state: TaskState, issue: Issue, cursor: DeliveryCursor) -> Iterator[Change]:
+def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> Iterator[Change]:
     """Tell what is new, and remember what stands."""
     is_ours = not state.adopted and state.task_key in world.plans
     text = adopted_revision(issue.title, issue.body) if is_ours else ""
-    ours = not text or text == (cursor.text or adopted_revision(*own_words(app, world, state)))
+    ours = not text or text == (ledger.text or adopted_revision(*own_words(app, world, state)))
     found = (*(() if ours else (EDITED,)), *((UNASKED,) if is_question_deleted(app, state) else ()))
-    now = replace(cursor, text=text if ours else cursor.text, noticed=found)
-    if now != cursor:
+    now = replace(ledger, text=text if ours else ledger.text, noticed=found)
+    if now != ledger:
         app.deliveries.save(state.issue_number, now)
     for what in found:
-        if what not in cursor.noticed:
+        if what not in ledger.noticed:
             yield Change(state.issue_number, what, _PUT_RIGHT[what])
 
 
@@ -223,24 +223,24 @@ def drifted_issues(app: App) -> frozenset[int]:
     stays = _settled(app)  # what we did meanwhile was done by none of the others
     return frozenset(
         state.issue_number
-        for state, cursor in before
-        if (state, cursor) in stays and _differs(state, cursor, open_now.get(state.issue_number))
+        for state, ledger in before
+        if (state, ledger) in stays and _differs(state, ledger, open_now.get(state.issue_number))
     )
 
 
-def _settled(app: App) -> list[tuple[TaskState, DeliveryCursor]]:
-    return [(state, cursor) for state, cursor in _cursors(app, read_world(app)) if _is_told(state, cursor)]
+def _settled(app: App) -> list[tuple[TaskState, EffectLedger]]:
+    return [(state, ledger) for state, ledger in _ledgers(app, read_world(app)) if _is_told(state, ledger)]
 
 
-def _cursors(app: App, world: World) -> Iterator[tuple[TaskState, DeliveryCursor]]:
+def _ledgers(app: App, world: World) -> Iterator[tuple[TaskState, EffectLedger]]:
     for state in world.states.values():
         if state.problem is None and state.task_key not in world.cancelled and state.phase is not Phase.RUNNING:
             yield state, app.deliveries.load(state.issue_number)
 
 
-def _is_told(state: TaskState, cursor: DeliveryCursor) -> bool:
+def _is_told(state: TaskState, ledger: EffectLedger) -> bool:
     """Whether the forge was told all of it; of what is done, whether it was seen closed too."""
-    return cursor.sequence >= state.sequence and not cursor.failures and (cursor.closed or not state.done)
+    return ledger.sequence >= state.sequence and not ledger.failures and (ledger.closed or not state.done)
 
 
 def _open_issues(app: App, states: list[TaskState]) -> Mapping[int, Issue]:
@@ -249,14 +249,14 @@ def _open_issues(app: App, states: list[TaskState]) -> Mapping[int, Issue]:
     return {issue.number: issue for label in labels for issue in app.forge().open_issues(label)}
 
 
-def _differs(state: TaskState, cursor: DeliveryCursor, shown: Issue | None) -> bool:
+def _differs(state: TaskState, ledger: EffectLedger, shown: Issue | None) -> bool:
     if state.done or shown is None:
         return state.done is (shown is not None)
-    return frozenset(shown.labels) & _FOLLOWS != labels_for(state) or _is_edited(state, cursor, shown)
+    return frozenset(shown.labels) & _FOLLOWS != labels_for(state) or _is_edited(state, ledger, shown)
 
 
-def _is_edited(state: TaskState, cursor: DeliveryCursor, shown: Issue) -> bool:
+def _is_edited(state: TaskState, ledger: EffectLedger, shown: Issue) -> bool:
     text = adopted_revision(shown.title, shown.body)
     if state.adopted:
         return bool(state.approvals) and text != state.approved_revision
-    return bool(cursor.text) and text != cursor.text and EDITED not in cursor.noticed
+    return bool(ledger.text) and text != ledger.text and EDITED not in ledger.noticed

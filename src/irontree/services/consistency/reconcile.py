@@ -22,7 +22,7 @@ from irontree.domain.restoration import RestoredStream, gap_event, restored
 from irontree.domain.state import ADOPTED, MANAGED, TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
-from irontree.ports import Comment, DeliveryCursor, Issue, Problem
+from irontree.ports import Comment, EffectLedger, Issue, Problem
 from irontree.services.consistency.drift import Change, is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
@@ -80,8 +80,8 @@ def _issue(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
     except RemoteFailed as error:
         app.progress.note(f"{where} could not be repaired on the forge: {error.message}")
         return
-    cursor = app.deliveries.load(state.issue_number)
-    app.deliveries.save(state.issue_number, replace(cursor, noticed=()))
+    ledger = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(ledger, noticed=()))
 
 
 def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[str]:
@@ -91,8 +91,8 @@ def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[st
     if adopted_revision(issue.title, issue.body) == ours:
         return
     app.forge().edit_issue(state.issue_number, title=title, body=body)
-    cursor = app.deliveries.load(state.issue_number)
-    app.deliveries.save(state.issue_number, replace(cursor, text=ours))
+    ledger = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(ledger, text=ours))
     yield "its title and text were put back to what is approved"
 
 
@@ -100,8 +100,8 @@ def _comment(app: App, state: TaskState) -> Iterator[str]:
     """What the newest event asks must be there to be read; earlier ones that somebody deleted stay deleted."""
     if not is_question_deleted(app, state):
         return
-    cursor = app.deliveries.load(state.issue_number)
-    app.deliveries.save(state.issue_number, replace(cursor, sequence=state.sequence - 1))
+    ledger = app.deliveries.load(state.issue_number)
+    app.deliveries.save(state.issue_number, replace(ledger, sequence=state.sequence - 1))
     deliver(app, state.issue_number)
     yield "the comment that asks something was posted again"
 
@@ -179,9 +179,9 @@ def _marked(comment: Comment, records: Iterable[Record[IssueEvent]]) -> Iterator
 
 
 def _write(app: App, issue_number: int, found: RestoredStream) -> None:
-    """The cursor first: what an older tool has said in comments is not said again, but the gap is."""
+    """The ledger first: what an older tool has said in comments is not said again, but the gap is."""
     said = max(record.event.sequence for record in found.records if not isinstance(record.event, SequenceGapDetected))
-    app.deliveries.save(issue_number, DeliveryCursor(said))
+    app.deliveries.save(issue_number, EffectLedger(said))
     origin = app.origin.meta()
     app.log.restore(issue_number, [Record(record.event, {**origin, **record.meta}) for record in found.records])
     app.repository.mark_history()

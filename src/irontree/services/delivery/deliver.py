@@ -1,6 +1,6 @@
 """Bring the forge to what the log says: labels, comments, replies, closing (R9). Never stops the work.
 
-The cursor moves behind the effects, so a crash repeats them, and they are made to be: an effect that is there is
+The ledger is written behind the effects, so a crash repeats them, and they are made to be: an effect that is there is
 left alone. What failed is tried again next time.
 
 What the loop itself asks (its budget, a gap) is told where it last worked: there a comment can answer it.
@@ -33,7 +33,7 @@ from irontree.domain.machine import evolve
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
-from irontree.ports import DeliveryCursor, Label, Stream
+from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
     comment_for,
     comment_marker,
@@ -51,21 +51,21 @@ from irontree.services.views.report import criteria_of
 from irontree.services.views.values import CommentView, ReplyView
 
 
-def deliver(app: App, issue_number: int) -> DeliveryCursor:
-    """Deliver what is due for this issue and return the cursor. The caller holds the driver lock."""
-    stream, cursor = app.log.read(issue_number), app.deliveries.load(issue_number)
+def deliver(app: App, issue_number: int) -> EffectLedger:
+    """Deliver what is due for this issue and return the ledger. The caller holds the driver lock."""
+    stream, ledger = app.log.read(issue_number), app.deliveries.load(issue_number)
     state = stream.replayed().state
-    if state is None or (cursor.sequence >= stream.last_sequence and not cursor.failures):
-        return cursor
+    if state is None or (ledger.sequence >= stream.last_sequence and not ledger.failures):
+        return ledger
     if _is_gone_for_good(app, stream, issue_number):
-        now = replace(cursor, sequence=stream.last_sequence, failures=())
+        now = replace(ledger, sequence=stream.last_sequence, failures=())
         app.deliveries.save(issue_number, now)
         return now
-    reached, failure = _post_comments(app, stream, cursor.sequence)
-    cursor = reply_where_due(app, state, cursor, reached)
-    unsure = cursor.sequence == 0 or bool(cursor.failures)
+    reached, failure = _post_comments(app, stream, ledger.sequence)
+    ledger = reply_where_due(app, state, ledger, reached)
+    unsure = ledger.sequence == 0 or bool(ledger.failures)
     opened_at = _opened_again_at(stream)
-    not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > cursor.sequence else None
+    not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
     if not_opened:
         reached = min(reached, opened_at - 1)
     outcomes = (
@@ -75,8 +75,8 @@ def deliver(app: App, issue_number: int) -> DeliveryCursor:
         _attempt(lambda: close_where_due(app, state)),
     )
     failures = tuple(message for message in outcomes if message)
-    closed = cursor.closed or (not failures and is_closed_by_us(app, state))
-    now = replace(cursor, sequence=reached, failures=failures, closed=closed)
+    closed = ledger.closed or (not failures and is_closed_by_us(app, state))
+    now = replace(ledger, sequence=reached, failures=failures, closed=closed)
     app.deliveries.save(issue_number, now)
     return now
 
@@ -136,7 +136,7 @@ def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
 def _opened_again_at(stream: Stream) -> int:
     """The sequence at which a person let work go on behind the newest closing by others, a merge too; 0 if none did.
 
-    The cursor stays before it until the issue is open: once it is behind, a closing is a person's new word.
+    The ledger stays before it until the issue is open: once it is behind, a closing is a person's new word.
     """
     events = [record.event for record in stream.records]
     closed = max((event.sequence for event in events if _says_closed(event)), default=None)
@@ -171,14 +171,14 @@ def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
 # a user decides whether there is one, and is never part of it.
 
 
-def reply_where_due(app: App, state: TaskState, cursor: DeliveryCursor, reached: int) -> DeliveryCursor:
-    """Decide about a reply for each event behind the cursor, up to *reached*, and post it; the cursor after that."""
-    after = max(cursor.replied, cursor.sequence)
+def reply_where_due(app: App, state: TaskState, ledger: EffectLedger, reached: int) -> EffectLedger:
+    """Decide about a reply for each event behind the ledger, up to *reached*, and post it; the ledger after that."""
+    after = max(ledger.replied, ledger.sequence)
     for record in app.log.read(state.issue_number).records:
         if after < record.event.sequence <= reached and record.event.event in REPLYING:
             warning = _reply(app, state, record)
-            cursor = replace(cursor, warnings=(*cursor.warnings, warning)) if warning else cursor
-    return replace(cursor, replied=max(after, reached))
+            ledger = replace(ledger, warnings=(*ledger.warnings, warning)) if warning else ledger
+    return replace(ledger, replied=max(after, reached))
 
 
 def _reply(app: App, state: TaskState, record: Record[IssueEvent]) -> str | None:
@@ -264,7 +264,7 @@ _FAILED: Final = "comment_post_failed: loop halted: "
 def tell_halts(app: App) -> None:
     """Comment where a loop has halted at an issue whose newest event posted nothing; once for each such event.
 
-    The caller holds the driver lock. What cannot be posted stands in the issue's cursor, and is tried again the next
+    The caller holds the driver lock. What cannot be posted stands in the issue's ledger, and is tried again the next
     time work is taken up.
     """
     world = read_world(app)
@@ -284,9 +284,9 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     state = world.states.get(entity.halt_at_task_key or "")
     if state is None or world.halt_of(state) is None:  # answered, and the loop has not gone on yet
         return
-    stream, cursor = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
+    stream, ledger = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
-    if marker != cursor.halt_told and not _has_told_itself(stream):
+    if marker != ledger.halt_told and not _has_told_itself(stream):
         _tell(app, state, marker, _view(app, state, entity, marker))
 
 
@@ -302,14 +302,14 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
 
 
 def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
-    cursor = app.deliveries.load(state.issue_number)
-    others = tuple(failure for failure in cursor.failures if not failure.startswith(_FAILED))
+    ledger = app.deliveries.load(state.issue_number)
+    others = tuple(failure for failure in ledger.failures if not failure.startswith(_FAILED))
     try:
         post_once(app, state.issue_number, comment_text(app, "loop_halted", view), marker)
     except FORGE_FAILED as error:
-        now = replace(cursor, failures=(*others, f"{_FAILED}{error.message}"))
+        now = replace(ledger, failures=(*others, f"{_FAILED}{error.message}"))
     else:
-        now = replace(cursor, failures=others, halt_told=marker)
+        now = replace(ledger, failures=others, halt_told=marker)
     app.deliveries.save(state.issue_number, now)
 
 

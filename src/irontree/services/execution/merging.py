@@ -42,8 +42,8 @@ def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
     for state in world.states.values():
         dropped = _CANCELLED if state.task_key in world.cancelled else _SKIPPED if state.task_key in skipped else ""
         given_up = _given_up(state, dropped)
-        cursor = app.deliveries.load(state.issue_number)
-        if state.problem or given_up == cursor.withdrawn:
+        ledger = app.deliveries.load(state.issue_number)
+        if state.problem or given_up == ledger.withdrawn:
             continue
         try:
             for number, why, marker in _requests(app, state, dropped):
@@ -51,7 +51,7 @@ def withdraw_requests(app: App, world: World, skipped: Collection[str]) -> None:
         except (*FORGE_FAILED, LogDamaged) as error:
             app.progress.note(f"an old request of #{state.issue_number} could not be closed: {error.message}")
         else:
-            app.deliveries.save(state.issue_number, replace(cursor, withdrawn=given_up))
+            app.deliveries.save(state.issue_number, replace(ledger, withdrawn=given_up))
 
 
 def _given_up(state: TaskState, dropped: str) -> str:
@@ -199,11 +199,11 @@ def _make_ready_where_due(app: App, state: TaskState, request: PullRequest, chec
     """Once for each attempt, when CI has ended: who makes it a draft again has a reason."""
     if not request.draft or any(check.state == "pending" for check in checks):
         return
-    cursor = app.deliveries.load(state.issue_number)
+    ledger = app.deliveries.load(state.issue_number)
     ready = f"{request.number} {state.run_sequence}"
-    if cursor.ready != ready:
+    if ledger.ready != ready:
         app.forge().edit_pull_request(request.number, draft=False)
-        app.deliveries.save(state.issue_number, replace(cursor, ready=ready))
+        app.deliveries.save(state.issue_number, replace(ledger, ready=ready))
 
 
 def reviews_heard(records: Sequence[Record[IssueEvent]]) -> frozenset[str]:

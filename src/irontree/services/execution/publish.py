@@ -22,7 +22,7 @@ from irontree.domain.plan import Adoption, Plan, PlanNode
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.task_types import TASK_TYPES
 from irontree.errors import ConfigRefused, RequirementsRefused
-from irontree.ports import DeliveryCursor, Issue
+from irontree.ports import EffectLedger, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.approval import publication_order
 from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
@@ -247,7 +247,7 @@ def _renew(
         return _left_alone(app, state.issue_number, state.problem)
     if state.phase is not Phase.STALE:
         record(app, state, TaskReapprovalRequired, meta={"reason": "its text changed"})
-    app.deliveries.save(state.issue_number, DeliveryCursor())  # first: the new stream must not begin behind the old
+    app.deliveries.save(state.issue_number, EffectLedger())  # first: the new stream must not begin behind the old
     app.log.archive(state.issue_number, state.approved_revision)
     if plan.adoption is None:
         body = issue_body(app, plan, node, numbers)

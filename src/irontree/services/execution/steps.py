@@ -143,8 +143,8 @@ def _cut_off(world: World, state: TaskState) -> bool:
 
 
 def _is_due(app: App, state: TaskState) -> bool:
-    cursor = app.deliveries.load(state.issue_number)
-    return cursor.sequence < state.sequence or bool(cursor.failures)
+    ledger = app.deliveries.load(state.issue_number)
+    return ledger.sequence < state.sequence or bool(ledger.failures)
 
 
 # --- `next_step` says what one issue needs now, `perform` does it. A flow is the only `while` around them

@@ -299,8 +299,8 @@ def gate_words(app: App, world: World, question: Question) -> str:
         f"`{choice.usage()}`" for choice in question.rule.choices if choice.permits and not choice.special
     )
     words = f"only comments on the issue count for {commands}: {gate.words} decide"
-    cursor = app.deliveries.load(question.number)
-    said = cursor.voters if cursor.voted_on == question.key else ()
+    ledger = app.deliveries.load(question.number)
+    said = ledger.voters if ledger.voted_on == question.key else ()
     return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
 
 
