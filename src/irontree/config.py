@@ -98,7 +98,7 @@ class Reviewer(Agent, ReviewerSpec):
 
     @model_validator(mode="after")
     def _has_a_program(self) -> Reviewer:
-        if self.adapter in ("command", "acp") and not self.command:
+        if self.program is None:
             raise ValueError(f"the reviewer {self.name} has no command")
         return self
 

@@ -10,13 +10,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from irontree.domain.gates import Gate, Gates
+from irontree.domain.plan import KNOWN_AGENTS
 from irontree.domain.values import Section
 from irontree.errors import ConfigRefused
 
-AGENT_ADAPTERS: Final = (
-    *("command", "acp"),
-    *("claude", "codex", "gemini", "opencode", "copilot", "aider", "mini-swe-agent"),
-)
+AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
 """The names that `agents/` opens an agent by."""
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
