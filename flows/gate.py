@@ -28,8 +28,9 @@ from irontree.domain.halt import Choice, Need
 from irontree.errors import in_words
 from irontree.flows.runs.recovery import pages_of_issues
 from irontree.services.answers.answers import NOT_TAKEN, Answer
+from irontree.services.questions.listing import offered
 from irontree.services.questions.pages import question_text
-from irontree.services.questions.questions import Question, offered
+from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 

@@ -28,7 +28,8 @@ from irontree.services.delivery.comments import lint_comments
 from irontree.services.execution.steps import follow_up
 from irontree.services.loops.loop import open_loops, read_loops
 from irontree.services.questions.commands import question_json
-from irontree.services.questions.questions import Question, asked_about, list_questions
+from irontree.services.questions.listing import asked_about, list_questions
+from irontree.services.questions.questions import Question
 from irontree.services.record import World, read_world
 from irontree.services.views.history import request_url_of
 from irontree.services.views.overview import half_published, title_of

@@ -19,7 +19,7 @@ from irontree.cli.parser import OK, add_json
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
-from irontree.services.questions.questions import Question, oldest_first, waiting
+from irontree.services.questions.questions import Question, oldest_first
 from irontree.services.views.history import page_of_run
 from irontree.store.registry import Registered, RepositoryRegistry, user_registry
 
@@ -78,6 +78,8 @@ def approvals_waiting(app: App) -> tuple[tuple[Question, ...], str]:
 
 def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
     """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
+    from irontree.services.questions.listing import waiting  # reads documents, to say what can be approved
+
     if is_unknown_to_servers(app):
         return waiting(app), ""
     environment = environment_of_server(app)

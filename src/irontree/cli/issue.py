@@ -25,8 +25,9 @@ from irontree.errors import NotEligible
 from irontree.ports import Stream
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import loop_of, read_loops, still_open
-from irontree.services.questions.commands import Explanation, TaskStanding, explain, next_command_about, question_json
-from irontree.services.questions.questions import Question, asked_about
+from irontree.services.questions.commands import next_command_about, question_json
+from irontree.services.questions.listing import Explanation, TaskStanding, asked_about, explain
+from irontree.services.questions.questions import Question
 from irontree.services.record import World, attempts_folder, read_world
 from irontree.services.views.history import DeniedView, FailureView, denied_of, failure_of, say_issue_event
 from irontree.services.views.overview import title_of, waits_for

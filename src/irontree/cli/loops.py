@@ -17,7 +17,6 @@ from irontree.domain.loop import LoopEvent
 from irontree.domain.spending import Budget
 from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loop
-from irontree.services.questions.questions import list_questions
 from irontree.services.record import World, read_world
 from irontree.services.views.history import say_loop_event
 from irontree.services.views.overview import LoopRow, overview, title_of
@@ -126,6 +125,8 @@ def _task(loop: Loop, world: World, key: str) -> dict[str, Any]:
 
 def _asked(app: App, world: World, loop: Loop) -> Iterator[OutputBlock]:
     if loop.is_open:
+        from irontree.services.questions.listing import list_questions  # reads documents, to say what can be approved
+
         mine = (asked for asked in list_questions(app, world, (loop,)) if asked.loop_id == loop.id)
         yield from (question_block(asked) for asked in mine)
 

@@ -19,8 +19,8 @@ from irontree.cli.parser import OK, add_json
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.questions.commands import next_command, question_json
-from irontree.services.questions.questions import Question, list_questions
-from irontree.services.record import read_world
+from irontree.services.questions.questions import Question, open_questions
+from irontree.services.record import World, read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
 LOOK_EVERY: Final = 1.0
@@ -89,8 +89,16 @@ def look(app: App) -> StatusView:
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
     approvals, unknown = approvals_waiting(app)
-    asked, following = (*list_questions(app, world, loops), *approvals), next_command(app, world, loops)
+    asked, following = (*_asked(app, world, loops), *approvals), next_command(app, world, loops)
     return StatusView(found, asked, skipped(loops, world), following, unknown, _goes_on_by_serve(app, loops))
+
+
+def _asked(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
+    if not any(open_questions(app, world, loops)):
+        return ()
+    from irontree.services.questions.listing import list_questions  # reads documents, to say what can be approved
+
+    return list_questions(app, world, loops)
 
 
 def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:

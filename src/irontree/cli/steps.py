@@ -24,7 +24,8 @@ from irontree.services.execution.steps import perform
 from irontree.services.loops.choice import refuse_beside_loop
 from irontree.services.loops.loop import open_loops, read_loops, still_open
 from irontree.services.questions.commands import answers_to, goes_on, next_command_about, question_json
-from irontree.services.questions.questions import Question, asked_about
+from irontree.services.questions.listing import asked_about
+from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.views.history import failure_of, say_issue_event
 from irontree.services.views.overview import title_of

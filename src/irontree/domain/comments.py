@@ -20,7 +20,7 @@ from irontree.domain.loop import LOOP_EVENTS
 from irontree.domain.plan import PlanNode
 from irontree.domain.task_types import TASK_TYPES
 from irontree.domain.text import HIDDEN, LOGIN_IN_URL, SECRET, WITHOUT_LOGIN
-from irontree.domain.values import CloseOnDone, ReplyMode
+from irontree.domain.values import ReplyMode
 
 MAX_CHARACTERS: Final = 60_000
 """Below the 65,536 that GitHub takes."""
@@ -286,11 +286,6 @@ def document_name(title: str, issue_number: int) -> str:
     """`{slug}.md`: the kebab-case title, at most 60 characters; the issue's number where nothing is left of it."""
     slug = slugify(title)[:MAX_SLUG].strip("-")
     return f"{slug or f'issue-{issue_number}'}.md"
-
-
-def close_on_done(configured: CloseOnDone | None, node: PlanNode | None) -> CloseOnDone:
-    """Who closes an issue that is done: as configured; unset, as its type says (contract)."""
-    return configured or (TASK_TYPES[node.type].closes if node else "auto")
 
 
 def short_title(title: str) -> str:

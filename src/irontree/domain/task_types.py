@@ -56,6 +56,11 @@ BUG: Final = TaskTypeProfile(
 TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, BUG)}
 
 
+def close_on_done(configured: CloseOnDone | None, task_type: str | None) -> CloseOnDone:
+    """Who closes an issue that is done: as configured; unset, as its type says (contract)."""
+    return configured or (TASK_TYPES[task_type].closes if task_type else "auto")
+
+
 def _known(name: str) -> str:
     if name not in TASK_TYPES:
         raise ValueError(f"Input should be {' or '.join(map(repr, TASK_TYPES))}")

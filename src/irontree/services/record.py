@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.domain.checks import TRUNCATION_MARKER
-from irontree.domain.comments import close_on_done
 from irontree.domain.decide import Scope
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.halt import HaltRule, halt_of
@@ -24,7 +23,7 @@ from irontree.domain.machine import Replay, evolve
 from irontree.domain.plan import Plan, PlanNode, canonical_json
 from irontree.domain.spending import Spending
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.task_types import TASK_TYPES
+from irontree.domain.task_types import TASK_TYPES, close_on_done
 from irontree.domain.values import CloseOnDone
 from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem
@@ -316,7 +315,7 @@ def archive_path(name: str) -> str:
 
 def closing_policy(app: App, node: PlanNode | None) -> CloseOnDone:
     """`issue.close_on_done`, or what holds where it is unset. Raises ConfigRefused where it cannot be read."""
-    return close_on_done(app.preferences().close_on_done, node)
+    return close_on_done(app.preferences().close_on_done, node.type if node else None)
 
 
 def is_closed_by_us(app: App, state: TaskState) -> bool:

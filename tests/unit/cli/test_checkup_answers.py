@@ -8,7 +8,7 @@ from irontree.cli.steps import _record
 from irontree.errors import AnswerRefused
 from irontree.services.answers.answers import NOTE_LIMIT, Answer
 from irontree.services.loops.loop import open_loops
-from irontree.services.questions.questions import asked_about
+from irontree.services.questions.listing import asked_about
 from tests.support.world import MANUAL_TASK, Scene, make_scene, sends_back
 
 

@@ -16,7 +16,7 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import adopt
 from irontree.services.loops.loop import read_loops
 from irontree.services.proposals.adoption import approval_name
-from irontree.services.questions.questions import waiting
+from irontree.services.questions.listing import waiting
 from tests.support.issues import write
 from tests.support.world import MANUAL_TASK, make_scene
 

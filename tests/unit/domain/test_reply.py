@@ -12,7 +12,6 @@ from irontree.domain.comments import (
     MAX_SLUG,
     Knowledge,
     Opportunity,
-    close_on_done,
     decide_promotion,
     dispatch_reply,
     document_name,
@@ -22,6 +21,7 @@ from irontree.domain.comments import (
     short_title,
 )
 from irontree.domain.plan import Criterion, PlanNode
+from irontree.domain.task_types import close_on_done
 from irontree.domain.values import TaskKey
 from tests.support.store import passed
 
@@ -150,7 +150,7 @@ def test_what_comes_later_does_not_count():
     ],
 )
 def test_unless_configured_a_bug_is_closed_by_a_person(configured, type_, expected):
-    assert close_on_done(configured, node(type_=type_)) == expected
+    assert close_on_done(configured, type_) == expected
 
 
 # --- promotion ---------------------------------------------------------------------------------------------

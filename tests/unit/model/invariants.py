@@ -17,7 +17,7 @@ from irontree.ports import Stream
 from irontree.services.consistency.audit import audit
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_of_loop, questions_of_issues
 from irontree.services.record import RUN_TRAILER, World, read_world

@@ -16,7 +16,7 @@ from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from tests.support.world import GREETING, ONE_TASK, Scene, does
 
 

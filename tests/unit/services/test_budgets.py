@@ -25,7 +25,7 @@ from irontree.services.loops.funds import read_funds
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.planner import plan_document
 from irontree.services.proposals.sources import propose
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_of_loop
 from irontree.services.views.overview import overview

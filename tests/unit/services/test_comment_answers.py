@@ -21,8 +21,9 @@ from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
 from irontree.services.questions.commands import answers_to
+from irontree.services.questions.listing import asked_about, offered
 from irontree.services.questions.pages import question_text
-from irontree.services.questions.questions import asked_about, gate_words, offered
+from irontree.services.questions.questions import gate_words
 from irontree.store.memory import MemoryDeliveries
 from tests.support.watching import Killed, Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back

@@ -16,7 +16,7 @@ from irontree.services.consistency.drift import EDITED, UNASKED
 from irontree.services.consistency.reconcile import reconcile, repair
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_about
 from tests.support import issues

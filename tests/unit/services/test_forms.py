@@ -16,8 +16,9 @@ from irontree.services.execution.verify import verify
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.sources import propose
+from irontree.services.questions.listing import asked_about
 from irontree.services.questions.pages import _waiting, issue_form, question_text
-from irontree.services.questions.questions import asked_about, question_about, question_of_loop
+from irontree.services.questions.questions import question_about, question_of_loop
 from tests.support import issues
 from tests.support.watching import Watched
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, SPEC, TWO, Scene, does

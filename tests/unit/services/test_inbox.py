@@ -16,7 +16,8 @@ from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.loops.loop import read_loops
 from irontree.services.questions.commands import answers_to
-from irontree.services.questions.questions import oldest_first, waiting
+from irontree.services.questions.listing import waiting
+from irontree.services.questions.questions import oldest_first
 from tests.support.world import MANUAL_TASK, Scene, make_scene
 
 

@@ -18,9 +18,9 @@ from irontree.services.execution.steps import next_step
 from irontree.services.execution.verify import verify
 from irontree.services.proposals.again import special_choices
 from irontree.services.proposals.sources import propose
-from irontree.services.questions.commands import answers_to, explain
+from irontree.services.questions.commands import answers_to
+from irontree.services.questions.listing import asked_about, explain
 from irontree.services.questions.pages import question_text
-from irontree.services.questions.questions import asked_about
 from irontree.services.views.history import say_issue_event
 from tests.support.approving import write_plan
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does

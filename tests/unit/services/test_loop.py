@@ -22,8 +22,9 @@ from irontree.services.loops import loop as loops
 from irontree.services.loops.choice import next_decision
 from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.proposals.sources import propose
+from irontree.services.questions.listing import list_questions, waiting
 from irontree.services.questions.pages import question_text
-from irontree.services.questions.questions import list_questions, question_of_loop, waiting
+from irontree.services.questions.questions import question_of_loop
 from irontree.services.views.history import say_loop_event
 from irontree.services.views.overview import overview
 from irontree.store.codec import read_mapping

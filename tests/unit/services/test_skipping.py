@@ -13,7 +13,8 @@ from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import ApprovalChoices, with_choices
 from irontree.services.proposals.sources import propose
-from irontree.services.questions.commands import explain, next_command
+from irontree.services.questions.commands import next_command
+from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import tree_text
 from irontree.services.questions.questions import given_up
 from irontree.services.views.overview import overview

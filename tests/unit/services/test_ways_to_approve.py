@@ -13,7 +13,7 @@ from irontree.services.proposals.again import special_choices
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import ApprovalChoices, ways_to_approve
 from irontree.services.proposals.sources import propose
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from irontree.services.questions.pages import question_text
 from tests.support.world import CLOSE, GREETING, ONE, ONE_TASK, PARTS, Scene
 

@@ -8,7 +8,7 @@ from irontree.errors import NotEligible
 from irontree.services.answers.answers import Answer
 from irontree.services.execution.run import run
 from irontree.services.execution.verify import verify
-from irontree.services.questions.commands import explain
+from irontree.services.questions.listing import explain
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE, ONE_TASK, PARTS, SPEC, TWO, Scene, prepared
 
 

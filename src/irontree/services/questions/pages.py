@@ -18,7 +18,8 @@ from irontree.ports import Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import approval_view, before_words
-from irontree.services.questions.questions import Question, gate_words, offered, oldest_first
+from irontree.services.questions.listing import offered
+from irontree.services.questions.questions import Question, gate_words, oldest_first
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
     IssueLinks,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -12,19 +12,15 @@ from irontree.app import App
 from irontree.domain.decide import TIMER, Halt, decide
 from irontree.domain.gates import APPROVES_RULES, GATE_OF, Gate
 from irontree.domain.halt import AGENT_BUDGET, APPROVAL, RULE, Choice, HaltRule, choices
-from irontree.domain.meta import Meta
 from irontree.domain.spending import Budget
-from irontree.domain.state import Phase, TaskState
+from irontree.domain.state import TaskState
 from irontree.domain.values import HaltReason
-from irontree.errors import AnswerRefused, ApprovalRefused, in_words
+from irontree.errors import AnswerRefused, ApprovalRefused
 from irontree.services.loops import loop
 from irontree.services.loops.choice import scope_of
 from irontree.services.loops.funds import read_funds
-from irontree.services.loops.loop import Loop, loop_of, newest_over_each, read_loops, skipped, still_open
-from irontree.services.proposals.again import UNREADABLE, name_to_approve, permission_choice, special_choices
+from irontree.services.loops.loop import Loop, loop_of, newest_over_each, skipped, still_open
 from irontree.services.record import World, read_world
-from irontree.services.views.history import request_url_of
-from irontree.services.views.overview import title_of
 
 Kind = Literal["issue", "loop", "document"]
 
@@ -220,15 +216,6 @@ def gate_at(world: World, question: Question, choice: Choice | None = None) -> G
     return gates.of_choice(question.reason, choice.name) if choice else gates.of(question.reason)
 
 
-def offered(app: App, world: World, question: Question) -> tuple[Choice, ...]:
-    """The choices of the question's form: what is legal now, without what a gate takes from comments alone.
-
-    Where nothing else is left they are offered nevertheless: the form says who decides, and refuses them.
-    """
-    legal = question.choices(special_choices(app, question.reason, question.task_key))
-    return tuple(choice for choice in legal if gate_at(world, question, choice) is None) or legal
-
-
 def requesters(app: App, world: World, state: TaskState) -> frozenset[str]:
     """Who asked for the work: whoever wrote the issue, and whoever approved its plan, if that is a login.
 
@@ -304,7 +291,7 @@ def gate_words(app: App, world: World, question: Question) -> str:
     return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
 
 
-# --- The open questions of a repository: who asks, and what a listing shows of it
+# --- Who asks in a repository
 
 
 def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
@@ -327,129 +314,6 @@ def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Qu
             yield question_about(state, rule, loop_of(loops, state.task_key))
 
 
-def list_questions(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
-    """All of them with what a listing shows; *loops* as above."""
-    return tuple(_listed(app, world, question) for question in open_questions(app, world, loops))
-
-
-def asked_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> Question | None:
-    """What this issue asks, with what a listing shows; None if nothing. *loops* are those that are open."""
-    rule = world.halt_of(state)
-    return _listed(app, world, question_about(state, rule, loop_of(loops, state.task_key))) if rule else None
-
-
-def _listed(app: App, world: World, question: Question) -> Question:
-    """The question with what a listing shows of it; of a budget, how much is spent."""
-    if question.issue_number is None:
-        later = f", goes on by itself after {question.not_before}" if question.not_before else ""
-        return replace(question, detail=f"{question.detail}{later}" if question.budget else "")
-    state, gate = world.state(question.issue_number), gate_words(app, world, question)
-    asks_approval = question.reason == "reapproval_required"
-    revision, unreadable = _revision_now(app, world, state) if asks_approval else (None, "")
-    return replace(
-        question,
-        title=title_of(world, state.task_key),
-        revision=revision,
-        detail=question.detail or unreadable or _left_open(world, state),
-        said=". ".join(filter(None, (_said(app, state), gate))),
-        look=_look(world, state) if asks_approval else "",
-        gated=bool(gate),
-        special=() if asks_approval else permission_choice(app, world, state),
-    )
-
-
-def _said(app: App, state: TaskState) -> str:
-    """What was recorded of a block: the name of a check alone says little to whoever has to put it right.
-
-    Of work that is proposed, where its request is.
-    """
-    if state.phase not in (Phase.BLOCKED, Phase.PENDING) or state.problem:
-        return ""
-    stream = app.log.read(state.issue_number)
-    if state.phase is Phase.PENDING:
-        url = request_url_of(stream)
-        return f"merge the request {url}: that accepts the work" if url else ""
-    told = next((record.told for record in stream.records if record.event.sequence == state.sequence), Meta())
-    return ". ".join(text.rstrip(".") for text in (told.reason, told.remedy) if text)
-
-
-def _left_open(world: World, state: TaskState) -> str:
-    """What an adopted issue does not say; it is answered there, and nothing is approved before."""
-    node = world.nodes.get(state.task_key)
-    open_ones = node.open_questions if node and state.phase is Phase.ADOPTED else ()
-    return f"its text leaves open: {'; '.join(open_ones)} (edit the issue, or add a comment)" if open_ones else ""
-
-
-def _look(world: World, state: TaskState) -> str:
-    plan = world.plans.get(state.task_key)
-    if plan is None:
-        return ""
-    words = f"#{state.issue_number}" if plan.adoption else plan.spec_path
-    return f"irontree task {shlex.quote(words)} --plan"
-
-
-def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None, str]:
-    """The revision that approving would approve; where that cannot be read, None and why."""
-    plan = world.plans.get(state.task_key)
-    if plan is None:
-        return None, ""
-
-    try:
-        return name_to_approve(app, plan), ""
-    except UNREADABLE as error:
-        return None, in_words(error)
-
-
-# --- What waits for a person in a repository
-
-
-FormUrl = Callable[[str], str]
-"""From the id of a flow run to its page."""
-
-
-def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
-    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
-    world, loops = read_world(app), read_loops(app)[0]
-    runs = _loop_runs(app, loops)
-    return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))
-
-
 def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
     """In the order in which people were asked."""
     return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))
-
-
-def _placed(app: App, world: World, loop_runs: frozenset[str], asked: Question, form_url: FormUrl | None) -> Question:
-    noted = _noted(app, world, asked)
-    run = _asking_run(noted, frozenset() if asked.issue_number is None else loop_runs)
-    tracker = app.preferences().tracker
-    return replace(
-        asked,
-        root=app.repository.root,
-        repository_id=app.repository.id,
-        since=noted[-1].time or None if noted else None,
-        issue_url=f"{tracker}/issues/{asked.issue_number}" if tracker and asked.issue_number is not None else None,
-        form_url=form_url(run) if form_url and run else None,
-    )
-
-
-def _noted(app: App, world: World, asked: Question) -> list[Meta]:
-    """What was noted with each event up to the one that asks."""
-    if asked.issue_number is None:
-        return [record.told for record in app.loops.read(asked.loop_id or "").records]
-    last = world.state(asked.issue_number).sequence
-    return [record.told for record in app.log.read(asked.issue_number).records if record.event.sequence <= last]
-
-
-def _asking_run(noted: Sequence[Meta], others: frozenset[str]) -> str | None:
-    """The flow run that shows the form: the newest that recorded anything there, but for *others*.
-
-    A loop's run records what happened to an issue's run that was cancelled, and is not the one that asks.
-    """
-    runs = (told.flow_run for told in reversed(noted))
-    return next((run for run in runs if run and run not in others), None)
-
-
-def _loop_runs(app: App, loops: Iterable[Loop]) -> frozenset[str]:
-    found = (record.told.flow_run for loop in loops for record in app.loops.read(loop.id).records)
-    return frozenset(filter(None, found))
