@@ -33,7 +33,7 @@ from irontree.services.loops.loop import left_out, read_loop
 from irontree.services.proposals.approval import approval_text
 from irontree.services.proposals.proposal import Proposal
 from irontree.services.proposals.sources import uncommitted_documents
-from irontree.services.record import World, left_to_people, read_world
+from irontree.services.record import World, closed_by_users, read_world
 from irontree.services.views.overview import SERVING, SKIPPED, IssueRow, overview, state_words
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Drive:
 
     def _tell_left_open(self, loop_id: str) -> None:
         """What is done and still open on the forge looks like work that is left, unless somebody says so."""
-        if left := left_to_people(self.app, read_loop(self.app, loop_id).keys):
+        if left := closed_by_users(self.app, read_world(self.app), read_loop(self.app, loop_id).keys):
             self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _tell_uncommitted(self, loop_id: str) -> None:

@@ -318,20 +318,20 @@ def closing_policy(app: App, node: PlanNode | None) -> CloseOnDone:
     return close_on_done(app.preferences().close_on_done, node.type if node else None)
 
 
-def is_closed_by_us(app: App, state: TaskState) -> bool:
-    """Whether the issue is done, and nobody else closes it."""
-    return state.done and closing_policy(app, read_world(app).nodes.get(state.task_key)) == "auto"
+def is_closed_by_us(app: App, world: World, state: TaskState) -> bool:
+    """Whether the issue is done, and closing it is not left to a user."""
+    return state.done and closing_policy(app, world.nodes.get(state.task_key)) == "auto"
 
 
-def left_to_people(app: App, task_keys: Collection[str]) -> tuple[int, ...]:
-    """The issues among these tasks that are done, and that a person closes."""
-    states = (state for key, state in read_world(app).states.items() if key in task_keys)
-    return tuple(sorted(state.issue_number for state in states if state.done and not is_closed_by_us(app, state)))
+def closed_by_users(app: App, world: World, task_keys: Collection[str]) -> tuple[int, ...]:
+    """The issues among these tasks that are done, and that a user closes."""
+    states = (state for key, state in world.states.items() if key in task_keys and state.done)
+    return tuple(sorted(state.issue_number for state in states if not is_closed_by_us(app, world, state)))
 
 
-def close_where_due(app: App, state: TaskState) -> None:
+def close_where_due(app: App, world: World, state: TaskState) -> None:
     """Close an issue that is done and still open."""
-    if not is_closed_by_us(app, state):
+    if not is_closed_by_us(app, world, state):
         return
     issue = app.forge().read_issue(state.issue_number)
     if issue and issue.state == "open":

@@ -19,7 +19,7 @@ from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, does
 
 def step(scene: Scene, action, *arguments):
     state = action(scene.app, 1, *arguments)
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     return state
 
 

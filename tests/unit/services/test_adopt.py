@@ -23,7 +23,7 @@ LONGER = f"{CLEAR}- [ ] it says who it is `$ has greet.txt hello`\n"
 
 def name(scene: Scene, number: int = 1) -> str:
     """What approving the issue names now."""
-    return approval_name(issue_now(scene.app, scene.world.plan(scene.world.state(number))))
+    return approval_name(issue_now(scene.app, scene.world, scene.world.plan(scene.world.state(number))))
 
 
 def approve(scene: Scene, number: int = 1):

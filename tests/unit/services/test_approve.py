@@ -12,7 +12,7 @@ from irontree.errors import ApprovalRefused, Busy, NotEligible, RequirementsRefu
 from irontree.services.answers.answers import Answer, answer_issue
 from irontree.services.answers.approve import approve, approve_again, approve_stepwise
 from irontree.services.consistency.reconcile import reconcile
-from irontree.services.execution.publish import approve_reverted, publish
+from irontree.services.execution.publish import publish, release_approved
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import Idle, catch_up, next_step
 from irontree.services.execution.verify import verify
@@ -433,7 +433,7 @@ def test_text_that_returns_re_approves_itself(scene):
     """R7"""
     stale(scene)
     scene.write(ONE_TASK)
-    assert approve_reverted(scene.app) == (1,)
+    assert release_approved(scene.app, scene.world) == (1,)
     event = scene.last().event
     assert (event.event, event.channel) == ("task_approved", "reverted")
     assert scene.state().phase is Phase.READY
@@ -450,7 +450,7 @@ def test_a_configuration_that_returns_does_so_too(scene):
 
 def test_text_that_stays_changed_is_asked_about_once(scene):
     stale(scene)
-    assert approve_reverted(scene.app) == ()
+    assert release_approved(scene.app, scene.world) == ()
     with pytest.raises(NotEligible):
         run(scene.app, 1)
     assert scene.events().count("task_reapproval_required") == 1

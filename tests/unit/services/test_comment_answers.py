@@ -105,7 +105,7 @@ def test_the_budget_of_a_loop_is_extended_where_it_last_worked(scene):
     scene.preferences = Preferences(loop_budget=1)
     loop = scene.start(ONE_TASK)
     assert scene.drive(loop).reason == "loop_budget_exhausted"
-    tell_halts(scene.app)
+    tell_halts(scene.app, scene.world)
     assert "`/extend N`, `/stop`" in scene.comments()[-1]
     url = says(scene, "/extend 20")
     (found,) = look(scene.app)

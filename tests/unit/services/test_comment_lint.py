@@ -18,7 +18,7 @@ def commented(scene: Scene) -> Scene:
     scene.publish(MANUAL_TASK)
     for step in (run, verify):
         step(scene.app, 1)
-        deliver(scene.app, 1)
+        deliver(scene.app, scene.world, 1)
     assert len(scene.comments()) == 2
     return scene
 

@@ -20,14 +20,14 @@ from irontree.services.execution.checkup import Decider, accept, finalize
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.record import left_to_people
+from irontree.services.record import closed_by_users
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, does, ends
 
 
 def step(scene: Scene, action, *arguments):
     state = action(scene.app, 1, *arguments)
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     return state
 
 
@@ -77,9 +77,9 @@ def test_labels_that_an_outage_kept_from_being_made_are_made_later(scene):
     scene.tracker.labels.clear()
     scene.deliveries._ledgers.clear()
     scene.tracker.outage = "503"
-    assert deliver(scene.app, 1).failures
+    assert deliver(scene.app, scene.world, 1).failures
     scene.tracker.outage = None
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert len(scene.tracker.labels) == 7
 
 
@@ -90,7 +90,7 @@ def test_an_audible_event_posts_one_comment_with_its_marker(scene):
     verified(scene, MANUAL_TASK)
     assert len(scene.comments()) == 1
     assert comment_marker(1, scene.last()) in scene.comments()[0]
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert len(scene.comments()) == 1
 
 
@@ -118,7 +118,7 @@ def test_somebody_elses_comment_with_our_marker_does_not_count(scene):
     step(scene, run)
     verify(scene.app, 1)
     scene.forge("mallory").post_comment(1, comment_marker(1, scene.last()))
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert len(scene.comments()) == 2
 
 
@@ -132,8 +132,8 @@ def test_a_crash_in_between_posts_nothing_twice_and_nothing_never(scene, port, m
     verify(scene.app, 1)
     setattr(scene, port, Watched(getattr(scene, port), [method], dying(side)))
     with pytest.raises(Killed):
-        deliver(scene.app, 1)
-    deliver(scene.app, 1)
+        deliver(scene.app, scene.world, 1)
+    deliver(scene.app, scene.world, 1)
     assert len(scene.comments()) == 1
     assert "pending-acceptance" in scene.labels()
     assert scene.deliveries.load(1).sequence == 4
@@ -190,12 +190,12 @@ def test_a_failure_is_kept_shown_and_tried_again(scene):
     step(scene, run)
     verify(scene.app, 1)
     scene.tracker.outage = "503 from the forge"
-    ledger = deliver(scene.app, 1)
+    ledger = deliver(scene.app, scene.world, 1)
     said = [f"{what}: 503 from the forge" for what in ("comment_post_failed", "stage_label_sync_failed")]
     assert (ledger.sequence, list(ledger.failures)) == (3, said)
     assert scene.deliveries.load(1) == ledger
     scene.tracker.outage = None
-    assert deliver(scene.app, 1).failures == ()
+    assert deliver(scene.app, scene.world, 1).failures == ()
     assert len(scene.comments()) == 1
     assert "pending-acceptance" in scene.labels()
 
@@ -212,13 +212,13 @@ def test_an_outage_of_the_forge_never_stops_the_work(scene):
 
 
 def test_an_issue_without_events_has_nothing_to_deliver(scene):
-    assert deliver(scene.app, 7).sequence == 0
+    assert deliver(scene.app, scene.world, 7).sequence == 0
 
 
 def test_what_is_delivered_is_not_looked_at_again(scene):
     verified(scene)
     scene.tracker.outage = "nobody should ask"
-    assert deliver(scene.app, 1).failures == ()
+    assert deliver(scene.app, scene.world, 1).failures == ()
 
 
 # --- closing -------------------------------------------------------------------------------------------
@@ -251,16 +251,16 @@ def test_the_configuration_has_the_last_word(scene, setting, state):
 def test_what_is_done_and_left_for_a_person_to_close_can_be_named(scene, setting, left):
     scene.preferences = Preferences(close_on_done=setting)
     before = verified(scene).app
-    assert left_to_people(before, {"greeting"}) == ()
+    assert closed_by_users(before, scene.world, {"greeting"}) == ()
     step(scene, finalize)
-    assert left_to_people(scene.app, {"greeting"}) == left
-    assert left_to_people(scene.app, {"another"}) == ()
+    assert closed_by_users(scene.app, scene.world, {"greeting"}) == left
+    assert closed_by_users(scene.app, scene.world, {"another"}) == ()
 
 
 def test_an_issue_that_a_person_opened_again_is_left_open(scene):
     done(scene)
     scene.forge_seen.edit_issue(1, state="open")
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert scene.tracker.issues[1].state == "open"
 
 
@@ -287,7 +287,7 @@ def test_an_issue_that_could_not_be_opened_when_the_work_went_on_is_opened_later
     answer_issue(scene.app, 1, Answer("go-on", "ada"))
     step(scene, run)
     scene.tracker.outage = None
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert scene.tracker.issues[1].state == "open"
     assert reconcile(scene.app).outside == ()
     assert len(scene.comments()) == len(set(scene.comments())), "nothing is posted twice"
@@ -314,7 +314,7 @@ def test_a_finished_issue_that_could_not_be_opened_in_time_stays_closed(scene):
     for action in (run, verify, finalize):
         step(scene, action)
     scene.tracker.outage = None
-    assert deliver(scene.app, 1).failures == ()
+    assert deliver(scene.app, scene.world, 1).failures == ()
     assert scene.tracker.issues[1].state == "closed"
 
 
@@ -345,7 +345,7 @@ def test_a_configuration_that_is_broken_in_mid_attempt_does_not_stop_the_work(sc
     assert perform(app, Run(GREETING)).last_event == "run_completed"
     assert "stage_label_sync_failed: forge.kind: nothing is called that" in scene.deliveries.load(1).failures
     forge.broken = False
-    assert deliver(app, 1).failures == ()
+    assert deliver(app, scene.world, 1).failures == ()
 
 
 def test_without_a_readable_configuration_work_is_finished_and_the_issue_is_closed_later(scene):
@@ -356,7 +356,7 @@ def test_without_a_readable_configuration_work_is_finished_and_the_issue_is_clos
     assert perform(app, Finalize(GREETING)).done
     assert scene.tracker.issues[1].state == "open"
     preferences.broken = False
-    assert deliver(app, 1).failures == ()
+    assert deliver(app, scene.world, 1).failures == ()
     assert scene.tracker.issues[1].state == "closed"
 
 

@@ -391,7 +391,7 @@ def test_a_halted_loop_that_cannot_be_trusted_asks_nothing_and_keeps_nobody_from
     files = scene.loops.files(loop.id).files
     files.pop("0001-loop-started.yml") if lost == "first event" else files.clear()
     assert (waiting(scene.app), asked_in_comments(scene.app)) == ((), ())
-    tell_halts(scene.app)
+    tell_halts(scene.app, scene.world)
     [damage] = loops.read_loops(scene.app)[1]
     assert "cannot be trusted" in damage
 

@@ -84,7 +84,7 @@ def test_what_was_not_delivered_is_shown(scene):
     from irontree.services.delivery.deliver import deliver
 
     run(scene.app, 1)
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert any("503" in failure for failure in rows(scene)[GREETING].undelivered)
 
 

@@ -34,7 +34,7 @@ def replying(scene: Scene, mode: str = "always", **settings) -> Scene:
 
 def step(scene: Scene, action, *arguments, **named):
     state = action(scene.app, 1, *arguments, **named)
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     return state
 
 
@@ -123,7 +123,7 @@ def test_an_invitation_that_was_answered_before_it_could_be_posted_is_not_posted
     step(replying(scene), run)
     verify(scene.app, 1)
     accept(scene.app, 1, Decider("ada"))
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert replies(scene) == []
 
 
@@ -231,10 +231,10 @@ def test_a_reply_that_fails_is_a_warning_and_not_tried_again(scene):
     step(replying(scene), run)
     verify(scene.app, 1)
     scene.tracker.outage = "503"
-    ledger = deliver(scene.app, 1)
+    ledger = deliver(scene.app, scene.world, 1)
     assert ledger.warnings == ("reply_post_failed: 503",)
     scene.tracker.outage = None
-    ledger = deliver(scene.app, 1)
+    ledger = deliver(scene.app, scene.world, 1)
     assert scene.comments() == []
     assert (ledger.failures, ledger.warnings) == ((), ("reply_post_failed: 503",))
     assert reply_of(scene, "verify_passed") is None
@@ -262,8 +262,8 @@ def test_a_crash_in_between_posts_no_reply_twice_and_loses_none(scene, port, met
     verify(scene.app, 1)
     setattr(scene, port, Watched(getattr(scene, port), [method], dying(side)))
     with pytest.raises(Killed):
-        deliver(scene.app, 1)
-    deliver(scene.app, 1)
+        deliver(scene.app, scene.world, 1)
+    deliver(scene.app, scene.world, 1)
     assert len(replies(scene)) == 1
     assert reply_of(scene, "verify_passed") == scene.tracker.comments[1][0].url
 
@@ -273,7 +273,7 @@ def test_what_is_delivered_again_is_not_replied_to_again(scene):
     verified(replying(scene))
     scene.tracker.comments.clear()
     scene.deliveries.save(1, replace(scene.deliveries.load(1), sequence=0))
-    deliver(scene.app, 1)
+    deliver(scene.app, scene.world, 1)
     assert scene.comments() == []
 
 

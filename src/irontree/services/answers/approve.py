@@ -225,7 +225,8 @@ def _put_in_force(
     if proposal.draft.whole:
         settle_leftovers(app)
         replace_open(app, plans[0], proposal.intent, proposal.loop_id)
-    return publish(app, *plans), release_approved(app, by)
+    published = publish(app, *plans)
+    return published, release_approved(app, read_world(app), by, None)
 
 
 def _tell(app: App, proposal: Proposal, released: tuple[int, ...]) -> None:
@@ -234,7 +235,7 @@ def _tell(app: App, proposal: Proposal, released: tuple[int, ...]) -> None:
         return
     world = read_world(app)
     for number in released:
-        deliver(app, number)
+        deliver(app, world, number)
         write_projections(app, world, world.state(number))
     for each in proposal.draft.excluded:
         if each.composite:

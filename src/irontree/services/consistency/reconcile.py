@@ -26,7 +26,7 @@ from irontree.ports import Comment, EffectLedger, Issue, Problem
 from irontree.services.consistency.drift import Change, is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
-from irontree.services.execution.publish import approve_reverted
+from irontree.services.execution.publish import release_approved
 from irontree.services.execution.steps import catch_up, fetch_targets
 from irontree.services.loops.loop import remake_entity
 from irontree.services.questions.questions import Question, questions_of_issues
@@ -76,7 +76,7 @@ def _issue(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
         yield from (Repaired(where, change.what) for change in set_labels_back(app, state, issue))
         if not state.adopted and state.task_key in world.plans:
             yield from (Repaired(where, what) for what in _text(app, world, state, issue))
-        yield from (Repaired(where, what) for what in _comment(app, state))
+        yield from (Repaired(where, what) for what in _comment(app, world, state))
     except RemoteFailed as error:
         app.progress.note(f"{where} could not be repaired on the forge: {error.message}")
         return
@@ -96,13 +96,13 @@ def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[st
     yield "its title and text were put back to what is approved"
 
 
-def _comment(app: App, state: TaskState) -> Iterator[str]:
+def _comment(app: App, world: World, state: TaskState) -> Iterator[str]:
     """What the newest event asks must be there to be read; earlier ones that somebody deleted stay deleted."""
     if not is_question_deleted(app, state):
         return
     ledger = app.deliveries.load(state.issue_number)
     app.deliveries.save(state.issue_number, replace(ledger, sequence=state.sequence - 1))
-    deliver(app, state.issue_number)
+    deliver(app, world, state.issue_number)
     yield "the comment that asks something was posted again"
 
 
@@ -221,12 +221,12 @@ def reconcile(app: App, issue_number: int | None = None) -> Reconciliation:
     restored = tuple(_restored(app, issue_number))
     world = read_world(app)
     gaps = tuple(number for number, replay in world.replays.items() if _record_gap(app, number, replay))
-    _delivered(app)  # first: what is not done yet by us looks like something done by others
+    _delivered(app, world)  # first: what is not done yet by us looks like something done by others
     fetch_targets(app, world, world.states.values())
-    settled = settle_requests(app)  # their merge closes issues, which is no close from outside
+    settled = settle_requests(app, read_world(app))  # their merge closes issues, which is no close from outside
     outside = look_outside(app, read_world(app), issue_number)
-    approved = approve_reverted(app)
-    failures = _delivered(app)
+    approved = release_approved(app, read_world(app))
+    failures = _delivered(app, world)
     world = read_world(app)
     for state in world.states.values():
         write_projections(app, world, state)
@@ -248,9 +248,9 @@ def _said(app: App, state: TaskState) -> str:
     return say_issue_event(app.log.read(state.issue_number).records[-1])
 
 
-def _delivered(app: App) -> tuple[str, ...]:
+def _delivered(app: App, world: World) -> tuple[str, ...]:
     """What could not be delivered of all that is due."""
-    return tuple(failure for number in app.log.streams() for failure in deliver(app, number).failures)
+    return tuple(failure for number in app.log.streams() for failure in deliver(app, world, number).failures)
 
 
 def _restored(app: App, issue_number: int | None) -> Iterator[Restoration]:

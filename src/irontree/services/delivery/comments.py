@@ -51,10 +51,10 @@ def post_once(app: App, issue_number: int, text: str, marker: str) -> str:
     return (there or forge.post_comment(issue_number, text)).url
 
 
-def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
+def comment_for(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     """The rendered comment of *record*; *state* is the state after it."""
     question = question_in(app, state)
-    gate = gate_at(read_world(app), question) if question else None
+    gate = gate_at(world, question) if question else None
     view = CommentView(
         number=state.issue_number,
         marker=marker,
@@ -65,7 +65,7 @@ def comment_for(app: App, state: TaskState, record: Record[IssueEvent], marker: 
         request=record.told.request_url,
         answers=question.usages() if question else (),
         gate=gate.words if gate else "",
-        allows=_allows(app, state) if question else (),
+        allows=_allows(app, world, state) if question else (),
     )
     return comment_text(app, record.event.event, view)
 
@@ -76,9 +76,9 @@ def question_in(app: App, state: TaskState) -> Question | None:
     return question_about(state, rule, loop_of(open_loops(app), state.task_key)) if rule else None
 
 
-def _allows(app: App, state: TaskState) -> tuple[str, ...]:
+def _allows(app: App, world: World, state: TaskState) -> tuple[str, ...]:
     """What the answer `allow` would approve, for whoever gives it in a comment; empty where it makes no difference."""
-    if not offers_permission(app, read_world(app), state):
+    if not offers_permission(app, world, state):
         return ()
     return rules_in_words(rules_for_denied(app.log.read(state.issue_number)))
 

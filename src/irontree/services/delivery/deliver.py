@@ -51,8 +51,11 @@ from irontree.services.views.report import criteria_of
 from irontree.services.views.values import CommentView, ReplyView
 
 
-def deliver(app: App, issue_number: int) -> EffectLedger:
-    """Deliver what is due for this issue and return the ledger. The caller holds the driver lock."""
+def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
+    """Deliver what is due for this issue and return the ledger. The caller holds the driver lock.
+
+    Of *world* only the plans count: what happened to the issue is read from its log.
+    """
     stream, ledger = app.log.read(issue_number), app.deliveries.load(issue_number)
     state = stream.replayed().state
     if state is None or (ledger.sequence >= stream.last_sequence and not ledger.failures):
@@ -61,8 +64,8 @@ def deliver(app: App, issue_number: int) -> EffectLedger:
         now = replace(ledger, sequence=stream.last_sequence, failures=())
         app.deliveries.save(issue_number, now)
         return now
-    reached, failure = _post_comments(app, stream, ledger.sequence)
-    ledger = reply_where_due(app, state, ledger, reached)
+    reached, failure = _post_comments(app, world, stream, ledger.sequence)
+    ledger = reply_where_due(app, world, state, ledger, reached)
     unsure = ledger.sequence == 0 or bool(ledger.failures)
     opened_at = _opened_again_at(stream)
     not_opened = _attempt(lambda: _reopen(app, state)) if opened_at > ledger.sequence else None
@@ -72,10 +75,10 @@ def deliver(app: App, issue_number: int) -> EffectLedger:
         failure,
         not_opened,
         _attempt(lambda: _set_labels(app, state, ensure=unsure), "stage_label_sync_failed"),
-        _attempt(lambda: close_where_due(app, state)),
+        _attempt(lambda: close_where_due(app, world, state)),
     )
     failures = tuple(message for message in outcomes if message)
-    closed = ledger.closed or (not failures and is_closed_by_us(app, state))
+    closed = ledger.closed or (not failures and is_closed_by_us(app, world, state))
     now = replace(ledger, sequence=reached, failures=failures, closed=closed)
     app.deliveries.save(issue_number, now)
     return now
@@ -90,12 +93,12 @@ def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
     return False
 
 
-def _post_comments(app: App, stream: Stream, after: int) -> tuple[int, str | None]:
+def _post_comments(app: App, world: World, stream: Stream, after: int) -> tuple[int, str | None]:
     """Post what audible events call for, in order; how far it got, and what stopped it."""
     for state, record in due_comments(stream):
         if record.event.sequence <= after:
             continue
-        failure = _attempt(lambda state=state, record=record: _post(app, state, record), "comment_post_failed")  # type: ignore[misc]
+        failure = _attempt(lambda state=state, record=record: _post(app, world, state, record), "comment_post_failed")  # type: ignore[misc]
         if failure:
             return record.event.sequence - 1, failure
     return stream.last_sequence, None
@@ -120,9 +123,9 @@ def _calls_for_comment(before: TaskState | None, event: IssueEvent) -> bool:
     return CATEGORY[event.event] == "audible" and not repeated
 
 
-def _post(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
+def _post(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, state.renewed_from)
-    post_once(app, number, comment_for(app, state, record, marker), marker)
+    post_once(app, number, comment_for(app, world, state, record, marker), marker)
 
 
 def _set_labels(app: App, state: TaskState, *, ensure: bool) -> None:
@@ -171,24 +174,24 @@ def _attempt(effect: Callable[[], None], failure: str = "") -> str | None:
 # a user decides whether there is one, and is never part of it.
 
 
-def reply_where_due(app: App, state: TaskState, ledger: EffectLedger, reached: int) -> EffectLedger:
+def reply_where_due(app: App, world: World, state: TaskState, ledger: EffectLedger, reached: int) -> EffectLedger:
     """Decide about a reply for each event behind the ledger, up to *reached*, and post it; the ledger after that."""
     after = max(ledger.replied, ledger.sequence)
     for record in app.log.read(state.issue_number).records:
         if after < record.event.sequence <= reached and record.event.event in REPLYING:
-            warning = _reply(app, state, record)
+            warning = _reply(app, world, state, record)
             ledger = replace(ledger, warnings=(*ledger.warnings, warning)) if warning else ledger
     return replace(ledger, replied=max(after, reached))
 
 
-def _reply(app: App, state: TaskState, record: Record[IssueEvent]) -> str | None:
+def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> str | None:
     """Reply to one event if that is decided; what went wrong."""
     if record.event.event == "verify_pending_acceptance" and state.sequence > record.event.sequence:
         return None  # it was answered before anybody could be told of it
     try:
         decision = reply_decision(app, state, record)
         if decision.yes:
-            _post_reply(app, state, record)
+            _post_reply(app, world, state, record)
     except (*FORGE_FAILED, NotEligible) as error:
         return f"reply_post_failed: {error.message}"
     return None
@@ -214,9 +217,9 @@ def _note(app: App, state: TaskState, record: Record[IssueEvent]) -> str:
     return accepted.told.note if accepted and record.event.completion_basis == "accepted" else ""
 
 
-def _post_reply(app: App, state: TaskState, record: Record[IssueEvent]) -> None:
+def _post_reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, f"{state.renewed_from}/reply")
-    text = app.renderer.render("comments/reply.md", reply=_reply_view(app, read_world(app), state, record, marker))
+    text = app.renderer.render("comments/reply.md", reply=_reply_view(app, world, state, record, marker))
     if problems := reply_problems(text):
         raise NotEligible(f"the text would hold {', '.join(problems)}")
     url = post_once(app, number, text, marker)
@@ -261,13 +264,12 @@ def _is_left_open(app: App, event: IssueEvent, node: PlanNode | None) -> bool:
 _FAILED: Final = "comment_post_failed: loop halted: "
 
 
-def tell_halts(app: App) -> None:
+def tell_halts(app: App, world: World) -> None:
     """Comment where a loop has halted at an issue whose newest event posted nothing; once for each such event.
 
     The caller holds the driver lock. What cannot be posted stands in the issue's ledger, and is tried again the next
     time work is taken up.
     """
-    world = read_world(app)
     for loop in read_loops(app)[0]:
         if loop.entity.status == "halted":
             _tell_if_due(app, world, loop.entity)
@@ -277,7 +279,7 @@ def tell_halts(app: App) -> None:
 def tell_halts_if_free(app: App, who: str, *, wait_seconds: float) -> None:
     """Do so if the driver lock is free in time; if not, whoever takes work up next does."""
     with suppress(Busy), app.driver.hold(who, wait_seconds=wait_seconds):
-        tell_halts(app)
+        tell_halts(app, read_world(app))
 
 
 def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:

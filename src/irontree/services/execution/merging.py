@@ -26,7 +26,7 @@ from irontree.services.delivery.comments import comment_marker, post_once
 from irontree.services.execution.checkup import Decider, fail_pending, send_back
 from irontree.services.execution.publication import STATUS_NAME, has_merged
 from irontree.services.loops.loop import read_loops, skipped
-from irontree.services.record import World, merged_ref, read_world, record
+from irontree.services.record import World, merged_ref, record
 from irontree.services.work.preflight import block
 
 _RENEWED: Final = "its text was changed and approved anew, and the work begins again"
@@ -106,12 +106,12 @@ class Objection:
     check: CommitCheck | None = None
 
 
-def settle_requests(app: App) -> tuple[TaskState, ...]:
+def settle_requests(app: App, world: World) -> tuple[TaskState, ...]:
     """Look at every open request, record what became of it, and close those of work that was given up: the new states.
 
     What the forge cannot show now is looked at the next time. The caller holds the driver lock, and delivers.
     """
-    world, settled = read_world(app), []
+    settled = []
     skips = skipped(read_loops(app)[0], world) if any(s.request for s in world.states.values()) else frozenset[str]()
     for state in world.states.values():
         if state.task_key not in world.plans or state.task_key in world.cancelled:

@@ -67,7 +67,7 @@ def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode
             number, status = _continue(app, previous, node, state)
         numbers[node.task_key] = number
         app.repository.mark_history()
-        deliver(app, number)
+        deliver(app, world, number)
         yield node, number, status
 
 
@@ -298,17 +298,13 @@ def _type_labels(node: PlanNode) -> tuple[str, ...]:
 # --- Tasks that wait for an approval go on once they have it (R7)
 
 
-def approve_reverted(app: App) -> tuple[int, ...]:
-    """Let tasks go on whose text and configuration are what was approved again; the issues it did so for (R7)."""
-    return release_approved(app, by="irontree", channel="reverted")
+def release_approved(app: App, world: World, by: str = "irontree", channel: str | None = "reverted") -> tuple[int, ...]:
+    """Let every task go on that waits for an approval it has by now; the issues it did so for (R7).
 
-
-def release_approved(app: App, by: str, channel: str | None = None) -> tuple[int, ...]:
-    """Let every task go on that waits for an approval it has by now; the issues it did so for.
+    If its text and configuration are what was approved again, no one has to say so.
 
     Not one whose own text was approved anew: it begins a fresh stream, and if that was cut short it is asked again.
     """
-    world = read_world(app)
     states = [s for s in world.states.values() if not s.problem and s.task_key in world.plans.keys() - world.cancelled]
     adopted = [state for state in states if state.phase is Phase.ADOPTED and _has_approval(world, state)]
     for state in adopted:

@@ -25,7 +25,7 @@ from irontree.ports import LeftLease
 from irontree.services.delivery.deliver import deliver, tell_halts
 from irontree.services.execution import checkup, run, verify
 from irontree.services.execution.merging import lift_draft, settle_requests
-from irontree.services.execution.publish import approve_reverted, cut_short, publish
+from irontree.services.execution.publish import cut_short, publish, release_approved
 from irontree.services.execution.run import recover
 from irontree.services.loops import loop
 from irontree.services.loops.choice import next_decision, replace_open, scope_of
@@ -86,18 +86,20 @@ def _way_on(state: TaskState) -> str:
 # --- What an earlier driver left behind is put in order before anything else is done
 
 
-def settle_leftovers(app: App, *, spare: int | None = None) -> None:
+def settle_leftovers(app: App, *, spare: str = "") -> World:
     """Kill what still runs, and settle by evidence every attempt that was cut off, in whatever loop it was.
 
-    Until then its work is only in the workspace, which publication and the next attempt use too. *spare* is the
-    issue whose recovery is the caller's own step. The caller holds the driver lock, so nobody else is at work.
+    Until then its work is only in the workspace, which publication and the next attempt use too. *spare* is the key
+    of the task whose recovery is the caller's own step. The caller holds the driver lock. Returns what the log says
+    then.
     """
     app.children.kill_leftovers()
     app.run_lock.remove()  # one that died behind its last event of an attempt could not
     world = read_world(app)
-    for state in world.states.values():
-        if _cut_off(world, state) and state.issue_number != spare:
-            recover(app, state.issue_number)
+    cut_off = [s for s in world.states.values() if _cut_off(world, s) and s.task_key != spare]
+    for state in cut_off:
+        recover(app, state.issue_number)
+    return read_world(app) if cut_off else world
 
 
 def catch_up(app: App) -> None:
@@ -105,36 +107,37 @@ def catch_up(app: App) -> None:
 
     The caller holds the driver lock.
     """
-    settle_leftovers(app)
-    _finish_publications(app)
-    approve_reverted(app)
-    world = read_world(app)
+    world = settle_leftovers(app)
+    if _finish_publications(app, world):
+        world = read_world(app)
+    if release_approved(app, world):
+        world = read_world(app)
     if any(state.request or state.renewed_from for state in world.states.values()):
-        settle_requests(app)
+        settle_requests(app, world)
         world = read_world(app)
     due = [state for state in world.states.values() if _is_due(app, state)]
     for state in due:
-        deliver(app, state.issue_number)
+        deliver(app, world, state.issue_number)
         write_projections(app, world, state)
-    tell_halts(app)
+    tell_halts(app, world)
     if due:
         app.repository.back_up()
 
 
-def _finish_publications(app: App) -> None:
-    """Go on with what was approved, and cut short before all of it had issues (R6); what cannot be yet, later.
+def _finish_publications(app: App, world: World) -> bool:
+    """Go on with what was approved, and cut short before all of it had issues (R6); whether there was any.
 
-    Where the log or a plan cannot be read, a person comes first: a task may only seem to have no issue.
+    What cannot be yet is gone on with later. Where the log or a plan cannot be read nothing is: a task may only seem
+    to have no issue.
     """
-    world = read_world(app)
-    if world.problems:
-        return
-    for plan in cut_short(app, world):
+    unfinished = () if world.problems else cut_short(app, world)
+    for plan in unfinished:
         replace_open(app, plan)
         try:
             publish(app, plan)
         except FORGE_FAILED as error:
             app.progress.note(f"{plan.spec_path} is not published whole yet: {error.message}")
+    return bool(unfinished)
 
 
 def _cut_off(world: World, state: TaskState) -> bool:
@@ -169,7 +172,10 @@ SKILL: Final = {Recover: "run", Run: "run", Verify: "verify", Finalize: "checkup
 def next_step(app: App, issue_number: int, loop_id: str | None = None) -> Step | Question | Idle:
     """What this issue needs now, by its log. Writes nothing."""
     world = read_world(app)
-    state = world.state(issue_number)
+    return _next_in(app, world, world.state(issue_number), loop_id)
+
+
+def _next_in(app: App, world: World, state: TaskState, loop_id: str | None) -> Step | Question | Idle:
     if state.done:
         return Idle("done", done=True)
     found = loop.read_loop(app, loop_id) if loop_id else None
@@ -201,15 +207,15 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
     """
     skill = SKILL[type(step)]
     with app.driver.hold(f"{step.task_key}, {skill}", wait_seconds=wait_seconds):
-        number = _number(app, step.task_key)
-        settle_leftovers(app, spare=number if isinstance(step, Recover) else None)
+        world = settle_leftovers(app, spare=step.task_key if isinstance(step, Recover) else "")
+        number = _number(world, step.task_key)
         try:
             if loop_id:
-                _require_turn(app, step, number, loop_id)
+                _require_turn(app, world, step, loop_id)
                 loop.spend(app, loop_id, step.task_key, skill)
             state = _take(app, step, number, note)
         except NotEligible:  # nothing is left to do but what a driver did not get to that died behind its event
-            deliver(app, number)
+            deliver(app, world, number)
             raise
         except (EnvironmentRefused, RemoteFailed, ConfigRefused) as error:
             state = _blocked(app, number, error)
@@ -221,10 +227,11 @@ def perform(app: App, step: Step, loop_id: str | None = None, *, wait_seconds: f
 
 def follow_up(app: App, state: TaskState) -> None:
     """What follows from new events of an issue, for all to see: the forge, the brief (R9)."""
-    deliver(app, state.issue_number)
+    world = read_world(app)
+    deliver(app, world, state.issue_number)
     if state.request:
         lift_draft(app, state)
-    write_projections(app, read_world(app), state)
+    write_projections(app, world, state)
 
 
 def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
@@ -232,8 +239,7 @@ def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
 
     Nothing is recorded where a person is asked already. The caller holds the driver lock.
     """
-    settle_leftovers(app)
-    state = read_world(app).state(issue_number)
+    state = settle_leftovers(app).state(issue_number)
     if state.done or halt_of(state):
         return state
     state = block(app, state, "cancelled", reason)
@@ -241,13 +247,13 @@ def stop_at(app: App, issue_number: int, reason: str) -> TaskState:
     return state
 
 
-def _require_turn(app: App, step: Step, issue_number: int, loop_id: str) -> None:
+def _require_turn(app: App, world: World, step: Step, loop_id: str) -> None:
     """Raise NotEligible if the issue's next step is not *step* any more: who had the lock may have changed that."""
-    found = next_step(app, issue_number, loop_id)
-    if found != step:
+    state = world.states[step.task_key]
+    if (found := _next_in(app, world, state, loop_id)) != step:
         raise NotEligible(
-            f"issue-{issue_number} was to {SKILL[type(step)]}, and the log has moved on: {_in_words(found)}",
-            remedy=f"`irontree show issue-{issue_number}` tells what happened",
+            f"issue-{state.issue_number} was to {SKILL[type(step)]}, and the log has moved on: {_in_words(found)}",
+            remedy=f"`irontree show issue-{state.issue_number}` tells what happened",
         )
 
 
@@ -313,8 +319,8 @@ def _why_waiting(world: World, state: TaskState) -> str:
     return f"waits for {', '.join(waiting)}" if waiting else "nothing to do"
 
 
-def _number(app: App, task_key: str) -> int:
-    state = read_world(app).states.get(task_key)
+def _number(world: World, task_key: str) -> int:
+    state = world.states.get(task_key)
     if state is None:
         raise NotEligible(f"{task_key} has no issue yet", remedy="`irontree task SPEC.md` publishes it")
     return state.issue_number

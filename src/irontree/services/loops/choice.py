@@ -76,13 +76,12 @@ def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] 
     return _newest_over(app, keys, OPEN, besides)
 
 
-def loop_over(app: App, keys: Collection[str], *, begins_again: bool = False) -> Loop | None:
+def loop_over(app: App, world: World, keys: Collection[str], *, begins_again: bool = False) -> Loop | None:
     """The loop that an approval of exactly these tasks goes on with; None if it starts a new one.
 
     That is the open one, or one that has completed all of them, unless some of that *begins_again*: asking twice is
     no new work.
     """
-    world = read_world(app)
     finished = not begins_again and all(world.is_done(key) for key in keys)
     return _newest_over(app, keys, (*OPEN, "completed") if finished else OPEN)
 
@@ -101,7 +100,7 @@ def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:
     tasks is cancelled: what was approved last is what runs.
     """
     keys = _keys(plan)
-    loop = loop_over(app, keys) or _new_loop(app, plan, intent, keys, loop_id)
+    loop = loop_over(app, read_world(app), keys) or _new_loop(app, plan, intent, keys, loop_id)
     replaced = _replaced(app, plan.spec_path, keys)
     _cancel(app, plan, replaced)  # last: as long as one of them is open, an approval that is cut short can be finished
     return loop

@@ -13,7 +13,7 @@ from irontree.domain.plan import Adoption, Plan, canonical_digest
 from irontree.domain.state import TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
-from irontree.services.record import World, read_world
+from irontree.services.record import World
 
 # --- Existing issues become tasks
 
@@ -119,9 +119,8 @@ def approval_name(plan: Plan) -> str:
     return f"{plan.spec_revision}-{rest[:8]}"
 
 
-def issue_now(app: App, plan: Plan) -> Plan:
+def issue_now(app: App, world: World, plan: Plan) -> Plan:
     """What approving the adopted issue of *plan* would put into force now; raises ApprovalRefused if nothing can."""
-    world = read_world(app)
     try:
         issue = app.forge().read_issue(number_of(plan))
     except RemoteFailed as error:

@@ -12,7 +12,7 @@ from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, cano
 from irontree.errors import ApprovalRefused
 from irontree.services.loops.choice import loop_over, open_loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
-from irontree.services.record import read_world
+from irontree.services.record import World, read_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class Draft:
 class Source(Protocol):
     """Where tasks come from. It is read again before anything is written: is it still what was shown?"""
 
-    def read(self, app: App) -> Draft:
-        """What it says now; writes nothing. Raises Refused for what cannot be approved as it is."""
+    def read(self, app: App, world: World) -> Draft:
+        """What it says now, beside *world*; writes nothing. Raises Refused for what cannot be approved as it is."""
 
 
 # --- What is approved
@@ -327,20 +327,20 @@ def propose_from(
 
     A task that asks for its approval *again* has its loop. Raises as reading the source does.
     """
-    proposal = Proposal(source, source.read(app), choices, intent)
+    world = read_world(app)
+    proposal = Proposal(source, source.read(app, world), choices, intent)
     keys = {node.task_key for node in (*proposal.draft.nodes, *proposal.draft.removed)}
     proposal = replace(proposal, open_loops=tuple(loop for loop in open_loops(app) if keys & set(loop.keys)))
     if again:
         return proposal
-    loop = _loop_over(app, proposal)
+    loop = _loop_over(app, world, proposal)
     return replace(proposal, loop_id=loop.id if loop else derive_loop_id(app, proposal.name))
 
 
-def _loop_over(app: App, proposal: Proposal) -> Loop | None:
+def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
     """The loop over exactly these tasks; each of a set that is done counts no more."""
     if proposal.draft.whole:
-        return loop_over(app, proposal.keys, begins_again=bool(proposal.reopened))
-    world = read_world(app)
+        return loop_over(app, world, proposal.keys, begins_again=bool(proposal.reopened))
     return open_loop_over(app, proposal.keys, besides=[key for key in world.states if world.is_done(key)])
 
 

@@ -52,13 +52,12 @@ class DocumentSource:
     text: str | None = None
     """What counts where the file is not there any more."""
 
-    def read(self, app: App) -> Draft:
+    def read(self, app: App, world: World) -> Draft:
         """All tasks of the document in one plan.
 
         Raises RequirementsRefused with every problem of the document at once, when it cannot be read, and when a task
         key belongs to another document already (R8).
         """
-        world = read_world(app)
         requirements = read_requirements(self._bytes(app), self.spec_path, known_issues=world.known_issues)
         return draft_of(app, world, requirements, loop_mode=self.loop_mode)
 
@@ -216,14 +215,14 @@ class IssueSource:
 
     asked: Issues | OpenIssues
 
-    def read(self, app: App) -> Draft:
+    def read(self, app: App, world: World) -> Draft:
         """The tasks of these issues, with what is left out and why.
 
         Issues that were named must all fit: raises NotEligible for the first that does not (batch abort). A query
         leaves out what does not fit, and says why. Raises NotEligible too where nothing is left to do, and
         NeedsBreakdown for a named issue that is composite.
         """
-        asked, world = self.asked, read_world(app)
+        asked = self.asked
         found = _assess(app, world, _named(app, asked) if isinstance(asked, Issues) else _found(app, asked))
         if isinstance(asked, Issues):
             bad = next((each for each in found if isinstance(each, Excluded) and not each.finished), None)
@@ -257,9 +256,9 @@ class AdoptedSource:
 
     plan: Plan
 
-    def read(self, app: App) -> Draft:
+    def read(self, app: App, world: World) -> Draft:
         """Its text and today's settings. Raises ApprovalRefused where nothing can be approved of it."""
-        now, number = issue_now(app, self.plan), number_of(self.plan)
+        now, number = issue_now(app, world, self.plan), number_of(self.plan)
         return Draft(
             what=now.spec_path,
             name=approval_name(now),
