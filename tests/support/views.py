@@ -27,21 +27,7 @@ from irontree.services.delivery.comments import comment_template
 from irontree.services.questions.pages import form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
-from irontree.services.views.values import (
-    ApprovalView,
-    BriefView,
-    CommentView,
-    EvidenceView,
-    ExecutionView,
-    ExternalEventView,
-    FormView,
-    LoopFormView,
-    ManualAcceptanceView,
-    PlannedView,
-    ReplyView,
-    ReportView,
-    WaitingView,
-)
+from irontree.services.views.values import ApprovalView, CommentView, FormView, PlannedView
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOW = "2026-01-02T12:00:00Z"
@@ -187,51 +173,76 @@ def issue(text: str) -> dict[str, object]:
     }
 
 
-def brief(text: str) -> BriefView:
-    return BriefView(
-        number=7,
-        url="https://example.com/7",
-        node=node(text),
-        status=STATUS,
-        spec_path=text,
-        published_at=NOW,
-        parent="#3",
-        commands=(text, "make test"),
-        coverage=coverage(text),
-        children=(
+def evidence(basis: str, text: str) -> dict[str, object]:
+    return {
+        "basis": basis,
+        "recorded_at": NOW,
+        "code_ref": SHA,
+        "anchor": SHA,
+        "results": results(text),
+        "reviewer": text,
+        "notes": text,
+    }
+
+
+def brief(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "url": "https://example.com/7",
+        "node": node(text),
+        "status": STATUS,
+        "spec_path": text,
+        "published_at": NOW,
+        "parent": "#3",
+        "commands": (text, "make test"),
+        "coverage": coverage(text),
+        "children": (
             (text, CHILD),
             (text, replace(CHILD, task_key="setup", issue_number=5, completion_basis=None, code_ref=None)),
         ),
-        halt_reason="blocked",
-        manual_close=text,
-        acceptance=ManualAcceptanceView((text, text), SHA, NOW, accept_note=text),
-        failure=failure(text),
-        external=ExternalEventView("issue_closed", NOW, text),
-        execution=ExecutionView(1, 4, NOW, NOW, SHA, (text,), (text,), text),
-        report_path=".mino/reports/issue-7/report.md",
-        evidence=EvidenceView("accepted", NOW, SHA, SHA, results(text), text, text),
-        outcome="pass",
-        warnings=(text,),
-    )
+        "halt_reason": "blocked",
+        "manual_close": text,
+        "acceptance": {"reasons": (text, text), "anchor": SHA, "recorded_at": NOW, "accept_note": text},
+        "failure": failure(text),
+        "external": {"event": "issue_closed", "detected_at": NOW, "action": text},
+        "execution": {
+            "attempt": 1,
+            "attempts": 4,
+            "started_at": NOW,
+            "completed_at": NOW,
+            "commit": SHA,
+            "files_changed": (text,),
+            "commands_run": (text,),
+            "notes": text,
+        },
+        "report_path": ".mino/reports/issue-7/report.md",
+        "evidence": evidence("accepted", text),
+        "docs_path": None,
+        "outcome": "pass",
+        "warnings": (text,),
+    }
 
 
-def report(text: str) -> ReportView:
-    return ReportView(
-        number=7,
-        title=text,
-        anchor=SHA,
-        outcome=text,
-        date=NOW,
-        environment={"python": text},
-        results=results(text),
-        coverage=coverage(text),
-        findings=(text,),
-        warnings=(text,),
-        recipe=(text,),
-        promoted_doc=text,
-        rationale=text,
-        note=text,
-    )
+def report(text: str) -> dict[str, object]:
+    return {
+        "number": 7,
+        "title": text,
+        "anchor": SHA,
+        "outcome": text,
+        "date": NOW,
+        "environment": {"python": text},
+        "results": results(text),
+        "coverage": coverage(text),
+        "claimed": "",
+        "observed": "",
+        "budgets": (),
+        "findings": (text,),
+        "warnings": (text,),
+        "recipe": (text,),
+        "promoted_doc": text,
+        "rationale": text,
+        "note": text,
+    }
 
 
 def notes(text: str) -> dict[str, object]:
@@ -305,19 +316,19 @@ def answer(text: str) -> dict[str, object]:
     return {"marker": MARKER, "command": text, "reason": text, "remedy": text, "answers": (text, "/accept")}
 
 
-def reply(text: str) -> ReplyView:
-    return ReplyView(
-        title=text,
-        marker=MARKER,
-        basis=None,
-        to_check=(text,) * 50,
-        remark=True,
-        commit_url=f"https://example.com/{SHA}",
-        docs_url=text,
-        document=text,
-        close_it=True,
-        close_command=text,
-    )
+def reply(text: str) -> dict[str, object]:
+    return {
+        "title": text,
+        "marker": MARKER,
+        "basis": None,
+        "to_check": (text,) * 50,
+        "remark": True,
+        "commit_url": f"https://example.com/{SHA}",
+        "docs_url": text,
+        "document": text,
+        "close_it": True,
+        "close_command": text,
+    }
 
 
 def form(text: str, reason: str) -> FormView:
@@ -349,9 +360,23 @@ def form(text: str, reason: str) -> FormView:
     )
 
 
-def loop_form(text: str, reason: str) -> LoopFormView:
-    waiting = (WaitingView(7, text, text, ("auth-core", "setup")), WaitingView(8, text, text))
-    return LoopFormView("2026-01-02-1200-a3f8b2", text, RULE[reason].choices, text, 3, 6, 50, 50, waiting)
+def loop_form(text: str, reason: str) -> dict[str, object]:
+    waiting = (
+        {"number": 7, "title": text, "phase": text, "waits_for": ("auth-core", "setup")},
+        {"number": 8, "title": text, "phase": text, "waits_for": ()},
+    )
+    return {
+        "loop_id": "2026-01-02-1200-a3f8b2",
+        "reason": text,
+        "choices": RULE[reason].choices,
+        "answer": text,
+        "done": 3,
+        "total": 6,
+        "budget_used": 50,
+        "budget": 50,
+        "spent": None,
+        "waiting": waiting,
+    }
 
 
 def policy(text: str) -> ExecutionPolicy:
@@ -438,6 +463,10 @@ def inbox(text: str) -> dict[str, object]:
 
 
 OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
+    "briefs/brief.md": brief,
+    "reports/report.md": report,
+    "comments/reply.md": reply,
+    **{form_template(r.reason): partial(loop_form, reason=r.reason) for r in RULES if r.asked_of == "loop"},
     "issues/body.md": issue,
     "issues/request.md": request,
     "reports/notes.md": notes,
@@ -452,12 +481,8 @@ OF_VALUES: Final[Mapping[str, Callable[[str], dict[str, object]]]] = {
 """Templates that are given their values by name."""
 STATUS_COMMENTS: Final = [comment_template(event) for event in CATEGORY if CATEGORY[event] == "audible"]
 OF_VIEWS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
-    "briefs/brief.md": ("brief", brief),
-    "reports/report.md": ("report", report),
     **dict.fromkeys(STATUS_COMMENTS, ("comment", comment)),
-    "comments/reply.md": ("reply", reply),
     **{form_template(r.reason): ("form", partial(form, reason=r.reason)) for r in RULES if r.asked_of == "issue"},
-    **{form_template(r.reason): ("form", partial(loop_form, reason=r.reason)) for r in RULES if r.asked_of == "loop"},
     "forms/intake.md": ("approval", approval),
 }
 """Templates that are given a view, and its name there."""

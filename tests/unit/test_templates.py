@@ -22,25 +22,25 @@ from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
-from irontree.services.views.values import ApprovalView, BriefView, CommentView, EvidenceView, ReplyView
+from irontree.services.views.values import ApprovalView, CommentView
 from tests.support.views import (
     CHILD,
     FRAGMENTS,
     HOSTILE,
     KEY_MARKER,
     MARKER,
-    NOW,
     ORDINARY,
     SHA,
-    STATUS,
     STATUS_COMMENTS,
     TEMPLATES,
     approval,
+    brief,
     case,
+    evidence,
     node,
     policy,
     prompt,
-    results,
+    reply,
 )
 
 RENDERER = JinjaRenderer()
@@ -214,16 +214,15 @@ def test_every_command_in_a_comment_is_one_that_answers_or_shows(template: str):
 
 @pytest.mark.parametrize("address", ["file:///home/ada/.mino/x", "javascript:alert(1)", "https://example.com/a b", ""])
 def test_links_of_a_reply_are_web_addresses_or_left_out(address: str):
-    shown = RENDERER.render(
-        "comments/reply.md", reply=ReplyView("x", MARKER, "verified", commit_url=address, docs_url=address)
-    )
+    told = {**reply("x"), "basis": "verified", "document": None, "commit_url": address, "docs_url": address}
+    shown = RENDERER.render("comments/reply.md", **told)
     assert "change here" not in shown
     assert "written down" not in shown
 
 
 @pytest.mark.parametrize("basis", ["verified", "accepted", "aggregated", None])
 def test_a_reply_speaks_to_the_author_about_what_happened(basis):
-    shown = RENDERER.render("comments/reply.md", reply=ReplyView(ORDINARY, MARKER, basis))
+    shown = RENDERER.render("comments/reply.md", **{**reply(ORDINARY), "basis": basis})
     assert shown.startswith(f"Your request “{ORDINARY}” is ")
     assert comment_problems(shown) == ()
 
@@ -288,8 +287,9 @@ def test_a_brief_has_the_contracts_sections_in_order():
 
 
 def test_a_brief_says_what_has_not_happened_yet():
-    bare = BriefView(7, "https://example.com/7", node(ORDINARY), STATUS, "requirements.md", NOW)
-    shown = RENDERER.render("briefs/brief.md", brief=bare)
+    known = ("number", "url", "node", "status", "spec_path", "published_at")
+    bare = {name: value if name in known else () for name, value in brief(ORDINARY).items()}
+    shown = RENDERER.render("briefs/brief.md", **bare)
     assert sections(shown) == sections(rendered("briefs/brief.md", ORDINARY))
     assert shown.count("_(") == 11
     assert "\n\n\n" not in shown
@@ -304,10 +304,9 @@ def test_a_brief_says_what_has_not_happened_yet():
     ],
 )
 def test_a_brief_shows_the_evidence_of_its_basis(basis, line: str):
-    evidence = EvidenceView(basis, NOW, SHA, SHA, results(ORDINARY), ORDINARY, ORDINARY)
     children = ((ORDINARY, CHILD),)
-    view = BriefView(7, "x", node(ORDINARY), STATUS, "x", NOW, children=children, evidence=evidence)
-    assert line in RENDERER.render("briefs/brief.md", brief=view).splitlines()
+    told = {**brief(ORDINARY), "children": children, "evidence": evidence(basis, ORDINARY)}
+    assert line in RENDERER.render("briefs/brief.md", **told).splitlines()
 
 
 def test_a_report_has_the_contracts_sections_and_the_note_to_the_letter():

@@ -22,7 +22,7 @@ from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import question_of_loop, questions_of_issues
 from irontree.services.record import RUN_TRAILER, World, read_world
 from irontree.services.views.overview import overview
-from irontree.services.views.report import brief_view
+from irontree.services.views.report import brief_text
 from tests.support.world import Scene
 
 DECISIONS = frozenset({"checkup_unblocked", "checkup_accept_recorded", "checkup_accept_publication_failed"})
@@ -257,8 +257,7 @@ def brief_is_true(sight: Sight, number: int) -> None:
     plan = sight.world.plans.get(state.task_key)
     path = sight.scene.root / f".mino/briefs/issue-{number}.md"
     if plan:
-        view = brief_view(sight.app, sight.world, state, plan)
-        there, anew = sight.scene.projections.texts.get(path), sight.app.renderer.render("briefs/brief.md", brief=view)
+        there, anew = sight.scene.projections.texts.get(path), brief_text(sight.app, sight.world, state, plan)
         assert there == anew, (there, anew)
 
 

@@ -19,7 +19,7 @@ from irontree.services.execution.checkup import Decider, accept, finalize, send_
 from irontree.services.execution.run import run
 from irontree.services.execution.steps import perform
 from irontree.services.execution.verify import verify
-from irontree.services.views.report import brief_view
+from irontree.services.views.report import brief_text
 from tests.support.watching import Killed, Watched, dying
 from tests.support.world import GREETING, MANUAL_TASK, ONE_TASK, Scene, make_scene
 
@@ -179,7 +179,8 @@ def test_a_note_is_never_echoed(tmp_path_factory, event, note):
 
 def manual_close(scene: Scene) -> str | None:
     state, world = scene.state(), scene.world
-    return brief_view(scene.app, world, state, world.plan(state)).manual_close
+    lines = brief_text(scene.app, world, state, world.plan(state)).splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("- Manual Close: ")), None)
 
 
 def test_the_close_instruction_is_in_the_reply_if_there_is_one(scene):

@@ -48,7 +48,7 @@ from irontree.services.questions.questions import question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
-from irontree.services.views.values import CommentView, ReplyView
+from irontree.services.views.values import CommentView
 
 
 def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
@@ -219,20 +219,21 @@ def _note(app: App, state: TaskState, record: Record[IssueEvent]) -> str:
 
 def _post_reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> None:
     number, marker = state.issue_number, comment_marker(state.issue_number, record, f"{state.renewed_from}/reply")
-    text = app.renderer.render("comments/reply.md", reply=_reply_view(app, world, state, record, marker))
+    text = _reply_text(app, world, state, record, marker)
     if problems := reply_problems(text):
         raise NotEligible(f"the text would hold {', '.join(problems)}")
     url = post_once(app, number, text, marker)
     app.log.record_reply(number, record.event.sequence, url)
 
 
-def _reply_view(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> ReplyView:
+def _reply_text(app: App, world: World, state: TaskState, record: Record[IssueEvent], marker: str) -> str:
     node, plan, event = world.nodes.get(state.task_key), world.plans.get(state.task_key), record.event
     forge = app.forge()
     command = CLOSE_COMMANDS.get(forge.name)
     covered = criteria_of(app, state, plan, node) if node and plan else ()
     document = _document(app, state, event)
-    return ReplyView(
+    return app.renderer.render(
+        "comments/reply.md",
         title=node.title if node else state.task_key,
         marker=marker,
         basis=event.completion_basis,

@@ -33,7 +33,7 @@ from irontree.services.views.history import (
 )
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
-from irontree.services.views.values import FormView, LoopFormView, WaitingView
+from irontree.services.views.values import FormView
 from irontree.services.work.preflight import diff_of
 
 DIFF_LINES = 200
@@ -145,7 +145,8 @@ def _to_approve(app: App, world: World, plan: Plan) -> dict[str, Any]:
 def _loop_text(app: App, question: Question) -> str:
     loop, world = read_loop(app, question.loop_id or ""), read_world(app)
     states = [world.states[key] for key in loop.keys if key in world.states]
-    view = LoopFormView(
+    return app.renderer.render(
+        form_template(question.reason),
         loop_id=loop.id,
         reason=question.detail or question.rule.title,
         choices=question.rule.choices,
@@ -157,12 +158,16 @@ def _loop_text(app: App, question: Question) -> str:
         spent=question.budget,
         waiting=tuple(_waiting(world, loop.keys, state) for state in states if not state.done),
     )
-    return app.renderer.render(form_template(question.reason), form=view)
 
 
-def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> WaitingView:
+def _waiting(world: World, in_loop: Collection[str], state: TaskState) -> dict[str, object]:
     waits = tuple(_waited_for(world, in_loop, key) for key in waits_for(world, state.task_key))
-    return WaitingView(state.issue_number, title_of(world, state.task_key), phase_words(world, state), waits)
+    return {
+        "number": state.issue_number,
+        "title": title_of(world, state.task_key),
+        "phase": phase_words(world, state),
+        "waits_for": waits,
+    }
 
 
 def _waited_for(world: World, in_loop: Collection[str], key: str) -> str:

@@ -29,14 +29,6 @@ from irontree.services.views.history import (
     time_of,
 )
 from irontree.services.views.overview import title_of
-from irontree.services.views.values import (
-    BriefView,
-    EvidenceView,
-    ExecutionView,
-    ExternalEventView,
-    ManualAcceptanceView,
-    ReportView,
-)
 
 NOT_PROMOTED: Final = (
     "only work that was verified and published by it leaves notes; what a person accepts is left as it is"
@@ -106,7 +98,8 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
     if record is None or not isinstance(record.event, Reported):
         return
     if report := results_at(app, state.issue_number, record.event.verify_anchor_sha):
-        view = ReportView(
+        text = app.renderer.render(
+            "reports/report.md",
             number=state.issue_number,
             title=node.title,
             anchor=report.anchor,
@@ -125,7 +118,7 @@ def write_report(app: App, state: TaskState, plan: Plan, node: PlanNode) -> None
             rationale=record.told.promotion or NOT_PROMOTED,
             note=record.told.verifier_note,
         )
-        app.projections.write("report", state.issue_number, app.renderer.render("reports/report.md", report=view))
+        app.projections.write("report", state.issue_number, text)
 
 
 def claimed(completed: Record[IssueEvent] | None) -> str:
@@ -179,6 +172,8 @@ def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
 # --- The brief of an issue: everything about it on one page, rendered from plan and log, never read back (contract)
 
 
+_Part = dict[str, object] | None
+"""A part of the brief, by the names of its template; None as long as there is nothing to show."""
 _EVIDENCE = ("verify_passed", "checkup_accept_recorded", "checkup_aggregate_recorded")
 
 
@@ -194,15 +189,15 @@ def write_brief(app: App, world: World, state: TaskState) -> None:
     """Render and write `.mino/briefs/issue-{N}.md`; an issue that no plan lists has none."""
     plan = world.plans.get(state.task_key)
     if plan is not None:
-        view = brief_view(app, world, state, plan)
-        app.projections.write("brief", state.issue_number, app.renderer.render("briefs/brief.md", brief=view))
+        app.projections.write("brief", state.issue_number, brief_text(app, world, state, plan))
 
 
-def brief_view(app: App, world: World, state: TaskState, plan: Plan) -> BriefView:
-    """Everything the brief shows."""
+def brief_text(app: App, world: World, state: TaskState, plan: Plan) -> str:
+    """The brief, as Markdown; what has not happened yet is None or empty there, and shown as a placeholder."""
     node, stream = world.nodes[state.task_key], app.log.read(state.issue_number)
     rule = world.halt_of(state)
-    return BriefView(
+    return app.renderer.render(
+        "briefs/brief.md",
         number=state.issue_number,
         url=f"#{state.issue_number}",
         node=node,
@@ -249,24 +244,28 @@ def _manual_close(app: App, world: World, state: TaskState, stream: Stream) -> s
     return f"close issue #{state.issue_number} once you have looked at it"
 
 
-def _acceptance(stream: Stream, state: TaskState) -> ManualAcceptanceView | None:
+def _acceptance(stream: Stream, state: TaskState) -> _Part:
     record = last_of(stream, "verify_pending_acceptance")
     if record is None or state.anchor is None:
         return None
     accepted = last_of(stream, "checkup_accept_recorded")
     reasons, note = record.told.reasons, accepted.told.note if accepted else ""
-    return ManualAcceptanceView(reasons, state.anchor, time_of(record), accept_note=note)
+    return {"reasons": reasons, "anchor": state.anchor, "recorded_at": time_of(record), "accept_note": note}
 
 
-def _external(app: App, stream: Stream, state: TaskState) -> ExternalEventView | None:
+def _external(app: App, stream: Stream, state: TaskState) -> _Part:
     """What was done outside and stops the work; else what was changed there and is not put right yet."""
     found = BY_CHECK.get(state.blocking_check or "")
     if found and state.phase is Phase.BLOCKED:
-        return ExternalEventView(found.name, time_of(stream.records[-1]), found.remedy)
+        return {"event": found.name, "detected_at": time_of(stream.records[-1]), "action": found.remedy}
     noticed = app.deliveries.load(state.issue_number).noticed
     if not noticed:
         return None
-    return ExternalEventView("; ".join(noticed), "the last reconciliation", "`irontree checkup repair`")
+    return {
+        "event": "; ".join(noticed),
+        "detected_at": "the last reconciliation",
+        "action": "`irontree checkup repair`",
+    }
 
 
 def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Iterator[str]:
@@ -276,20 +275,20 @@ def _warnings(app: App, stream: Stream, state: TaskState, node: PlanNode) -> Ite
     yield from check_defining(app, state)
 
 
-def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> ExecutionView | None:
+def _execution(app: App, stream: Stream, state: TaskState, plan: Plan) -> _Part:
     started, completed = last_of(stream, "run_started"), last_of(stream, "run_completed")
     if started is None or completed is None:
         return None
-    return ExecutionView(
-        attempt=completed.event.attempt_count,
-        attempts=state.total_attempts,
-        started_at=time_of(started),
-        completed_at=time_of(completed),
-        commit=state.commit if state.has_code else None,
-        files_changed=changed_files(app, state),
-        commands_run=(*plan.policy.workspace.setup, *_agent_command(plan)),
-        notes=_said_by_agent(completed),
-    )
+    return {
+        "attempt": completed.event.attempt_count,
+        "attempts": state.total_attempts,
+        "started_at": time_of(started),
+        "completed_at": time_of(completed),
+        "commit": state.commit if state.has_code else None,
+        "files_changed": changed_files(app, state),
+        "commands_run": (*plan.policy.workspace.setup, *_agent_command(plan)),
+        "notes": _said_by_agent(completed),
+    }
 
 
 def _agent_command(plan: Plan) -> tuple[str, ...]:
@@ -304,17 +303,17 @@ def _said_by_agent(completed: Record[IssueEvent]) -> str:
     return f"the agent says: {summary}" if summary else ""
 
 
-def _evidence(app: App, stream: Stream, state: TaskState) -> EvidenceView | None:
+def _evidence(app: App, stream: Stream, state: TaskState) -> _Part:
     record = last_of(stream, *_EVIDENCE)
     if record is None or state.completion_basis is None:
         return None
     report = results_at(app, state.issue_number, state.anchor)
-    return EvidenceView(
-        basis=state.completion_basis,
-        recorded_at=time_of(record),
-        code_ref=state.code_ref or NOT_APPLICABLE,
-        anchor=state.anchor,
-        results=report.results if report else (),
-        reviewer=record.told.by or None,
-        notes=record.told.note,
-    )
+    return {
+        "basis": state.completion_basis,
+        "recorded_at": time_of(record),
+        "code_ref": state.code_ref or NOT_APPLICABLE,
+        "anchor": state.anchor,
+        "results": report.results if report else (),
+        "reviewer": record.told.by or None,
+        "notes": record.told.note,
+    }

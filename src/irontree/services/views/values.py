@@ -5,121 +5,12 @@ Texts are as people and programs wrote them: the templates make them harmless.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.halt import Choice
 from irontree.domain.plan import ExecutionPolicy, PlanNode, PublishPolicy
-from irontree.domain.spending import Budget
-from irontree.domain.state import TaskState
-from irontree.domain.values import Basis
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
-
-# --- briefs/brief.md ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ManualAcceptanceView:
-    """What a person is asked to accept."""
-
-    reasons: tuple[str, ...]
-    anchor: str
-    recorded_at: str
-    accept_note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalEventView:
-    """Something that happened to the issue outside the workflow."""
-
-    event: str
-    detected_at: str
-    action: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionView:
-    """The last completed attempt. `commit` None: nothing had to be changed."""
-
-    attempt: int
-    attempts: int
-    started_at: str
-    completed_at: str
-    commit: str | None
-    files_changed: tuple[str, ...] = ()
-    commands_run: tuple[str, ...] = ()
-    notes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceView:
-    """The completion evidence; which fields hold depends on the basis (contract, Verification Summary)."""
-
-    basis: Basis
-    recorded_at: str
-    code_ref: str
-    anchor: str | None = None
-    results: tuple[CheckResult, ...] = ()
-    reviewer: str | None = None
-    notes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BriefView:
-    """Everything the brief shows; what has not happened yet is None or empty and shown as a placeholder."""
-
-    number: int
-    url: str
-    node: PlanNode
-    status: TaskState
-    spec_path: str
-    published_at: str
-    parent: str | None = None
-    commands: tuple[str, ...] = ()
-    coverage: tuple[Coverage, ...] = ()
-    children: tuple[tuple[str, TaskState], ...] = ()
-    """Title and state of each that has an issue."""
-    halt_reason: str | None = None
-    manual_close: str | None = None
-    acceptance: ManualAcceptanceView | None = None
-    failure: FailureView | None = None
-    external: ExternalEventView | None = None
-    execution: ExecutionView | None = None
-    report_path: str | None = None
-    docs_path: str | None = None
-    evidence: EvidenceView | None = None
-    outcome: str | None = None
-    warnings: tuple[str, ...] = ()
-
-
-# --- reports/report.md --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ReportView:
-    """A verification report. `findings` and `warnings` are one line each; `note` is kept to the letter."""
-
-    number: int
-    title: str
-    anchor: str
-    outcome: str
-    date: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-    results: tuple[CheckResult, ...] = ()
-    coverage: tuple[Coverage, ...] = ()
-    findings: tuple[str, ...] = ()
-    claimed: str = ""
-    """What the agent says of its attempt; empty where nobody asked one, or it says nothing."""
-    observed: str = ""
-    """What was seen of the same attempt."""
-    warnings: tuple[str, ...] = ()
-    budgets: tuple[Budget, ...] = ()
-    """What is spent of the limits that hold for the issue; empty where none was approved."""
-    recipe: tuple[str, ...] = ()
-    promoted_doc: str | None = None
-    rationale: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,38 +30,6 @@ class CommentView:
     gate: str = ""
     allows: tuple[str, ...] = ()
     """What `/allow` would approve, a rule each; empty where it is no answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyView:
-    """A reply to the person who wrote the issue. `to_check` is what only a person can judge.
-
-    *remark*: whoever looked at it has said something, which is nobody's to repeat. *close_it*: they are to close it.
-    """
-
-    title: str
-    marker: str
-    basis: Basis | None
-    to_check: tuple[str, ...] = ()
-    remark: bool = False
-    commit_url: str | None = None
-    docs_url: str | None = None
-    document: str | None = None
-    close_it: bool = False
-    close_command: str | None = None
-
-
-# --- forms/ -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingView:
-    """A task that cannot start, and why."""
-
-    number: int
-    title: str
-    phase: str
-    waits_for: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,23 +67,6 @@ class FormView:
     diff: str = ""
     gate: str = ""
     """Who decides, where not everybody does."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopFormView:
-    """The question of a loop."""
-
-    loop_id: str
-    reason: str
-    choices: tuple[Choice, ...]
-    answer: str
-    done: int
-    total: int
-    budget_used: int
-    budget: int
-    waiting: tuple[WaitingView, ...] = ()
-    spent: Budget | None = None
-    """Of which budget of the agents nothing is left; None where it is the transitions."""
 
 
 @dataclass(frozen=True, slots=True)
