@@ -23,11 +23,11 @@ from irontree.domain.plan import (
     WorkspacePolicy,
 )
 from irontree.domain.state import Phase, TaskState
-from irontree.services.delivery.comments import comment_template
-from irontree.services.questions.pages import form_template
+from irontree.services.delivery.comments import CommentView, comment_template
+from irontree.services.proposals.approval import ApprovalView, PlannedView
+from irontree.services.questions.pages import FormView, form_template
 from irontree.services.questions.questions import Question
 from irontree.services.views.history import AttemptView, DeniedView, FailureView
-from irontree.services.views.values import ApprovalView, CommentView, FormView, PlannedView
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NOW = "2026-01-02T12:00:00Z"

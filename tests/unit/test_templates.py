@@ -20,9 +20,10 @@ from irontree.domain.comments import MAX_CHARACTERS, comment_problems, reply_pro
 from irontree.domain.halt import RULE, RULES
 from irontree.domain.plan import PromotionPolicy, PublishPolicy
 from irontree.rendering import JinjaRenderer
+from irontree.services.delivery.comments import CommentView
+from irontree.services.proposals.approval import ApprovalView
 from irontree.services.questions.commands import answers_to
 from irontree.services.questions.questions import Question
-from irontree.services.views.values import ApprovalView, CommentView
 from tests.support.views import (
     CHILD,
     FRAGMENTS,

@@ -240,7 +240,7 @@ def test_a_loop_in_which_nothing_can_start_says_what_each_task_waits_for(scene):
     text = question_text(scene.app, question_of_loop(scene.app, loop.id))
     assert "- #3 Part one: waits for #1 Greeting\n" in text
     world = scene.world
-    assert _waiting(world, {"parts-part-one"}, world.state(3)).waits_for == ("#1 Greeting (not in this loop)",)
+    assert _waiting(world, {"parts-part-one"}, world.state(3))["waits_for"] == ("#1 Greeting (not in this loop)",)
 
 
 def test_what_a_skip_takes_with_it_is_shown_before_anybody_confirms_it(scene):

@@ -17,7 +17,25 @@ from irontree.services.proposals.again import offers_permission
 from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
 from irontree.services.record import World, read_world
 from irontree.services.views.history import results_at, rules_for_denied, rules_in_words
-from irontree.services.views.values import CommentView
+
+
+@dataclass(frozen=True, slots=True)
+class CommentView:
+    """A status comment. `marker` is the hidden line that recognises it; without `action` the template's own stands."""
+
+    number: int
+    marker: str
+    reason: str = ""
+    action: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    request: str = ""
+    """Where the request to merge is whose merge accepts the work."""
+    answers: tuple[str, ...] = ()
+    """The commands by which a comment answers, each as its usage has it; empty where nothing is asked."""
+    gate: str = ""
+    allows: tuple[str, ...] = ()
+    """What `/allow` would approve, a rule each; empty where it is no answer."""
 
 
 def comment_marker(issue_number: int, record: Record[IssueEvent], suffix: str = "") -> str:

@@ -35,6 +35,7 @@ from irontree.domain.state import COLORS, MANAGED, TaskState, labels_for
 from irontree.errors import FORGE_FAILED, Busy, IllegalTransition, NotEligible
 from irontree.ports import EffectLedger, Label, Stream
 from irontree.services.delivery.comments import (
+    CommentView,
     comment_for,
     comment_marker,
     comment_text,
@@ -48,7 +49,6 @@ from irontree.services.questions.questions import question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
-from irontree.services.views.values import CommentView
 
 
 def deliver(app: App, world: World, issue_number: int) -> EffectLedger:

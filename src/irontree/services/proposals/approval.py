@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 
 from irontree.app import App
-from irontree.domain.checks import commands_for, coverage, is_trivial, left_to_people
+from irontree.domain.checks import Coverage, commands_for, coverage, is_trivial, left_to_people
 from irontree.domain.decide import ForecastStep, Scope, as_published, forecast
 from irontree.domain.graph import Graph
 from irontree.domain.machine import held
@@ -22,7 +22,6 @@ from irontree.services.loops.loop import Loop
 from irontree.services.proposals.proposal import DraftPlan, DraftTask, Excluded, Proposal
 from irontree.services.record import World, read_world
 from irontree.services.views.overview import named
-from irontree.services.views.values import ApprovalView, PlannedView
 from irontree.services.work.preflight import blockers_of, diff_of, is_changed, unreadable_budget
 
 _WITH_WORK: Final = frozenset({Phase.COMMITTED, Phase.PENDING})
@@ -53,6 +52,57 @@ def _calls(node: PlanNode, policy: ExecutionPolicy, state: TaskState | None) -> 
         return 0, 0
     left = max(now.total_attempts - now.attempt_count, 0) + (now.phase is Phase.RUNNING)
     return 0 if now.phase in _WITH_WORK else min(left, 1), left
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedView:
+    """A node as the approval shows it: what becomes of it, and what covers its criteria."""
+
+    node: PlanNode
+    depth: int
+    status: str
+    coverage: tuple[Coverage, ...] = ()
+    number: int | None = None
+    commands: tuple[str, ...] = ()
+    """The checks that this task has besides the configured ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalView:
+    """The one approval: the frozen tree, every command, where code goes, and Loop Mode by its name."""
+
+    repository: str
+    revision: str
+    spec_path: str
+    tasks: tuple[PlannedView, ...]
+    policy: ExecutionPolicy
+    budget: int
+    loop_mode: bool
+    answer: str
+    tracker: str = ""
+    """The address of the repository whose issues, comments and labels are written; empty for files."""
+    estimate: str = ""
+    trivial: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    quotes: tuple[PlanNode, ...] = ()
+    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
+    before: tuple[str, ...] = ()
+    """What becomes of removed tasks, and of finished ones that changed."""
+    changes: tuple[str, ...] = ()
+    """What changed since the last approval, one line each."""
+    diff: str = ""
+    loop_id: str = ""
+    goal: str = ""
+    intent: str = ""
+    """What was typed."""
+    query: str = ""
+    """What that was resolved to."""
+    excluded: tuple[str, ...] = ()
+    """What was asked for and is left out, with the reason."""
+    questions: tuple[str, ...] = ()
+    """What has to be answered in the issues before this can be approved."""
+    in_full: bool = False
+    """Whether the texts of the tasks are shown: an issue, unlike a document, may be changed by others meanwhile."""
 
 
 def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str) -> str:

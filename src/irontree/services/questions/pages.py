@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from irontree.app import App
+from irontree.domain.checks import CheckResult, Coverage
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.graph import Graph
+from irontree.domain.halt import Choice
 from irontree.domain.pictures import NodeLook, svg
-from irontree.domain.plan import Plan
+from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
 from irontree.ports import Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
-from irontree.services.proposals.approval import approval_view, before_words
+from irontree.services.proposals.approval import ApprovalView, approval_view, before_words
 from irontree.services.questions.listing import offered
 from irontree.services.questions.questions import Question, gate_words, oldest_first
 from irontree.services.record import World, read_world
 from irontree.services.views.history import (
+    AttemptView,
+    DeniedView,
+    FailureView,
     IssueLinks,
     denied_of,
     failure_of,
@@ -33,7 +39,6 @@ from irontree.services.views.history import (
 )
 from irontree.services.views.overview import IssueRow, named, overview_of, phase_words, state_words, title_of, waits_for
 from irontree.services.views.report import changed_files, check_defining, criteria_of, newest_results
-from irontree.services.views.values import FormView
 from irontree.services.work.preflight import diff_of
 
 DIFF_LINES = 200
@@ -42,6 +47,43 @@ DIFF_LINES = 200
 def form_template(reason: str) -> str:
     """The template of a halt reason's form."""
     return f"forms/{reason.replace('_', '-')}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class FormView:
+    """The question of one issue. `reason` says why it is asked, `answer` how to answer from a terminal."""
+
+    number: int
+    title: str
+    url: str
+    reason: str
+    choices: tuple[Choice, ...]
+    answer: str
+    remedy: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    anchor: str | None = None
+    publish: PublishPolicy | None = None
+    coverage: tuple[Coverage, ...] = ()
+    results: tuple[CheckResult, ...] = ()
+    files_changed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: FailureView | None = None
+    denied: DeniedView | None = None
+    attempts_alike: tuple[AttemptView, ...] = ()
+    report_path: str | None = None
+    revision: str | None = None
+    before: tuple[str, ...] = ()
+    """What approving makes of removed tasks, and of finished ones that changed."""
+    changes: tuple[str, ...] = ()
+    """What changed since the last approval, one line each."""
+    approval: ApprovalView | None = None
+    """All that approving an adopted issue would approve."""
+    request: str = ""
+    """As in `CommentView`."""
+    diff: str = ""
+    gate: str = ""
+    """Who decides, where not everybody does."""
 
 
 def question_text(app: App, question: Question) -> str:
