@@ -258,22 +258,3 @@ def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
     usage = result.get("usage")
     found = {"ended": result.get("ended"), **(usage if isinstance(usage, dict) else {})}
     return {key: value for key, value in found.items() if value is not None}
-
-
-# --- Budgets in listings: where nothing has a limit, nothing is counted
-
-
-def shown_budgets(app: App, world: World, loops: Sequence[Loop]) -> tuple[Budget, ...]:
-    """Those of open loops, the day, and issues that are worked on; *loops* are all."""
-    if not world.limited:
-        return ()
-
-    return read_funds(app, world, loops).shown()
-
-
-def overspent(app: App, world: World, loops: Sequence[Loop], keys: Iterable[str]) -> Mapping[str, str]:
-    """The tasks whose next step would call an agent that nothing is left for, and why, in words."""
-    if not world.limited:
-        return NOTHING_OVERSPENT
-
-    return read_funds(app, world, loops).overspent(keys)

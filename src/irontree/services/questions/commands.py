@@ -11,7 +11,7 @@ from irontree.domain.budgets import EXAMPLES
 from irontree.domain.decide import Halt, Step, decide, step_for
 from irontree.domain.halt import Choice
 from irontree.domain.state import TaskState
-from irontree.services.loops.funds import overspent
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, loop_of, still_open
 from irontree.services.questions.questions import Kind, Question, given_up
 from irontree.services.record import World
@@ -122,7 +122,7 @@ def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], M
     """The tasks that nobody has given up, and which of them no agent may work on."""
     nobodys = given_up(loops, world)
     keys = [key for key in world.states if key not in nobodys]
-    return keys, overspent(app, world, loops, keys)
+    return keys, read_funds(app, world, loops).overspent(keys)
 
 
 def _resume(app: App, loop_id: str) -> str:

@@ -11,7 +11,7 @@ from irontree.app import App
 from irontree.domain.spending import Budget
 from irontree.domain.state import Phase, TaskState
 from irontree.ports import Holder
-from irontree.services.loops.funds import shown_budgets
+from irontree.services.loops.funds import read_funds
 from irontree.services.loops.loop import Loop, left_out, read_loops
 from irontree.services.record import World, read_world
 
@@ -95,7 +95,7 @@ def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence
         busy=_named(driver),
         active_loop=_named(app.lease.holder()) or app.lease.foreign(),
         serving=_named(app.alive(SERVING).holder()),
-        budgets=shown_budgets(app, world, loops),
+        budgets=read_funds(app, world, loops).shown(),
     )
 
 
