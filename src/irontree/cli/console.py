@@ -34,7 +34,7 @@ def short_sha(code_ref: str | None) -> str:
     return code_ref[:7]
 
 
-# --- What a verb shows, as values: the console prints them as plain text, or with Rich on a terminal
+# --- What a verb shows, as values
 
 
 Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]

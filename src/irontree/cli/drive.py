@@ -122,7 +122,7 @@ def _says_yes(console: Console, prompt: str) -> bool:
         console.write(f"“{printable(typed)}” is neither yes nor no.\n")
 
 
-# --- Local mode: have a server, serve this repository's flows from here, and follow the loop (rulings, Local mode)
+# --- Local mode: a server, this repository's flows, and the loop on the screen (rulings, Local mode)
 
 
 _HOW_TO_GO_ON: Final = {

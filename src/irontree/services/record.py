@@ -39,12 +39,12 @@ class World:
     plans: Mapping[str, Plan]
     """The plan in force, by task key."""
     nodes: Mapping[str, PlanNode]
-    """As `approved`, but that nobody waits for what was cancelled (R7)."""
+    """As `approved`, without dependencies on cancelled tasks (R7)."""
     children: Mapping[str, tuple[str, ...]]
     replays: Mapping[int, Replay]
     approved: Mapping[str, PlanNode]
     cancelled: frozenset[str] = frozenset()
-    """Keys that the last approval of their document left out before they were done: nobody works on them (R7)."""
+    """Keys that the last approval of their document left out before they were done: they are not worked on (R7)."""
     problems: tuple[Problem, ...] = ()
     spendings: Mapping[int, tuple[Spending, ...]] = field(default_factory=dict)
     """What agents took, by issue number; of the streams in force."""
@@ -174,7 +174,7 @@ def _world(replays: Mapping[int, Replay], plans: Iterable[Plan], problems: tuple
 
 
 def _freed(node: PlanNode, cancelled: frozenset[str]) -> PlanNode:
-    """Nobody waits for a cancelled task (R7); a kept one may still name it."""
+    """The node without dependencies on cancelled tasks (R7); a kept one may still name them."""
     if cancelled.isdisjoint(node.depends_on):
         return node
     return node.model_copy(update={"depends_on": tuple(key for key in node.depends_on if key not in cancelled)})
@@ -201,7 +201,7 @@ def record(
 
     Keys that the contract leaves variable and that *values* does not give are taken over from *state*.
     An event that may not follow is never written: raises IllegalTransition. Raises SequenceConflict when
-    somebody else appended first. Of a *meta* that no event file could hold, long texts and lists are cut.
+    another process appended first. Of a *meta* that no event file could hold, long texts and lists are cut.
     """
     meta = _fitting(meta or {})
     event = kind(**{**_carried_over(state, kind), "sequence": state.sequence + 1, **values})
@@ -211,7 +211,7 @@ def record(
 
 
 def _fitting(meta: dict[str, Any]) -> dict[str, Any]:
-    """Event files have 64 KiB (R1), and the work must not stop because somebody had much to say."""
+    """Event files have 64 KiB (R1), and a long text must not stop the work."""
     fits = len(canonical_json(meta).encode(errors="replace")) <= META_BYTES
     return meta if fits else {key: _cut(value) for key, value in meta.items()}
 
@@ -310,7 +310,7 @@ def archive_path(name: str) -> str:
     return f".mino/archive/{name}"
 
 
-# --- Closing an issue that is done, unless that is left to a person (protocol, Close On Done)
+# --- Closing an issue that is done (protocol, Close On Done)
 
 
 def closing_policy(app: App, node: PlanNode | None) -> CloseOnDone:
@@ -338,7 +338,7 @@ def close_where_due(app: App, world: World, state: TaskState) -> None:
         app.forge().edit_issue(state.issue_number, state="closed")
 
 
-# --- Names under `refs/irontree/` and the trailers by which our commits are found again (protocol, Files on disk; R
+# --- Names of refs, and trailers by which our commits are found again (protocol, Files on disk; R9)
 
 
 # What forges take for "this commit closes that issue": the word right before the reference.
@@ -409,7 +409,7 @@ def summary(title: str) -> str:
 
 
 def quiet(text: str) -> str:
-    """A text in a request that closes no issue when it is merged, and calls nobody who is named in it."""
+    """A text in a request that closes no issue when it is merged, and notifies none of the users it names."""
     return _MENTION.sub("@\N{ZERO WIDTH SPACE}", summary(text))
 
 

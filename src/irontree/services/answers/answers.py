@@ -64,7 +64,7 @@ class Answer:
     """How much more agents may spend, with its unit: `5 USD`, `200000 tokens`, `2h`."""
     question: str | None = None
     voters: tuple[str, ...] = ()
-    """Accounts that say the same, as the forge vouches for them; empty where the channel knows nobody."""
+    """Accounts that say the same, confirmed by the forge; empty where the channel does not identify users."""
 
 
 def answer_issue(app: App, issue_number: int, answer: Answer, loop_id: str | None = None) -> TaskState:

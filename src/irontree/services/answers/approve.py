@@ -99,7 +99,7 @@ def _adds_nothing(in_force: Plan, plan: Plan) -> bool:
 def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Proposal:
     """`resolve`, and a named issue that is composite gets its label; raises as `resolve` does.
 
-    While somebody else has the driver lock the label waits for another time (contract, labels; R3).
+    While another driver holds the lock the label is not set (contract, labels; R3).
     """
     try:
         return resolve(app, intent, words)
@@ -109,7 +109,7 @@ def resolve_to_approve(app: App, intent: Issues | OpenIssues, words: str) -> Pro
         raise
 
 
-# --- A person's word puts a proposal into force, whole, and safe to repeat after a crash at any point (R6, R7, R17)
+# --- An approval is put into force, safe to repeat after a crash at any point (R6, R7, R17)
 
 
 def approve(app: App, proposal: Proposal, revision: str, by: str) -> Loop:
@@ -182,7 +182,7 @@ def _plan_now(app: App, issue_number: int) -> Plan:
 def _require_as_shown(app: App, proposal: Proposal) -> None:
     """Raise ApprovalRefused unless approving does now what *proposal* showed. The caller holds the driver lock.
 
-    While somebody looked at it others may have approved, finished a task, or ended a loop.
+    Since it was shown, other users may have approved, finished a task, or ended a loop.
     """
     propose_from(app, proposal.source, proposal.intent).require_as_shown(proposal)
 

@@ -60,7 +60,7 @@ class CommentResult:
     not_before: datetime | None = None
     """When the forge may be asked again, where it said so."""
     failed: bool = False
-    """Whether a person may have to see to it; not so where somebody is at work here."""
+    """Whether a user may have to act; False where another driver is at work."""
     ended_pass: bool = False
     """Whether nothing more was asked of the forge: it is away, or keeps us out."""
 
@@ -188,7 +188,7 @@ def _require_shown_rules(app: App, asked: Question, comments: tuple[Comment, ...
 
 
 def _require_open(app: App, asked: Question) -> None:
-    """Raise AnswerRefused where somebody was faster: by a comment before this one, a form, or a command."""
+    """Raise AnswerRefused where the question was answered already: by an earlier comment, a form, or a command."""
     now = asked_at(app, asked.under)
     if now is None or now.key != asked.key:
         what = "something else" if now else "nothing"

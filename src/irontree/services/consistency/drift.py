@@ -46,7 +46,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What was done outside; *unseen* are issues of which the forge shows none, and nobody has said yet what of it."""
+    """What was done outside; *unseen* are issues that the forge does not show and no user decided about."""
 
     changes: tuple[Change, ...]
     unseen: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ def look_outside(app: App, world: World, named: int | None = None) -> Outside:
     """Compare every issue with the forge; what is new. What stops the work is recorded in the log, once.
 
     The caller holds the driver lock, and delivers afterwards. An issue that the forge cannot show is left alone, and
-    so are all where it shows none of several: that is another account or another place, and nobody deleted them. Of
+    so are all where it shows none of several: that is another account or another place, not deletion. Of
     one that a person *named* it is believed even then.
     """
     wanted = [state for state in world.states.values() if state.task_key not in world.cancelled]
@@ -197,7 +197,7 @@ def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:
 def is_question_deleted(app: App, state: TaskState) -> bool:
     """Whether the comment that the newest event calls for was posted, and is not there any more.
 
-    What somebody deletes of earlier ones is nobody's loss. An older tool's have no marker of ours (`restored_from`).
+    Earlier comments may be deleted. Those of an older tool have no marker of ours (`restored_from`).
     """
     stream = app.log.read(state.issue_number)
     newest = next((about for _, about in due_comments(stream) if about.event.sequence == state.sequence), None)
@@ -207,7 +207,7 @@ def is_question_deleted(app: App, state: TaskState) -> bool:
     return not any(comment.ours and marker in comment.body for comment in app.forge().comments(state.issue_number))
 
 
-# --- Which issues the forge shows otherwise than the log would have them, by a few listings alone
+# --- Issues that the forge shows otherwise than the log, found by a few listings
 
 
 _FOLLOWS = MANAGED | {ADOPTED}

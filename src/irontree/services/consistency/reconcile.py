@@ -97,7 +97,7 @@ def _text(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[st
 
 
 def _comment(app: App, world: World, state: TaskState) -> Iterator[str]:
-    """What the newest event asks must be there to be read; earlier ones that somebody deleted stay deleted."""
+    """What the newest event asks must be there to be read; earlier ones that were deleted stay deleted."""
     if not is_question_deleted(app, state):
         return
     ledger = app.deliveries.load(state.issue_number)
@@ -187,7 +187,7 @@ def _write(app: App, issue_number: int, found: RestoredStream) -> None:
     app.repository.mark_history()
 
 
-# --- Compare the log with itself and with the forge; say what is wrong, never silently believe it
+# --- Compare the log with itself and with the forge
 
 
 @dataclass(frozen=True, slots=True)

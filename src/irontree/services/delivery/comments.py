@@ -147,7 +147,7 @@ class CommentFinding:
 def lint_comments(app: App) -> tuple[CommentFinding, ...]:
     """Every comment of our own account that this program posted and that breaks the policy. Reads only.
 
-    What a person wrote with the same account carries no marker of ours and is nobody's business here. Raises
+    What users wrote with the same account carries no marker of ours and is not checked. Raises
     RemoteFailed if the forge cannot be read.
     """
     return tuple(finding for number in app.log.streams() for finding in _findings(app, number))
@@ -162,7 +162,7 @@ def _findings(app: App, issue_number: int) -> Iterator[CommentFinding]:
             yield CommentFinding(issue_number, comment.url or comment.id, problems)
 
 
-# --- The open questions of a repository, each with the issue under which a comment answers it
+# --- Open questions, each with the issue under which a comment answers it
 
 
 def asked_in_comments(app: App) -> tuple[Question, ...]:

@@ -85,7 +85,7 @@ def deliver(app: App, world: World, issue_number: int) -> EffectLedger:
 
 
 def _is_gone_for_good(app: App, stream: Stream, issue_number: int) -> bool:
-    """Whether there is nobody to tell: the issue is not there, and a person said that its work goes on without it."""
+    """Whether there is nothing to deliver to: the issue is gone, and a user let its work go on without it."""
     if not is_given_up(stream.records):
         return False
     with suppress(*FORGE_FAILED):  # it cannot be said now
@@ -187,7 +187,7 @@ def reply_where_due(app: App, world: World, state: TaskState, ledger: EffectLedg
 def _reply(app: App, world: World, state: TaskState, record: Record[IssueEvent]) -> str | None:
     """Reply to one event if that is decided; what went wrong."""
     if record.event.event == "verify_pending_acceptance" and state.sequence > record.event.sequence:
-        return None  # it was answered before anybody could be told of it
+        return None  # it was answered already
     try:
         decision = reply_decision(app, state, record)
         if decision.yes:

@@ -128,7 +128,7 @@ def settle_requests(app: App, world: World) -> tuple[TaskState, ...]:
 
 
 def _is_merged(app: App, state: TaskState) -> bool:
-    """Whether somebody accepted it after all: of what was skipped nothing else is looked at."""
+    """Whether it was accepted after all: of skipped work nothing else is looked at."""
     request = app.forge().read_pull_request(state.request or 0)
     return request is not None and request.merged
 
@@ -149,7 +149,7 @@ def lift_draft(app: App, state: TaskState) -> None:
 
 
 def _may_be_merged(app: App, state: TaskState) -> bool:
-    """Whether it has a request that nobody should merge now, and was not asked about a merge of it yet.
+    """Whether it has a request that should not be merged now, and no question about its merge was asked yet.
 
     What waits for its verification finds the merge itself.
     """

@@ -90,7 +90,7 @@ def _kept(
 def _document(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> Document:
     """The new document, or the one that is there with an update at its end: never overwritten.
 
-    Text by somebody without write access stays on the issue (R20).
+    Text by authors without write access stays on the issue (R20).
     """
     path = f"{plan.policy.promotion.docs_path}/{document_name(node.title, state.issue_number)}"
     there = app.repository.document_at(report.anchor, path)
@@ -262,7 +262,7 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
 
 
 def _rewritten(plan: Plan, base: str) -> Never:
-    """To merge would bring back what somebody took out of the history."""
+    """A merge would bring back what was removed from the history."""
     branch = plan.policy.publish.target_branch
     return Never(
         "target-rewritten",
@@ -280,7 +280,7 @@ def _conflict(plan: Plan, tip: str) -> Never:
     )
 
 
-# --- `publish.mode: pull_request`: a verified commit is proposed on a branch of its own, never pushed to the target
+# --- `publish.mode: pull_request`: a verified commit is proposed on a branch of its own
 
 
 STATUS_NAME: Final = "irontree/verify"
@@ -315,7 +315,7 @@ def base_of_request(app: App, plan: Plan, state: TaskState, node: PlanNode) -> s
     """
     try:
         tip = patiently(app, lambda: app.repository.base(branch_policy(plan, state, node)))
-    except NoSuchBranch:  # nothing was proposed yet, or somebody deleted it
+    except NoSuchBranch:  # nothing was proposed yet, or the branch was deleted
         tip = ""
     asked = tip or state.request is not None
     last = patiently(app, lambda: newest_request(app, plan, state, node)) if asked else None

@@ -42,7 +42,7 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
     Safe to call again at any time: an event that exists is not written again, an issue that exists is found by
     its key, an adopted one by its number. A task whose own text changed and that is not done begins a fresh stream;
     the issue of one that the document no longer has is closed. One whose log cannot be read is left alone, and
-    somebody is told (R13). The caller holds the driver lock.
+    the user is told (R13). The caller holds the driver lock.
     """
     world = read_world(app)
     published = tuple(found for plan in plans for found in _publish_plan(app, world, plan))
@@ -172,7 +172,7 @@ def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
 
 
 def _trusted_issues(app: App, node: PlanNode) -> tuple[Issue, ...]:
-    """Those that carry the key; only what we or somebody with write access wrote counts (R8)."""
+    """Those that carry the key; only those by us or by users with write access count (R8)."""
     return tuple(issue for issue in app.forge().find_issues(key_marker(node.task_key)) if issue.trusted)
 
 

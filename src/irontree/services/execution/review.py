@@ -46,7 +46,7 @@ class NoVerdict:
 def review(app: App, state: TaskState, plan: Plan, node: PlanNode, report: CheckReport) -> CheckReport | NoVerdict:
     """Ask the reviewers that have not spoken yet about `report.anchor`, up to the first that asks for changes.
 
-    Nobody is asked about what fails its checks, nor where no code was changed. Raises Cancelled, and NotEligible once
+    None is asked about a commit that fails its checks or changes no code. Raises Cancelled, and NotEligible once
     no budget is left for a reviewer.
     """
     spoken = {result.name for result in report.results}

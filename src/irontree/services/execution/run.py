@@ -46,7 +46,7 @@ from irontree.services.work.preflight import (
 )
 
 _TURNED_AWAY: Final[frozenset[FailureClass]] = frozenset({"rate_limited", "unreachable", "not_authenticated"})
-"""Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed nobody knows that."""
+"""Behind these the agent ended by itself, so what it wrote is whole. Of one that was killed that is unknown."""
 
 
 def salvaged_work(app: App, state: TaskState) -> str | None:
@@ -326,7 +326,7 @@ def _interrupted(app: App, attempt: _RunningAttempt, reason: str, seen: Mapping[
 def _could_not_work(app: App, attempt: _RunningAttempt, error: IrontreeError, seen: Mapping[str, object]) -> TaskState:
     """The workspace could not be prepared, or the agent's adapter failed: give the attempt back and ask.
 
-    Nobody is asked about a git that something killed: that is tried again, a few times (R12).
+    A git process that was killed raises no question: it is tried again, a few times (R12).
     """
     state = _interrupted(app, attempt, error.message, seen)
     if app.cancel.is_set() or (isinstance(error, GitFailed) and error.killed):

@@ -83,7 +83,7 @@ def _way_on(state: TaskState) -> str:
     )
 
 
-# --- What an earlier driver left behind is put in order before anything else is done
+# --- What an earlier driver left behind
 
 
 def settle_leftovers(app: App, *, spare: str = "") -> World:
@@ -150,14 +150,14 @@ def _is_due(app: App, state: TaskState) -> bool:
     return ledger.sequence < state.sequence or bool(ledger.failures)
 
 
-# --- `next_step` says what one issue needs now, `perform` does it. A flow is the only `while` around them
+# --- The next step of an issue, and taking it
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Nothing can be done on this issue now: it is done, cancelled, or waits for others or for its loop.
 
-    `unasked` is what the issue itself waits for though its loop is over for it: nobody asks that here, but an answer
+    `unasked` is what the issue itself waits for though its loop is over for it: it is not asked here, but an answer
     that was given already counts.
     """
 
@@ -326,7 +326,7 @@ def _number(world: World, task_key: str) -> int:
     return state.issue_number
 
 
-# --- The lease of a loop that nobody drives any more: taken over once that is certain or confirmed (protocol, lease
+# --- Taking over the lease of a loop that is no longer driven (protocol, Loop lease)
 
 
 STALE_LEASE: Final = "stale-loop-lease"

@@ -64,14 +64,14 @@ def _refuse_beside_foreign(app: App) -> None:
         raise Busy(f"another tool's loop is at work here: {foreign}", remedy="wait until it halts")
 
 
-# --- Which loop an approval starts, goes on with, or puts in the place of another (R7, R17)
+# --- The loop that an approval starts, continues or replaces (R7, R17)
 
 
 def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
     """The newest open loop over exactly these tasks; *besides* do not count.
 
     This is the one rule by which an approval goes on with a loop. What was skipped in it stays so, as it does when it
-    is resumed, whether these tasks include that or not: an approval says so before anybody agrees.
+    is resumed, whether these tasks include that or not: the approval shows this.
     """
     return _newest_over(app, keys, OPEN, besides)
 
@@ -174,7 +174,7 @@ def _is_over(loop: Loop, keys: Collection[str], besides: Collection[str] = ()) -
     return any(set(own) - set(besides) == set(keys) for own in (loop.keys, loop.entity.task_keys))
 
 
-# --- What a loop does next, by the log as it is now (protocol, Decision Function)
+# --- What a loop does next (protocol, Decision Function)
 
 
 def next_decision(app: App, loop_id: str) -> Decision:

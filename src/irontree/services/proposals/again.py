@@ -106,7 +106,7 @@ def _new(policy: ExecutionPolicy, rules: Sequence[PermissionRule]) -> tuple[Perm
 
 
 UNREADABLE: Final = (Refused, EnvironmentRefused, RemoteFailed, LogDamaged)
-"""What keeps anybody from saying what would be approved now: document, settings, forge or plans cannot be read."""
+"""Why it cannot be said what would be approved now: document, settings, forge or plans cannot be read."""
 
 
 def propose_again(app: App, plan: Plan) -> Proposal:

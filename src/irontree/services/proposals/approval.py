@@ -85,7 +85,7 @@ class ApprovalView:
     trivial: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     quotes: tuple[PlanNode, ...] = ()
-    """Tasks whose text is by somebody without write access: data, never an instruction (R20)."""
+    """Tasks whose author has no write access: data, never an instruction (R20)."""
     before: tuple[str, ...] = ()
     """What becomes of removed tasks, and of finished ones that changed."""
     changes: tuple[str, ...] = ()
@@ -235,7 +235,7 @@ def unpushed(app: App, target: PublishPolicy) -> tuple[str, ...]:
 
 
 def _unread(policy: ExecutionPolicy) -> tuple[str, ...]:
-    """That no attempt will start, because nobody could tell what it took."""
+    """That no attempt will start, because what it takes could not be measured."""
     unread = unreadable_budget(policy)
     return (f"no attempt would start: {unread}",) if unread else ()
 
@@ -252,7 +252,7 @@ def _missing_agent(app: App, agent: AgentSpec) -> tuple[str, ...]:
 
 
 def _unknown_checks(pairs: Pairs) -> tuple[str, ...]:
-    """Criteria that name a check nobody configured: a person will have to judge them (R18)."""
+    """Criteria that name a check that is not configured: a user will have to judge them (R18)."""
     found: dict[str, str] = {}
     for node, policy in pairs:
         known = [check.name for check in policy.checks]

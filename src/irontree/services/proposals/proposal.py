@@ -45,7 +45,7 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class DraftPlan:
-    """A plan that nobody has approved yet, and the one in whose place it would be."""
+    """A plan that is not approved yet, and the one that it would replace."""
 
     plan: Plan
     earlier: Plan | None = None
@@ -233,7 +233,7 @@ class Proposal:
 
     @property
     def approved_by(self) -> str:
-        """Who approved exactly this before; empty if nobody has, or each of the tasks was approved on its own."""
+        """Who approved exactly this before; empty if it was not, or each of the tasks was approved on its own."""
         return self.approved_plan.approved_by if self.approved_plan else ""
 
     @property
@@ -317,7 +317,7 @@ def with_choices(proposal: Proposal, choices: ApprovalChoices) -> Proposal:
     return replace(proposal, choices=choices)
 
 
-# --- From a source to a proposal, and from there to the plans that an approval puts into force
+# --- From a source to a proposal, and to approved plans
 
 
 def propose_from(

@@ -184,7 +184,7 @@ def _refuse_foreign_keys(world: World, requirements: Requirements, spec_path: st
         raise RequirementsRefused(clashes)
 
 
-# --- Requirement documents as they lie in the user's folder, against what is committed
+# --- Documents that are not committed as they are
 
 
 def uncommitted_documents(app: App, keys: Iterable[str]) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def _differs(app: App, head: str, path: str) -> bool:
     )
 
 
-# --- Existing issues as a source: what numbers and queries ask for, resolved once (protocol, Intent Resolution)
+# --- Existing issues as a source (protocol, Intent Resolution)
 
 
 DONE: Final = "it is done"

@@ -1,4 +1,4 @@
-"""What to type: the command for every answer, and what goes on where nobody is at work."""
+"""What to type: the command for every answer, and the next step where nothing is at work."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def question_json(question: Question, program: str = "irontree") -> dict[str, An
     }
 
 
-# --- What to type next where nobody is at work: of a repository, and of one issue, by one rule
+# --- What to type next where nothing is at work
 
 
 def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
@@ -99,7 +99,7 @@ def next_command(app: App, world: World, loops: Sequence[Loop]) -> str:
 
 
 def next_command_about(app: App, world: World, loops: Sequence[Loop], state: TaskState) -> str:
-    """What to type next for this issue, else for the one whose turn it is; empty if that is nobody's command.
+    """What to type next for this issue, else for the one whose turn it is; empty if no command is due.
 
     An issue of an open loop goes on with its loop: by itself while that is at work, else when it is resumed. None of
     what a person skipped or stopped is named, nor what no agent may work on.
@@ -119,9 +119,9 @@ def goes_on(app: App) -> bool:
 
 
 def _wanted(app: App, world: World, loops: Sequence[Loop]) -> tuple[list[str], Mapping[str, str]]:
-    """The tasks that nobody has given up, and which of them no agent may work on."""
-    nobodys = given_up(loops, world)
-    keys = [key for key in world.states if key not in nobodys]
+    """The tasks that were not given up, and which of them no agent may work on."""
+    dropped = given_up(loops, world)
+    keys = [key for key in world.states if key not in dropped]
     return keys, read_funds(app, world, loops).overspent(keys)
 
 

@@ -124,7 +124,7 @@ FormUrl = Callable[[str], str]
 
 
 def waiting(app: App, form_url: FormUrl | None = None) -> tuple[Question, ...]:
-    """Every open question of *app*, with links to forms if somebody knows them: a server has to run for that."""
+    """Every open question of *app*, with links to forms where a server runs."""
     world, loops = read_world(app), read_loops(app)[0]
     runs = _loop_runs(app, loops)
     return tuple(_placed(app, world, runs, asked, form_url) for asked in list_questions(app, world, loops))

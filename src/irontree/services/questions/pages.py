@@ -140,7 +140,7 @@ def _noticed(app: App, state: TaskState) -> tuple[str, ...]:
 
 
 def _skipped_too(app: App, world: World, question: Question) -> tuple[str, ...]:
-    """What a skip takes with it, before anybody confirms it (R17)."""
+    """What a skip cancels too, shown before it is confirmed (R17)."""
     if question.loop_id is None or question.task_key is None:
         return ()
     affected = cascade(read_loop(app, question.loop_id), world, question.task_key)

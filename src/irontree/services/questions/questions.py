@@ -204,7 +204,7 @@ FORM: Final = "form"
 
 
 def gate_at(world: World, question: Question, choice: Choice | None = None) -> Gate | None:
-    """The gate of the plan in force (R6); None where anybody who may answer decides, and for a loop's own.
+    """The gate of the plan in force (R6); None where everyone who may answer decides, and for a loop's own.
 
     With *choice*, all that this answer has to pass; nothing stops one that lets nothing go on.
     """
@@ -249,7 +249,7 @@ def require_gate(app: App, question: Question, choice: Choice, voters: tuple[str
 def require_no_gate(app: App, keys: Iterable[str]) -> None:
     """Raise ApprovalRefused where one of the tasks has a gate of approvals, which no form outside its issue passes.
 
-    The form knows nobody by name. Tasks that are done or cancelled have nothing to pass any more.
+    The form does not identify users. Tasks that are done or cancelled have nothing to pass any more.
     """
     world = read_world(app)
     left = (key for key in keys if key in world.plans and key not in world.cancelled and not world.is_done(key))
@@ -302,8 +302,8 @@ def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
 
 def open_questions(app: App, world: World, loops: Sequence[Loop]) -> Iterator[Question]:
     """Those of issues first, lowest number first, then those of loops; *loops* are all, also those that have ended."""
-    alive, nobodys = still_open(loops), given_up(loops, world)
-    yield from (question for question in questions_of_issues(world, alive) if question.task_key not in nobodys)
+    alive, dropped = still_open(loops), given_up(loops, world)
+    yield from (question for question in questions_of_issues(world, alive) if question.task_key not in dropped)
     yield from filter(None, (question_of(app, loop) for loop in alive))
 
 

@@ -178,7 +178,7 @@ class IssueLinks:
 
 
 def links_for(app: App) -> IssueLinks:
-    """The links of this repository; nobody is asked."""
+    """The links of this repository; sends no request."""
     try:
         return IssueLinks(app.forge())
     except IrontreeError:
@@ -341,7 +341,7 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
     return check or record.told.failed_check or otherwise
 
 
-# --- What an agent asked leave for and was denied, for the person who can add the rule
+# --- Permissions that an agent was denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ def _denied_words(stream: Stream) -> tuple[str, ...]:
     return ended.told.agent.denied if ended else ()
 
 
-# --- Attempts that failed in the same way, side by side: what each changed, and how it failed
+# --- Attempts that failed in the same way, side by side
 
 
 FILES_SHOWN: Final = 10
@@ -456,7 +456,7 @@ def _changed(app: App, attempt: _Attempt) -> tuple[str, ...]:
         return ()
     try:
         counts = app.repository.line_counts(attempt.began_with, attempt.left)
-    except GitFailed:  # somebody removed our refs: the rest of the form still helps
+    except GitFailed:  # our refs were removed: the rest of the form still helps
         return ("the commits are not here any more",)
     rest = len(counts) - FILES_SHOWN
     return (*map(_words, counts[:FILES_SHOWN]), *((f"and {rest} more",) if rest > 0 else ()))
@@ -466,7 +466,7 @@ def _words(count: LineCount) -> str:
     return count.path if count.added is None else f"{count.path} +{count.added} -{count.removed}"
 
 
-# --- Addresses of Prefect's pages. Imports nothing of Prefect: a terminal names them too
+# --- Addresses of Prefect's pages; imports nothing of Prefect
 
 
 def page_of_run(ui: str | None, run: object) -> str:

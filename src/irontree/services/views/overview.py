@@ -82,7 +82,7 @@ def overview(app: App) -> Overview:
 def overview_of(app: App, world: World, loops: Sequence[Loop], damaged: Sequence[str]) -> Overview:
     """The same, of what was read already."""
     driver = app.driver.holder()
-    cut_off = () if driver else half_published(world)  # somebody is publishing, or looks after it
+    cut_off = () if driver else half_published(world)  # a driver is publishing, or will go on with it
     return Overview(
         issues=tuple(_row(app, world, state) for state in tree_order(world)),
         loops=tuple(_loop_row(loop, world) for loop in loops),
@@ -136,7 +136,7 @@ def state_words(row: IssueRow, *, skipped: bool = False) -> str:
 
 
 def phase_words(world: World, state: TaskState) -> str:
-    """The same as `state_words`, of what nobody listed."""
+    """The same as `state_words`, without a row of a listing."""
     waits = state.phase is Phase.READY and not state.runs_started and waits_for(world, state.task_key)
     return WAITS if waits else state.phase
 

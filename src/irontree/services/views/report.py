@@ -169,7 +169,7 @@ def _outcome(stream: Stream, record: Record[IssueEvent]) -> str:
     return _OUTCOME[record.event.event]
 
 
-# --- The brief of an issue: everything about it on one page, rendered from plan and log, never read back (contract)
+# --- The brief of an issue: one page rendered from plan and log (contract)
 
 
 _Part = dict[str, object] | None
@@ -239,7 +239,7 @@ def _manual_close(app: App, world: World, state: TaskState, stream: Stream) -> s
     try:
         if not state.done or closing_policy(app, world.nodes.get(state.task_key)) == "auto":
             return None
-    except ConfigRefused:  # somebody is editing it; the next brief says it
+    except ConfigRefused:  # it is being edited; the next brief says it
         return None
     return f"close issue #{state.issue_number} once you have looked at it"
 

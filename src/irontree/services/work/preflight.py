@@ -78,7 +78,7 @@ def _change(app: App, world: World, state: TaskState) -> str | None:
 
 def _edited(app: App, plan: Plan, number: int, state: TaskState) -> str | None:
     """Whether title or body of an adopted issue say something else now; one that is gone says nothing."""
-    if plan.spec_revision != state.approved_revision:  # taking it in anew was cut short, and nobody may have approved
+    if plan.spec_revision != state.approved_revision:  # adopting it anew was cut short, maybe before its approval
         return f"#{number} was taken in anew"
     issue = app.forge().read_issue(number)
     if issue is None or adopted_revision(issue.title, issue.body) == plan.spec_revision:
@@ -127,7 +127,7 @@ def _shown(policy: ExecutionPolicy) -> str:
     return policy.model_dump_json(indent=2)
 
 
-# --- The readiness gate before an attempt (protocol, phase 3): is the runway clear, and is it what was approved?
+# --- The readiness gate before an attempt (protocol, phase 3)
 
 
 FREE_TRANSITIONS = 3
@@ -155,7 +155,7 @@ def require_sound(state: TaskState) -> None:
 
 
 def require_agent(spec: AgentSpec) -> None:
-    """Raise ConfigRefused where nobody would do the work: no command, or a program that is not on PATH.
+    """Raise ConfigRefused where no agent can be started: no command, or a program that is not on PATH.
 
     One that is named with a folder may be relative to the workspace, and one in a container is in its image, so only
     its first attempt can tell.
@@ -234,7 +234,7 @@ _READABLE: Final = "limit what can be read under budgets in .mino/config.yml (ti
 
 
 def unreadable_budget(policy: ExecutionPolicy) -> str:
-    """A limit that nobody could watch over is no limit: why not, in words; empty if all can be read."""
+    """Why a limit cannot be watched, in words; empty if all can be read."""
     agents = ((agent.adapter, unreadable(policy.budgets, agent.adapter)) for agent in (policy.agent, *policy.reviewers))
     found = (
         f"{adapter} agents never say how much of it they take: {', '.join(units)}" for adapter, units in agents if units
