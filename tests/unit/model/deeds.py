@@ -36,7 +36,7 @@ def retitle(model: Any, place: int, _: int) -> None:
 def forget_what_was_delivered(model: Any, place: int, _: int) -> None:
     """Lose the cursor of an issue."""
     for number in model.some_number(place):
-        model.scene.deliveries._cursors.pop(number, None)
+        model.scene.deliveries._ledgers.pop(number, None)
 
 
 def lose_the_briefs(model: Any, *_: int) -> None:
