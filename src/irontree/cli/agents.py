@@ -28,17 +28,17 @@ _VERSION: Final = re.compile(r"\d+\.\d+(?:[.+-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One known agent on this machine. *path* and *version* None: it is not there, or does not say."""
+    """One known agent. *path* is `None` if it is not installed here, *version* if it does not report one."""
 
     preset: Preset
     path: str | None
     version: str | None
     access: bool | None
-    """Whether it has a key or a log-in, as far as can be told without calling anybody; None if it cannot."""
+    """Whether a key or log-in was found without calling the service; `None` if that cannot be determined."""
 
 
 def look_for_all(environment: Mapping[str, str]) -> tuple[Program, ...]:
-    """Every agent that is known here, in the table's order; those that are there are asked for their version."""
+    """Every known agent, in the table's order; installed ones are asked for their version."""
     with ThreadPoolExecutor() as pool:  # each takes a second to start
         return tuple(pool.map(lambda preset: _look_for(preset, environment), PRESETS.values()))
 
@@ -59,7 +59,7 @@ def _version(path: str, environment: Mapping[str, str]) -> str | None:
 
 
 def installed(programs: Collection[str]) -> tuple[Preset, ...]:
-    """Those of *programs* (names on PATH) that are known here, in the table's order."""
+    """The known agents among *programs* (names on PATH), in the table's order."""
     return tuple(preset for preset in PRESETS.values() if preset.program in programs)
 
 
@@ -76,7 +76,7 @@ _ACCESS: Final[Mapping[bool | None, str]] = {True: "has a key or a log-in", Fals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take what to do, the folder of recordings, and the program that is recorded."""
+    """Declare the action, the folder of recordings and the program to record."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """List the agents; or be one: record or replay the attempt that the environment names, with its exit code."""
+    """List the agents, or record or replay the attempt that the environment names and return its exit code."""
     options = context.options
     if options.action == "list":
         return _list(context, look_for_all(os.environ))

@@ -25,7 +25,7 @@ _EXAMPLE: Final[dict[Need, str]] = {"count": "2", "amount": "5 USD", "revision":
 
 
 def fits(need: Need, text: str) -> bool:
-    """Whether *text* is how what a choice needs is written."""
+    """Whether *text* is a well-formed value for what a choice needs."""
     return amount_of(text) is not None if need == "amount" else bool(VALUES[need].fullmatch(text))
 
 
@@ -37,7 +37,7 @@ class Prepared:
     number: int | None
     key: str
     answer: Answer
-    """What is answered, in nobody's name yet."""
+    """The answer, not yet attributed to a user."""
 
     def answers(self, question: Question) -> bool:
         """Whether it is meant for this question."""
@@ -46,7 +46,7 @@ class Prepared:
         return meant and self.answer.choice in names
 
     def by(self, name: str, question: Question) -> Answer:
-        """The answer in that person's name."""
+        """The answer, attributed to the user *name*."""
         return replace(self.answer, by=name, question=question.key)
 
 
@@ -62,7 +62,7 @@ def option_for(question: Question, choice: Choice) -> str:
 
 
 def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> None:
-    """Raise AnswerRefused if one is meant for a task that is not among these: task keys with their issue numbers."""
+    """Raise AnswerRefused if an answer is for a task that is not in *issues* (issue numbers by task key)."""
     for answer in prepared:
         if answer.key and answer.key not in issues:
             raise AnswerRefused(
@@ -76,7 +76,7 @@ def refuse_unknown(prepared: Sequence[Prepared], issues: Mapping[str, int]) -> N
 
 
 def expected_numbers(nodes: Sequence[PlanNode], states: Mapping[str, TaskState]) -> dict[str, int]:
-    """The issue numbers of a document's tasks by key: those they have, and what new ones get, one after another."""
+    """Issue numbers of a document's tasks by key: those they have, and the next free ones for new tasks."""
     after = itertools.count(1 + max((state.issue_number for state in states.values()), default=0))
     order = (node.task_key for node in publication_order(nodes))
     return {key: states[key].issue_number if key in states else next(after) for key in order}
@@ -95,7 +95,7 @@ def _prepared(text: str) -> Prepared:
 
 
 def _filled(text: str, target: str, choice: Choice, rest: str) -> Answer:
-    """The choice with what it needs, and a note, taken from *rest*, which stands behind it in *text*."""
+    """The choice with the value it needs and a note, parsed from *rest*, which follows the choice in *text*."""
     needed = next((need for need in choice.needs if need != "note"), None)
     if needed is None:
         if choice.needs and not rest:

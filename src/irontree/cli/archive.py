@@ -44,13 +44,13 @@ from irontree.store.locks import FileLock
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """Where the archive is, and what is in it."""
+    """The archive's path and contents."""
 
     archive: Path
     manifest: Manifest
 
     def as_json(self) -> dict[str, Any]:
-        """The documented keys."""
+        """The documented JSON keys."""
         return {
             "archive": str(self.archive),
             "id": self.manifest.workspace_id,
@@ -61,7 +61,7 @@ class Exported:
         }
 
     def blocks(self) -> Iterator[OutputBlock]:
-        """The same for people."""
+        """The human-readable output."""
         count = f"{sum(self.manifest.events.values())} event(s), {len(self.manifest.files)} file(s)"
         yield TextLines(
             (
@@ -76,14 +76,14 @@ class Exported:
 
 
 def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the file to write."""
+    """Declare the output file."""
     parser.add_argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)")
     add_wait(parser)
     add_json(parser)
 
 
 def run_export(context: Context) -> int:
-    """Write the archive while nothing is at work here, then give the home up."""
+    """Write the archive while no work is running here, then give up the home."""
     app = context.open()
     target = (context.folder / context.options.file).resolve()
     repository = open_set_aside(context.folder)
@@ -101,9 +101,9 @@ def run_export(context: Context) -> int:
 
 
 def export(app: App, repository: GitRepository, target: Path) -> Exported:
-    """Write the archive whole, then note that the home was given up: killed in between, it is still the home.
+    """Write the complete archive, then record that the home was given up; if killed in between, it is still the home.
 
-    Raises Refused for a *target* that is there, and NotEligible where there is no log to take along.
+    Raises Refused if *target* exists, and NotEligible if there is no log to export.
     """
     repository.back_up()
     layout = Layout(repository.root)
@@ -142,7 +142,7 @@ def _events(app: App) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came, the commands in it, what is left to the user, what the audit says, and what to type next."""
+    """What was imported, the commands it runs, what is left to the user, the audit's findings, what to type next."""
 
     archive: Path
     manifest: Manifest
@@ -154,7 +154,7 @@ class Imported:
     next: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The documented keys."""
+        """The documented JSON keys."""
         return {
             "root": str(self.root),
             "id": self.manifest.workspace_id,
@@ -167,7 +167,7 @@ class Imported:
         }
 
     def blocks(self) -> Iterator[OutputBlock]:
-        """The same for people."""
+        """The human-readable output."""
         count = f"{sum(self.manifest.events.values())} event(s); {self.written} file(s) written"
         yield TextLines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
         if self.findings:
@@ -184,14 +184,14 @@ class Imported:
 
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the archive."""
+    """Declare the archive to read."""
     parser.add_argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote")
     add_wait(parser)
     add_json(parser)
 
 
 def run_import(context: Context) -> int:
-    """Take the archive in; 1 if the audit finds anything afterwards."""
+    """Import the archive; exit code 1 if the audit finds anything afterwards."""
     path = (context.folder / context.options.file).resolve()
     archive = read_archive(path)
     repository = open_set_aside(context.folder, os.environ)
@@ -214,9 +214,9 @@ def run_import(context: Context) -> int:
 
 
 def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float = 0) -> PlannedImport:
-    """Bring refs and files over and make this the home. Every step can be repeated after a kill.
+    """Import refs and files and make this the home. Every step can be repeated after a kill.
 
-    Raises Refused or EnvironmentRefused before the first write, if the archive is not whole or another log is here.
+    Raises Refused or EnvironmentRefused before the first write if the archive is incomplete or another log is here.
     """
     layout, host = Layout(repository.root), socket.gethostname()
     with tempfile.TemporaryDirectory(prefix="irontree-import-") as folder:
@@ -237,9 +237,9 @@ def take_in(archive: Archive, repository: GitRepository, *, wait_seconds: float 
 
 
 def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
-    """What the archive has this machine run: for approved tasks that are not done, and by a configuration it brought.
+    """Commands that the archive makes this machine run: for approved unfinished tasks, and by its configuration.
 
-    An approval came along with each, so there is no further question.
+    Each was imported with its approval, so none is asked for again.
     """
     world = read_world(app)
     for key, plan in world.plans.items():
@@ -247,12 +247,12 @@ def _commands(app: App, planned: PlannedImport) -> Iterator[str]:
             yield from _commands_of(plan.policy)
             yield from (check.run for check in commands_for(world.nodes[key], plan.policy, present=()))
     if any(entry.path == CONFIG for entry in planned.writes):
-        with suppress(ConfigRefused):  # whatever needs it next says so
+        with suppress(ConfigRefused):  # the next command that needs it reports it
             yield from _commands_of(app.policy(None))
 
 
 def _commands_of(policy: ExecutionPolicy) -> Iterator[str]:
-    """Of the agent, of a fresh workspace and of the checks; of detection what this version would not run itself."""
+    """Commands of the agent, the workspace set-up and the checks, and detection rows that are not built in."""
     if policy.agent.program:
         yield policy.agent.line
     yield from policy.workspace.setup
@@ -275,7 +275,7 @@ def _open_points(planned: PlannedImport, repository: GitRepository) -> Iterator[
 
 
 def _pull(repository: GitRepository) -> str:
-    """Git overwrites no untracked file, not even by the same: one that is staged may come with the commits."""
+    """The command to pull. An untracked configuration is staged first: git would refuse to overwrite it."""
     return "git pull" if repository.committed(CONFIG) is not None else f"git add {STATE_FOLDER} && git pull"
 
 

@@ -1,4 +1,4 @@
-"""The report file of a bug: what a maintainer needs, and no secret of the user who meets it."""
+"""The bug report file: what a maintainer needs, without the user's secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HIDDEN: Final = "***"
 _SECRET_NAME: Final = r"[\w.-]*(?:token|secret|passw|api[_-]?key|credential|auth)[\w.-]*"
 _ASSIGNED: Final = re.compile(rf"(?i)(\b{_SECRET_NAME}\s*[=:]\s*|--{_SECRET_NAME}\s+)(\S+)")
 _IN_URL: Final = re.compile(r"(?<=://)[^\s/@]+@")
-# What issuers of tokens put in front of them; longer than any word.
+# Prefixes by which issuers mark their tokens; what follows is longer than any word.
 _TOKEN: Final = re.compile(r"\b(?:gh[pousr]_|github_pat_|sk-|xox[abpr]-|glpat-)[\w-]{8,}")
 _SHORTEST_SECRET: Final = 8
 
@@ -55,7 +55,7 @@ def report(error: Exception, words: Sequence[str], environment: Mapping[str, str
 
 
 def _without_secrets(text: str, environment: Mapping[str, str]) -> str:
-    """Hide values of variables with a telling name, and what is written like a secret."""
+    """Hide the values of variables whose names suggest a secret, and text that looks like one."""
     for name, value in environment.items():
         if len(value) >= _SHORTEST_SECRET and re.fullmatch(_SECRET_NAME, name, re.IGNORECASE):
             text = text.replace(value, _HIDDEN)

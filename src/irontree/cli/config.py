@@ -1,4 +1,4 @@
-"""`irontree config`: every setting, its value, where it comes from; `irontree completion`: completion for a shell."""
+"""`irontree config`: every setting, its value and origin; `irontree completion`: shell completion scripts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMAS: Final[dict[str, type[BaseModel]]] = {"schema": Config, "plan-schema": P
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key. `origin` is `file` or `default`; `value` as the file would say it."""
+    """One key. `origin` is `file` or `default`; `value` is in the file's notation."""
 
     key: str
     value: Any
@@ -37,7 +37,7 @@ class ConfigEntry:
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the name of a schema, or nothing."""
+    """Declare the optional name of a schema."""
     parser.add_argument(
         "what",
         nargs="?",
@@ -73,7 +73,7 @@ def settings_of(section: Section, above: tuple[str, ...] = ()) -> Iterator[Confi
 
 
 def as_json(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy | None) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     return {
         "file": str(path),
         "exists": path.is_file(),
@@ -85,7 +85,7 @@ def as_json(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy
 
 
 def blocks(path: Path, settings: tuple[ConfigEntry, ...], target: PublishPolicy | None) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     there = "" if path.is_file() else " (not there: everything has its default)"
     yield TextLines((f"{path}{there}",))
     yield Table(("KEY", "FROM", "VALUE"), tuple(_row(setting) for setting in settings))
@@ -103,7 +103,7 @@ def _row(setting: ConfigEntry) -> tuple[Cell | str, ...]:
 
 
 def _shown(value: Any) -> str:
-    """The value on one line: a command as one would type it."""
+    """The value on one line; a command as it would be typed."""
     if value is None or value == []:
         return UNSET
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -112,14 +112,14 @@ def _shown(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Models and tuples as the JSON that they stand for."""
+    """Convert models and tuples to JSON values."""
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 def _target(app: App) -> PublishPolicy | None:
-    """Where code would be published to today; None where that cannot be said (detached HEAD)."""
+    """Where code would be published now; `None` if that cannot be determined (detached HEAD)."""
     try:
         return app.policy(None).publish
     except EnvironmentRefused:
@@ -130,30 +130,30 @@ def _target(app: App) -> PublishPolicy | None:
 
 
 _PATHS: Final = {"intent": shtab.FILE, "file": shtab.FILE, "folder": shtab.DIRECTORY}
-"""Arguments that name a path, by argparse's name for them."""
+"""Names (argparse `dest`) of arguments that take a path."""
 SHELLS = tuple(shell for shell in shtab.SUPPORTED_SHELLS if shell in ("bash", "zsh", "fish"))
 
 
 def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the shell."""
+    """Declare the shell argument."""
     parser.add_argument("shell", choices=SHELLS, help="how to load its script: docs/how-to/complete-in-the-shell.md")
 
 
 def run_completion(context: Context) -> int:
-    """Print the script; it needs no repository."""
+    """Print the script; no repository is needed."""
     context.console.write(f"{shtab.complete(whole_parser(), context.options.shell)}\n")
     return OK
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """All verbs in one parser: otherwise the module of one verb is imported alone."""
+    """One parser with all verbs; every other command imports the module of its own verb only."""
     from irontree.cli.main import VERBS, fill_parser
 
     parser = argparse.ArgumentParser(prog="irontree")
     verbs = parser.add_subparsers(metavar="VERB")
     for verb, text in VERBS.items():
         fill_parser(verb, filled := verbs.add_parser(verb, help=text))
-        for argument in filled._actions:  # noqa: SLF001  (argparse has no other way to ask)
+        for argument in filled._actions:  # noqa: SLF001  (argparse has no public way)
             if completes := _PATHS.get(argument.dest):
                 argument.complete = completes  # type: ignore[attr-defined]
     return parser

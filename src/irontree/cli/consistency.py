@@ -1,4 +1,4 @@
-"""`irontree audit`, and the modes of `checkup` that look for trouble: check, reconcile, repair, pre-flight."""
+"""`irontree audit`, and the diagnostic modes of `checkup`: check, reconcile, repair, pre-flight."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from irontree.services.work.preflight import (
 
 
 def run_check(context: Context) -> int:
-    """Say what contradicts itself in the log, which effects are due, and which of our comments hold what they must not.
+    """Report contradictions in the log, effects that are due, and our comments with content that they must not have.
 
-    Writes nothing. 1 if anything is found.
+    Writes nothing. Exit code 1 if anything is found.
     """
     app = context.open()
     found = (*findings(app, read_world(app)), *_unfit_comments(app))
@@ -85,7 +85,7 @@ def _unfit_comments(app: App) -> Iterator[AuditFinding]:
 
 
 def run_reconcile(context: Context) -> int:
-    """Restore, record gaps and what happened outside, deliver what is due. 1 if anything is wrong or was recorded."""
+    """Restore the log, record gaps and outside changes, deliver due effects; 1 if anything is wrong or was recorded."""
     app, options = context.open(), context.options
     number = find_number(read_world(app), options.issue) if options.issue else None
     with app.driver.hold("reconcile", wait_seconds=options.wait):
@@ -114,7 +114,7 @@ def _what_accepts(app: App, number: int) -> str:
 
 
 def _restored(one: Restoration) -> tuple[str, str]:
-    """What became of a log that was not here, and what to do about it."""
+    """What was done about a missing log, and what the user should do."""
     if not one.events:
         trusted = f"; {one.distrusted} by people without write access" if one.distrusted else ""
         what = f"no events here, and none in its comments that can be used{trusted}"
@@ -127,11 +127,11 @@ def _restored(one: Restoration) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How reconciliation ends: which source was used for the issue that was asked about, and what is pending."""
+    """The result of a reconciliation: the source used for the issue in question, and what is pending."""
 
     sources: tuple[str, ...] = ()
     pending: tuple[tuple[int, str, str], ...] = ()
-    """Number, title, and what accepts the work."""
+    """Number, title, and how to accept the work."""
 
     @classmethod
     def of(cls, app: App, world: World, done: service.Reconciliation) -> _Ending:
@@ -159,7 +159,7 @@ class _Ending:
 
 
 def run_repair(context: Context) -> int:
-    """Make again what is derived from the log and the plans, and say what was different. 1 if it is not sound yet."""
+    """Rebuild what is derived from the log and the plans and report differences; 1 if problems remain."""
     app = context.open()
     with app.driver.hold("repair", wait_seconds=context.options.wait):
         done = repair(app)
@@ -178,7 +178,7 @@ def run_repair(context: Context) -> int:
 
 
 def run_pre_flight(context: Context) -> int:
-    """`pre-flight ok issue-12` and nothing written, or all that is in the way, with the first of it recorded."""
+    """Print `pre-flight ok issue-12` and write nothing, or print all obstacles and record the first."""
     app = context.open()
     world = read_world(app)
     state = find_issue(world, context.options.issue)
@@ -200,7 +200,7 @@ def run_pre_flight(context: Context) -> int:
 
 
 def obstacles(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
-    """Everything that an attempt would stop at."""
+    """Everything that would stop an attempt."""
     changed = changed_since_approval(app, world, state)
     if changed:
         yield AuditFinding(f"issue-{state.issue_number}", changed, "approve it as it is now, or take the change back")
@@ -251,7 +251,7 @@ def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending
 
 
 def add_audit_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take nothing but the form of the output."""
+    """Declare the output format."""
     add_json(parser)
 
 
@@ -272,7 +272,7 @@ def audit_json(found: tuple[AuditFinding, ...]) -> dict[str, Any]:
 
 
 def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     if not found:
         yield TextLines((Cell(f"Sound: {looked_at}, every event legal, chained, and its commits here.", "good"),))
         return

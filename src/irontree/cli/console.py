@@ -1,4 +1,4 @@
-"""What verbs print: blocks of lines and tables, made harmless, as plain text, with Rich, or as JSON."""
+"""What verbs print: blocks of lines and tables, stripped of control sequences, as plain text, with Rich or as JSON."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _DIRECTIONS: Final = {0x200E: None, 0x200F: None}
 
 
 def printable(text: str) -> str:
-    """*text* without escape sequences, control characters and marks of direction; lines and tabs stay."""
+    """*text* without escape sequences, control characters and bidirectional marks; line ends and tabs stay."""
     return harmless(text).translate(_DIRECTIONS)
 
 
 def one_line(text: str) -> str:
-    """All of *text* in one line."""
+    """*text* joined into one line."""
     return " ".join(printable(text).split())
 
 
 def short_sha(code_ref: str | None) -> str:
-    """A commit as people name it; empty for none."""
+    """The abbreviated commit id; empty for none."""
     if code_ref is None or code_ref == "not_applicable":
         return ""
     return code_ref[:7]
 
 
-# --- What a verb shows, as values
+# --- The output of a verb, as values
 
 
 Style = Literal["", "title", "faint", "good", "bad", "busy", "asks", "command"]
@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TextLines:
-    """Lines as they are, under a title if there is one; `framed` where a person has to decide something."""
+    """Lines as they are, under an optional title; `framed` where the user has to decide something."""
 
     lines: tuple[Cell | str, ...]
     title: str = ""
@@ -86,7 +86,7 @@ def cell(value: Cell | str) -> Cell:
 
 
 def plain(blocks: Iterable[OutputBlock]) -> Iterator[str]:
-    """The lines of *blocks* as plain text, an empty one between two blocks."""
+    """The lines of *blocks* as plain text, with an empty line between two blocks."""
     first = True
     for block in blocks:
         if not first:
@@ -112,7 +112,7 @@ def _titled(title: str, lines: Iterable[str], indent: str = GAP) -> Iterator[str
 
 
 def _columns(rows: Sequence[Sequence[Cell | str]]) -> Iterator[str]:
-    """Columns of one width each, with a mark in empty cells; nothing is cut off."""
+    """Rows aligned in columns, with a mark in empty cells; nothing is cut off."""
     texts = [[_indented(cell(value).text) or NOTHING for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip_longest(*texts, fillvalue="")]
     for row in texts:
@@ -125,11 +125,11 @@ def _indented(text: str) -> str:
 
 
 def indentation(text: str) -> str:
-    """The spaces at its beginning, which show how deep something is in a tree; none where nothing follows."""
+    """The leading spaces, which show the depth in a tree; empty if nothing follows them."""
     return " " * (len(text) - len(text.lstrip(" "))) if text.strip() else ""
 
 
-# --- Where everything is printed
+# --- The console
 
 
 _FAINT: Final = "\x1b[2m"
@@ -150,7 +150,7 @@ class Console:
     """Whether stderr is a terminal with colours."""
 
     def show(self, data: Callable[[], Any], blocks: Iterable[OutputBlock]) -> None:
-        """Print *data* as JSON if that was asked for, else *blocks*, which say the same to a person."""
+        """Print *data* as JSON if requested, else *blocks*, the same in human-readable form."""
         if self.json:
             self.dump(data())
         elif self.draws:
@@ -161,11 +161,11 @@ class Console:
             self.out.writelines(f"{line}\n" for line in plain(blocks))
 
     def dump(self, data: Any) -> None:
-        """Print *data* as JSON, whatever was asked for."""
+        """Print *data* as JSON, whichever format was requested."""
         self.out.write(_json(data))
 
     def write(self, text: str) -> None:
-        """Print *text* to the letter: a document, a schema."""
+        """Print *text* unchanged: a document, a schema."""
         self.out.write(text)
 
     def clear(self) -> None:
@@ -174,7 +174,7 @@ class Console:
             self.out.write(_CLEAR)
 
     def note(self, text: str) -> None:
-        """Say what is going on; never the reason for work to end, wherever stderr leads."""
+        """Report progress; a failure to write to stderr never stops the work."""
         if self.json:
             return
         with suppress(OSError, ValueError):
@@ -202,7 +202,7 @@ class Console:
         )
 
     def failed(self, kind: str, message: str, remedy: str | None = None, **more: Any) -> None:
-        """Print an error on stderr: as JSON if that was asked for, else the message and `-> ` its remedy."""
+        """Print an error on stderr: as JSON if requested, else the message and, after `-> `, its remedy."""
         if self.json:
             known = {"kind": kind, "message": message, "remedy": remedy}
             self.err.write(_json({"error": known | {key: value for key, value in more.items() if value}}))
@@ -214,7 +214,7 @@ class Console:
             self.err.write(f"  -> {one_line(remedy)}\n")
 
     def flush(self) -> None:
-        """Have everything written by now: a closed pipe shows here."""
+        """Flush both streams: a closed pipe is detected here."""
         self.out.flush()
 
 
@@ -239,14 +239,14 @@ def _kind(error: IrontreeError) -> str:
 
 
 def _json(data: Any) -> str:
-    """ASCII alone: any stream can encode it, and no character in it does anything to a terminal."""
+    """ASCII-only JSON: any stream can encode it, and no character in it affects a terminal."""
     import json
 
     return json.dumps(data, indent=2, default=_plain_value) + "\n"
 
 
 def _plain_value(value: Any) -> Any:
-    """Mappings, sets and paths, as JSON knows them."""
+    """Convert mappings, sets and paths to JSON values."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):
@@ -258,7 +258,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def show_markdown(console: Console, text: str) -> None:
-    """Drawn on a terminal, as it is elsewhere; other people's words in it do nothing to a terminal."""
+    """Render *text* on a terminal, print it as it is elsewhere; control sequences in it are removed."""
     if not console.draws:
         console.write(f"{printable(text)}\n")
         return

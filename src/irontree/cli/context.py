@@ -1,4 +1,4 @@
-"""What a verb gets: its options, where to print, the repository's ports; which issue is meant."""
+"""What a verb is given: options, console and the repository's ports; also resolves which issue is meant."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from irontree.services.record import World
 
 
 class Verb(NamedTuple):
-    """What may be typed behind a verb, and what does it; `run` returns the exit code."""
+    """A verb's arguments and its implementation; `run` returns the exit code."""
 
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[Context], int]
@@ -46,13 +46,13 @@ class Context:
         return replace(self, folder=folder)
 
     def look(self) -> App:
-        """The ports of the repository, for who only looks: git is not asked for a name."""
+        """The ports of the repository for read-only use: git is not asked for the user's name."""
         from irontree.bootstrap import open_app
 
         return open_app(self.folder, origin=Origin(actor=""), progress=self.console)
 
     def open(self, *, cancel: Cancellation | None = None) -> App:
-        """The ports of the repository, on behalf of who types; raises what `bootstrap.open_app` raises."""
+        """The ports of the repository, on behalf of the user; raises what `bootstrap.open_app` raises."""
         from irontree.bootstrap import open_app
 
         app = open_app(self.folder, origin=Origin(actor=""), cancel=cancel, progress=self.console)
@@ -60,7 +60,7 @@ class Context:
 
     @contextmanager
     def interruptible(self) -> Iterator[threading.Event]:
-        """Ctrl-C asks the step in the block to stop and keep what was done; a second one ends it at once."""
+        """Within the block, Ctrl-C asks the step to stop and keep what was done; a second one ends it at once."""
         cancel = threading.Event()
 
         def stop(*_: object) -> None:
@@ -79,15 +79,15 @@ class Context:
 
 
 def login_name() -> str:
-    """Who types, by the log-in."""
+    """The log-in name of the user."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container with a number for a user
+    except (OSError, KeyError):  # a container whose user has no name
         return f"user {os.getuid()}"
 
 
 def this_program() -> str:
-    """How this program was called, where `irontree` is not on the PATH: what is shown can be pasted (`make demo`)."""
+    """How to call this program, so that commands shown can be pasted if `irontree` is not on PATH (`make demo`)."""
     called = sys.argv[0]
     return shlex.quote(called) if called.endswith("/irontree") and not shutil.which("irontree") else "irontree"
 
@@ -109,7 +109,7 @@ def find_issue(world: World, text: str) -> TaskState:
 
 
 def find_number(world: World, text: str) -> int:
-    """Its number, even if nothing of its log can be read; raises NotEligible for a key that nobody has."""
+    """Its number, even if its log cannot be read; raises NotEligible for an unknown key."""
     number = typed_issue(text)
     if number is not None:
         return number

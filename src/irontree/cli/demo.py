@@ -28,13 +28,13 @@ from irontree.services.work.preflight import require_agent
 
 FOLDER = "irontree-demo"
 SHOT_AT = "share-the-costs-name-who-took-part"
-"""The task in whose first attempt `--kill` shoots."""
+"""The task during whose first attempt `--kill` kills the flows."""
 _ANSWERS = "--answer 'issue-6=send-back:Begin with the total' --answer 'issue-6=accept:Now everybody can read it'"
-"""What a script says to the demo's one question, twice."""
+"""The answers that a script gives to the demo's only question, which is asked twice."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the words and options of the verb."""
+    """Declare the verb's arguments and options."""
     parser.add_argument("place", nargs="?", default=FOLDER, metavar="DIR", help=f"where to lay it out (./{FOLDER})")
     parser.add_argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
     parser.add_argument(
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """Lay the sample out, have it approved, follow its loop, and say where everything is."""
+    """Create the sample, ask for its approval, follow its loop, and print where everything is."""
     options = context.options
     prepared = prepare(options.answer)
     _refuse_wrong_words(options.approve, prepared)
@@ -78,7 +78,7 @@ def _words(command: str) -> list[str]:
 
 
 def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> None:
-    """The sample is the same everywhere, so wrong words are known before anything is laid out."""
+    """Refuse wrong arguments before anything is created: the sample is the same everywhere."""
     known = sample.requirements()
     if revision and revision.lower() != known.revision:
         raise ApprovalRefused(
@@ -89,7 +89,7 @@ def _refuse_wrong_words(revision: str | None, prepared: Sequence[Prepared]) -> N
 
 
 def _refuse_running(context: Context, folder: Path) -> None:
-    """A demo that is running in that folder must not be moved away under its feet."""
+    """Refuse to replace the folder while a demo is running in it."""
     repository = DemoPlace(folder.resolve()).repository
     if not repository.is_dir():
         return

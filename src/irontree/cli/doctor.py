@@ -1,4 +1,4 @@
-"""`irontree doctor`: what on this machine and in this repository would keep the work from going on. Changes nothing."""
+"""`irontree doctor`: what on this machine and in this repository would prevent work. Changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STYLES: Final[dict[Severity, Style]] = {"good": "good", "note": "asks", "bad": 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One thing that was looked at. `note`: the work goes on with it, but a person may want to know."""
+    """One thing that was examined. `note`: it does not prevent work, but the user may want to know."""
 
     verdict: Severity
     what: str
@@ -45,12 +45,12 @@ class Examined:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take nothing but the form of the output."""
+    """Declare the output format."""
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print what was looked at; 1 if something is in the way."""
+    """Print what was examined; exit code 1 if anything prevents work."""
     found = (*machine(os.environ), *repository(context, os.environ))
     bad = any(item.verdict == "bad" for item in found)
     context.console.show(lambda: {"ok": not bad, "findings": [asdict(item) for item in found]}, blocks(found))
@@ -58,7 +58,7 @@ def run(context: Context) -> int:
 
 
 def blocks(found: tuple[Examined, ...]) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     rows = tuple((Cell(f.verdict, _STYLES[f.verdict]), f.what, _with_remedy(f)) for f in found)
     yield Table(("", "LOOKED AT", "FOUND"), rows)
 
@@ -71,7 +71,7 @@ def _with_remedy(item: Examined) -> str:
 
 
 def machine(environment: Mapping[str, str]) -> Iterator[Examined]:
-    """Programs, libraries and folders, wherever the repository is."""
+    """Programs, libraries and folders of this machine, independent of the repository."""
     yield Examined("good", "irontree", f"{__version__} on Python {platform.python_version()}, {platform.system()}")
     yield from _libraries()
     yield _git(environment)
@@ -82,7 +82,7 @@ def machine(environment: Mapping[str, str]) -> Iterator[Examined]:
 
 
 def _libraries() -> Iterator[Examined]:
-    """Whether what is installed is what this version was made for: another Prefect or FastAPI breaks flows."""
+    """Whether the installed versions are those required: another Prefect or FastAPI breaks flows."""
     wrong = tuple(misfits(metadata.requires("irontree") or []))
     if not wrong:
         yield Examined("good", "libraries", f"as needed; Prefect {metadata.version('prefect')}")
@@ -91,7 +91,7 @@ def _libraries() -> Iterator[Examined]:
 
 
 def misfits(requirements: list[str]) -> Iterator[str]:
-    """What is installed in another version than *requirements* (as in a package's metadata) say, or is not there."""
+    """Packages that are missing or do not satisfy *requirements* (as in a package's metadata)."""
     for requirement in map(Requirement, requirements):
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
             continue
@@ -119,7 +119,7 @@ def _agents(environment: Mapping[str, str]) -> Examined:
 
 
 def _folder(name: str, folder: Path) -> Examined:
-    """Whether we could write there: workspaces are in the one, the private server in the other."""
+    """Whether we can write there: one folder holds workspaces, the other the private server."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
     if os.access(there, os.W_OK | os.X_OK):
         return Examined("good", f"{name} folder", str(folder))
@@ -145,7 +145,7 @@ def _server(environment: Mapping[str, str]) -> Examined:
 
 
 def repository(context: Context, environment: Mapping[str, str]) -> Iterator[Examined]:
-    """The repository that the folder is in; nothing of it where there is none."""
+    """The repository that contains the current folder; nothing if there is none."""
     try:
         app = context.look()
     except NotARepository as error:
@@ -172,7 +172,7 @@ def _locks(app: App) -> Examined:
 
 
 def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
-    """What would keep an attempt from beginning now, by today's configuration."""
+    """What would prevent an attempt from starting now, with the current configuration."""
     try:
         policy = app.policy(None)
     except IrontreeError as error:
@@ -192,7 +192,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
     documents = {plan.spec_path for plan in read_world(app).plans.values()}
     found = blockers_of(app, policy, exempt=tuple(documents))
     for blocker in found:
-        # What is in no commit may be the document that is to be approved, and stops nothing then.
+        # Uncommitted files may be the document to be approved, which is no obstacle.
         verdict: Severity = "note" if blocker.check == "dirty-working-tree" else "bad"
         yield Examined(verdict, blocker.check, blocker.message, blocker.remedy)
     yield from (Examined("note", "checkout", words) for words in unpushed(app, policy.publish))
@@ -204,7 +204,7 @@ def _runway(app: App, environment: Mapping[str, str]) -> Iterator[Examined]:
 
 
 def _forge(app: App) -> Iterator[Examined]:
-    """Where issues live, who we are there, and what we may do."""
+    """Where issues are kept, our account there, and its rights."""
     try:
         forge = app.forge()
         facts = forge.about()
@@ -219,7 +219,7 @@ def _forge(app: App) -> Iterator[Examined]:
 
 
 def _access(app: App, agent: AgentSpec, environment: Mapping[str, str]) -> Iterator[Examined]:
-    """A known agent that says it has no access, or seems to: neither a key that it may see nor a log-in of its own."""
+    """Whether a known agent lacks access: it says so, or has neither a key that it may see nor its own log-in."""
     preset = PRESETS.get(agent.adapter)
     if preset is None:
         return

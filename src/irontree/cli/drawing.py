@@ -37,7 +37,7 @@ STYLES: Final[dict[Style, str]] = {
     "command": "bold cyan",
 }
 READABLE: Final = 24
-"""Columns that the last cell of a table wants at least, if it has that much to say."""
+"""Minimum width of a table's last cell in columns, if its text is that long."""
 _GAP: Final = 3
 _ANY_HEIGHT: Final = 25
 
@@ -45,9 +45,9 @@ _ANY_HEIGHT: Final = 25
 def draw(blocks: Iterable[OutputBlock], out: TextIO, *, width: int | None = None, force: bool = False) -> None:
     """Draw *blocks* on the terminal *out*; NO_COLOR and the encoding of *out* are respected.
 
-    *width* in columns instead of the terminal's own, *force* for an *out* that is none.
+    *width* in columns overrides the terminal's own; *force* is for an *out* that is no terminal.
     """
-    # Where TERM is dumb, Rich believes in a width only together with a height.
+    # With TERM=dumb, Rich accepts a width only together with a height.
     height = _ANY_HEIGHT if width else None
     console = Console(file=out, width=width, height=height, force_terminal=force or None, highlight=False)
     for number, block in enumerate(blocks):
@@ -68,7 +68,7 @@ def _drawn(block: OutputBlock, width: int) -> RenderableType:
 
 
 def _table(block: Table, width: int) -> RenderableType:
-    """Where the columns would leave too little for the last one, every row is two lines."""
+    """The table; each row takes two lines if the columns would leave the last one too narrow."""
     if not _fits(block, width):
         return _under(block.title, Group(*(_stacked(row) for row in block.rows)))
     drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, header_style="dim", show_edge=False)
@@ -81,7 +81,7 @@ def _table(block: Table, width: int) -> RenderableType:
 
 
 def _fits(block: Table, width: int) -> bool:
-    """Whether the last column has room to be read."""
+    """Whether the last column is wide enough to read."""
     columns = zip(*([_text(value).cell_len for value in row] for row in (block.headings, *block.rows)), strict=True)
     widths: list[int] = [max(column) for column in columns]
     *most, last = widths
@@ -89,7 +89,7 @@ def _fits(block: Table, width: int) -> bool:
 
 
 def _stacked(row: tuple[Cell | str, ...]) -> RenderableType:
-    """The first and the last column, which say what it is, and under them the rest; of two, one under the other."""
+    """The first and last columns, which identify the row, above the others; with only two, the last below the first."""
     first, *middle, last = row
     if not middle:
         return Group(_text(first), Padding(_text(last), (0, 0, 0, 3)))

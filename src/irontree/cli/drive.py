@@ -1,4 +1,4 @@
-"""Approve in the terminal, then drive: have the flows served, follow them, answer what they ask."""
+"""Ask for approval in the terminal, then drive the loop: serve the flows, follow them, answer their questions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 WAIT_SECONDS: Final = 10
-"""How long what was approved waits for another process to let go of the driver lock."""
+"""How long an approved proposal waits for another process to release the driver lock."""
 
 
 def ask_for_approval(
@@ -56,10 +56,10 @@ def ask_for_approval(
     meanwhile: Callable[[], None] = lambda: None,
     command: str = "",
 ) -> None:
-    """Return once a person has approved exactly this; raises ApprovalRefused if nobody does.
+    """Return once the user has approved exactly this; raises ApprovalRefused otherwise.
 
-    *meanwhile* is called once somebody is reading. *command* approves it without a terminal, where that needs more
-    than `--approve` in addition to what was typed.
+    *meanwhile* is called once the text is shown. *command* is how to approve without a terminal, if that takes more
+    than adding `--approve` to what was typed.
     """
     given = context.options.approve
     if wanted.approved and given is None:
@@ -88,7 +88,7 @@ def _ask(console: Console, *, loop_mode: bool) -> None:
 
 
 def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, object]) -> int:
-    """Show what would be approved, and how; *data* is its machine form. The exit code."""
+    """Show what would be approved, and how; *data* is its JSON form. Returns the exit code."""
     if context.options.json:
         context.console.dump(data)
         return OK
@@ -98,7 +98,7 @@ def show_plan(context: Context, app: App, wanted: Proposal, data: Mapping[str, o
 
 
 def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]]) -> int:
-    """Show the tasks of a stepwise approval, each with its number and what became of it; the exit code."""
+    """Show the tasks of a stepwise approval with their numbers and outcomes; returns the exit code."""
     ready = []
     for number, status, node in tasks:
         context.console.write(f"#{number}  {status:10} {one_line(node.title)}\n")
@@ -110,7 +110,7 @@ def show_published(context: Context, tasks: Iterable[tuple[int, str, PlanNode]])
 
 
 def _says_yes(console: Console, prompt: str) -> bool:
-    """Ask until it is yes or no; the end of the input (Ctrl-D) is no. What was typed before does not count."""
+    """Ask until the answer is yes or no; end of input (Ctrl-D) is no. Earlier keystrokes are dropped."""
     while True:
         forget_keys(sys.stdin)
         try:
@@ -122,7 +122,7 @@ def _says_yes(console: Console, prompt: str) -> bool:
         console.write(f"“{printable(typed)}” is neither yes nor no.\n")
 
 
-# --- Local mode: a server, this repository's flows, and the loop on the screen (rulings, Local mode)
+# --- Local mode: the server, this repository's flows, and the loop on screen (rulings, Local mode)
 
 
 _HOW_TO_GO_ON: Final = {
@@ -132,24 +132,24 @@ _HOW_TO_GO_ON: Final = {
     "called off": "Its run was cancelled in Prefect. Go on with",
     "viewed": "Look on again with",
 }
-"""What is said before `irontree task resume`, by how the following ended."""
+"""The words printed before `irontree task resume`, by how following the loop ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The Prefect server of this command: a configured one, or the private one, which is starting meanwhile."""
+    """The Prefect server of this command: a configured one, or the private one, started in the background."""
 
     home: Path
     configured: str | None
     private: LocalServer | None
 
     def start(self) -> None:
-        """Let the private one start in the background, while somebody reads."""
+        """Start the private server in the background while the user reads."""
         if self.private:
             self.private.start()
 
     def environment(self) -> Mapping[str, str]:
-        """The settings of every process that uses it; waits until it answers. Raises ServerUnavailable."""
+        """The settings for every process that uses it; waits until it answers. Raises ServerUnavailable."""
         if self.private is None:
             return configured_environment(os.environ, self.home, self.configured or "")
         return local_environment(os.environ, self.home, self.private.wait_ready())
@@ -157,9 +157,9 @@ class Server:
 
 @contextmanager
 def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
-    """The server for the block; a private one starts with the first call of `start` or `environment`.
+    """The server for the block; a private one starts on the first call of `start` or `environment`.
 
-    Raises ConfigRefused if runs are to be left to a worker (*detach*), no server is configured and nobody serves.
+    Raises ConfigRefused with *detach* (leave runs to a worker) if no server is configured and nothing serves the flows.
     """
     home, configured = state_folder(), chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
@@ -176,7 +176,7 @@ def local_server(app: App, *, detach: bool = False) -> Iterator[Server]:
 
 @dataclass
 class Drive:
-    """One loop, driven and followed from this terminal. `shoot` tells when to kill the flows once, for show."""
+    """One loop, driven and followed from this terminal. `shoot` decides when to kill the flows once (demo)."""
 
     app: App
     server: Server
@@ -186,7 +186,7 @@ class Drive:
     shoot: Callable[[World], bool] | None = None
 
     def drive(self, loop_id: str) -> int:
-        """Until the loop has ended or waits for somebody else; the exit code."""
+        """Run until the loop has ended or waits for another user; returns the exit code."""
         began = time.monotonic()
         self._say("Waiting for the Prefect server ...")
         environment = self.server.environment()
@@ -223,7 +223,7 @@ class Drive:
             self._say(f"Watch it in the browser: {session.url(run)}\n")
 
     def _follow(self, session: TerminalSession, loop_id: str, shown: ShownSoFar, began: float) -> str:
-        """How it ended: the loop's status, `left`, `stopped` or `viewed` by Ctrl-C, `called off`, or `shot`."""
+        """Follow the loop; returns its status, `left`, `stopped` or `viewed` (Ctrl-C), `called off`, or `shot`."""
         from irontree.cli.follow import Follower
 
         screen = self._screen()
@@ -256,7 +256,7 @@ class Drive:
         return PlainScreen(self.console.out, program_for(self.app.repository.root))
 
     def _ending(self, loop_id: str, status: str) -> int:
-        """Show the tree as it stands, and what to type next; no address that is dead by then."""
+        """Show the final tree and what to type next, but no address that is no longer served."""
         self._say("")
         gone = left_out(read_loop(self.app, loop_id), read_world(self.app))
         for row in overview(self.app).issues:
@@ -274,12 +274,12 @@ class Drive:
         return REFUSED if status in ("halted", "called off") else INTERRUPTED
 
     def _tell_left_open(self, loop_id: str) -> None:
-        """What is done and still open on the forge looks like work that is left, unless somebody says so."""
+        """List issues that are done but still open on the forge: they would look like unfinished work."""
         if left := closed_by_users(self.app, read_world(self.app), read_loop(self.app, loop_id).keys):
             self._say(f"Done, and left for a person to close (issue.close_on_done): #{', #'.join(map(str, left))}")
 
     def _tell_uncommitted(self, loop_id: str) -> None:
-        """Work starts from what is committed: the next document is refused while this one is not."""
+        """Name uncommitted documents: work starts from commits, so the next document would be refused."""
         for path in uncommitted_documents(self.app, read_loop(self.app, loop_id).keys):
             commit = f"git add {shlex.quote(path)} && git commit -m {shlex.quote(f'Add {path}')}"
             self._say(f"{path} is in no commit yet. Before the next one: {commit}")
@@ -298,7 +298,7 @@ class Drive:
         self.console.flush()
 
 
-# --- the tree of issues with their state ------------------------------------------------------------------
+# --- the issue tree with states ---------------------------------------------------------------------------
 
 
 _MARKS = {"done": "✓", "blocked": "!", "waiting for acceptance": "?", "failed, attempts used up": "✗", SKIPPED: "-"}

@@ -1,4 +1,4 @@
-"""Follows a loop on the terminal: new events as they come, questions when they are asked, until it ends."""
+"""Follow a loop on the terminal until it ends: print new events and ask its questions."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _WANTED: Final[dict[Need, str]] = {
     "revision": "A revision is typed as it is shown: 8 characters, 0 to 9 and a to f, and those behind the hyphens.",
     "note": "A note is needed: it tells the next attempt what to change.",
 }
-"""What is said to what does not fit."""
+"""The message for an input that does not fit."""
 CHOICES: Final = "\n## Your Decision\n"
 """The heading of the choices in the text of a form (`templates/layouts/parts.md`)."""
 StillOpen = Callable[[], bool]
 
 
 class PlainScreen:
-    """Lines for a pipe or a log; nobody can be asked."""
+    """Plain lines for a pipe or a log; not interactive."""
 
     def __init__(self, output: TextIO = sys.stdout, program: str = "irontree") -> None:
         self._output = output
@@ -67,13 +67,13 @@ class PlainScreen:
         self._output.flush()
 
     def busy(self, text: str) -> None:
-        """Nothing: a log shows what happened, not what goes on."""
+        """Do nothing: a log shows what happened, not what is in progress."""
 
     def close(self) -> None:
         """Nothing to restore."""
 
     def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:  # noqa: ARG002
-        """Show the question and how it can be answered; there is nobody here, and the page ends with this command."""
+        """Show the question and the commands that answer it: no user is here, and its page ends with this command."""
         resume = f"{self._program} task resume {question.loop_id}"
         legal = _legal(question, asked)
         ways = "".join(f"  {resume} {option_for(question, choice)}\n" for choice in legal)
@@ -83,7 +83,7 @@ class PlainScreen:
 
 
 class RichScreen:
-    """A terminal with a person in front of it."""
+    """An interactive terminal."""
 
     def __init__(self, person: str, console: Console | None = None, keys: TextIO = sys.stdin) -> None:
         self._person = person
@@ -92,22 +92,22 @@ class RichScreen:
         self._status = self._console.status("")
 
     def say(self, text: str) -> None:
-        """One line above the one that tells what goes on."""
+        """Print one line above the progress line."""
         number, _, rest = printable(text).partition(" ")
         line = f"[bold cyan]{number}[/] {escape(rest)}" if number.startswith("#") else escape(f"{number} {rest}")
         self._console.print(f"[dim]{time.strftime('%H:%M:%S')}[/]  {line}")
 
     def busy(self, text: str) -> None:
-        """The last line, with a spinner."""
+        """Set the progress line at the bottom, with a spinner."""
         self._status.update(escape(printable(text)))
         self._status.start()
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         self._status.stop()
 
     def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
-        """Show the question, and wait for an answer here or for one from elsewhere, whichever comes first."""
+        """Show the question and wait until it is answered here or elsewhere, whichever comes first."""
         self._status.stop()
         self._console.print(Panel(Markdown(_without_choices(asked)), title="Your decision", border_style="yellow"))
         self._console.print(f"Answer here, or in the browser: [link={url}]{url}[/link]")
@@ -149,7 +149,7 @@ class RichScreen:
         return None
 
     def _needed(self, need: Need, still_open: StillOpen) -> str | None:
-        """A number, an amount or a revision, asked for until it is one."""
+        """Ask for a number, an amount or a revision until the input is valid."""
         while (line := self._line(_PROMPTS[need], still_open)) is not None:
             if fits(need, line.strip().lower()):
                 return line.strip().lower()
@@ -165,7 +165,7 @@ class RichScreen:
         return None
 
     def _line(self, prompt: str, still_open: StillOpen) -> str | None:
-        """A line from the keyboard; None if the question was answered elsewhere first, or nobody is there."""
+        """A line from the keyboard; `None` at end of input, or if the question was answered elsewhere first."""
         self._console.print(f"{escape(prompt)}: ", end="")
         while True:
             ready, _, _ = select.select([self._keys], [], [], KEY_WAIT)
@@ -178,7 +178,7 @@ class RichScreen:
 
 
 def _without_choices(asked: Form) -> str:
-    """The form's text up to its choices, which are listed below it to be typed."""
+    """The form's text before its choices, which are listed separately below it."""
     text = printable(asked.description)
     before, found, _ = text.rpartition(CHOICES)
     return before if found else text
@@ -192,7 +192,7 @@ def _legal(question: Question, asked: Form) -> tuple[Choice, ...]:
 LOOK_EVERY = 0.15
 LOOK_AFTER_EVERY = 3.0
 CRASHES = 3
-"""How often the loop's process is started again in its place before somebody has to look why it dies."""
+"""How often the loop's process is restarted before its crashes are reported as an error."""
 CONTEXT_LINES = 6
 
 
@@ -204,11 +204,11 @@ class Screen(Protocol):
         ...
 
     def busy(self, text: str) -> None:
-        """What is going on right now; replaced by the next."""
+        """What is in progress; replaced by the next call."""
         ...
 
     def ask(self, question: Question, asked: Form, url: str, still_open: QuestionClient) -> Answer | None:
-        """A person's answer; None if nobody is there, or it was answered elsewhere meanwhile."""
+        """The user's answer; `None` if there is no user, or if it was answered elsewhere meanwhile."""
         ...
 
 
@@ -216,7 +216,7 @@ class QuestionClient(Protocol):
     """Whether a question is still open."""
 
     def __call__(self) -> bool:
-        """False once it was answered elsewhere."""
+        """`False` once the question was answered elsewhere."""
         ...
 
 
@@ -226,7 +226,7 @@ EventPosition = tuple[int, str]
 
 @dataclass
 class ShownSoFar:
-    """How far the log has been shown: the sequence by stream, and that of the loop."""
+    """How far the log has been shown: the last sequence per stream and of the loop."""
 
     streams: dict[EventPosition, int]
     loop: int
@@ -235,7 +235,7 @@ class ShownSoFar:
 
     @classmethod
     def all_of(cls, app: App, loop_id: str) -> ShownSoFar:
-        """Everything that is in the log now counts as shown."""
+        """Treat everything that is in the log now as shown."""
         world = read_world(app)
         streams = {_stream(state): state.sequence for state in world.states.values()}
         warned = {_bare(budget) for budget in read_funds(app, world).shown() if budget.warns}
@@ -251,7 +251,7 @@ def _stream(state: TaskState) -> EventPosition:
 
 
 def activity(world: World, keys: Iterable[str]) -> str:
-    """What goes on with a loop's tasks *keys*; other issues may be between two steps for as long as they like."""
+    """What is in progress among a loop's tasks *keys*; other issues may stay between two steps indefinitely."""
     states = [world.states[key] for key in keys if key in world.states]
     for phase, doing in ((Phase.RUNNING, "the agent works"), (Phase.COMMITTED, "checks run")):
         for state in states:
@@ -281,10 +281,10 @@ class Follower:
     _look_after_at: float = 0
 
     def follow(self) -> str:
-        """Until the loop has ended, or waits for somebody who is not here; its status then.
+        """Follow until the loop ends or waits for a user who is not here; returns its status.
 
         It is `stopped` by Ctrl-C, `left` by Ctrl-C at a question, which stays open, or `called off` in the browser.
-        The first Ctrl-C of who serves the flows lets them finish their step; another, or a viewer's, passes.
+        Where this terminal serves the flows, the first Ctrl-C lets them finish their step; other ones propagate.
         """
         self._look_after_at = time.monotonic() + self.look_after_every
         while True:
@@ -300,7 +300,7 @@ class Follower:
                 self.screen.say("Finishing the present step. Ctrl-C again stops it at once; its work is kept.")
 
     def _look(self) -> str | None:
-        """Show what is new, answer what is asked, look after the runs; how it ended, if it did."""
+        """Show what is new, answer open questions, check the runs; returns how the loop ended, if it did."""
         self.catch_up()
         if self.shoot and self.shoot(read_world(self.app)):
             return "shot"
@@ -315,7 +315,7 @@ class Follower:
         return self._look_after()
 
     def catch_up(self) -> None:
-        """Say what is new in the log, in the order in which it was recorded."""
+        """Print what is new in the log, in the order of recording."""
         world = read_world(self.app)
         lines = [*self._issue_lines(world), *self._loop_lines()]
         for _, text in sorted(lines, key=lambda line: line[0]):
@@ -325,7 +325,7 @@ class Follower:
         self.screen.busy(activity(world, read_loop(self.app, self.loop_id).keys))
 
     def _warn_of_budgets(self, world: World) -> None:
-        """Say once of each budget that four fifths of it are spent; a review that is at work has no figures yet."""
+        """Warn once per budget when four fifths of it are spent; a review in progress has no figures yet."""
         for budget in read_funds(self.app, world).shown():
             if budget.warns and not budget.unread and _bare(budget) not in self.shown.warned:
                 self.shown.warned.add(_bare(budget))
@@ -346,7 +346,7 @@ class Follower:
         return lines
 
     def _context_of_failure(self, record: Record[IssueEvent]) -> str:
-        """What the next attempt will be told: the command that failed, and the end of what it said."""
+        """What the next attempt will be told: the failed command and the end of its output."""
         event = record.event
         if not isinstance(event, VerifyFailedRetryable) or record.told.note:
             return ""
@@ -364,7 +364,7 @@ class Follower:
         return [(record.told.time, say_loop_event(record)) for record in fresh]
 
     def _answer_what_is_asked(self) -> bool:
-        """Answer the open question, if there is one; False if there is and nobody can."""
+        """Answer the open question, if any; `False` if it cannot be answered here."""
         question = self._question()
         if question is None:
             return True
@@ -415,7 +415,7 @@ class Follower:
         return None
 
     def _look_after(self) -> str | None:
-        """How it ended if nothing drives the loop any more, as somebody wanted; else sees to it that it goes on.
+        """Return how it ended if the user stopped or cancelled what drives the loop; otherwise keep it going.
 
         Raises ServerUnavailable where that would not help.
         """
@@ -434,7 +434,7 @@ class Follower:
         return None
 
     def _look_after_end(self, run: RunInfo) -> str | None:
-        """The same of a loop whose run came to an end before its time."""
+        """As `_look_after`, for a loop whose run ended prematurely."""
         if run.state_name == "Stopped":
             return "stopped"
         self._crashes += 1

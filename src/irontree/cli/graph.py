@@ -15,14 +15,14 @@ from irontree.services.record import World, read_world
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the format."""
+    """Declare the format option."""
     formats = ("mermaid", "dot", "svg")
     parser.add_argument("--format", choices=formats, default="mermaid", help="the notation (default: mermaid)")
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print the graph; raises NotEligible where nothing is approved."""
+    """Print the graph; raises NotEligible if nothing is approved."""
     world = read_world(context.look())
     if not world.nodes:
         raise NotEligible("there is nothing to draw: no plan is approved here", remedy="irontree task SPEC.md")
@@ -43,7 +43,7 @@ def drawn(world: World, notation: str) -> str:
 
 
 def as_json(world: World) -> dict[str, Any]:
-    """`nodes` in the order in which they can be done; edges are their `depends_on` and `parent`."""
+    """`nodes` in an order in which they can be done; edges are their `depends_on` and `parent`."""
     return {"nodes": [_node(world, key) for key in Graph.of(world.nodes.values()).order]}
 
 

@@ -1,4 +1,4 @@
-"""`irontree inbox`: everything that waits for a person, in all repositories of this machine, oldest first."""
+"""`irontree inbox`: all open questions and approvals in the repositories of this machine, oldest first."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def question_block(asked: Question) -> OutputBlock:
 
 
 def waiting_block(asked: Question) -> OutputBlock:
-    """The same among those of other repositories: with where it is asked, since when, and commands from here."""
+    """The question as listed across repositories: where it is asked, since when, and commands that work from here."""
     since = (Cell(f"since {asked.since}", "faint"),) if asked.since else ()
     lines: tuple[Cell | str, ...] = (asked.words, *since, *_places(asked), *_commands(asked, program_for(asked.root)))
     return TextLines(lines, title=f"{asked.repository} {asked.about}", framed=True)
@@ -62,7 +62,7 @@ def _commands(asked: Question, program: str) -> Iterator[Cell]:
         yield Cell(f"  {command}", "command")
 
 
-# --- All that waits for a person in one repository
+# --- Open questions and approvals of one repository
 
 
 NO_SERVER = (
@@ -72,12 +72,12 @@ NO_SERVER = (
 
 
 def approvals_waiting(app: App) -> tuple[tuple[Question, ...], str]:
-    """The approvals that forms ask for, before anything is in the log; and why there may be more."""
+    """Approvals that forms ask for and the log does not have yet; and why the list may be incomplete."""
     return ((), "") if is_unknown_to_servers(app) else _asked_by(app, environment_of_server(app))
 
 
 def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
-    """What the log of *app* asks, with links to forms where a server runs; approvals; and why there may be more."""
+    """Questions in the log of *app* (linked to forms if a server runs), approvals, and why more may be missing."""
     from irontree.services.questions.listing import waiting  # reads documents, to say what can be approved
 
     if is_unknown_to_servers(app):
@@ -89,7 +89,7 @@ def everything_waiting(app: App) -> tuple[tuple[Question, ...], str]:
 
 
 def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Question, ...], str]:
-    """What that server says that it asks the approval of, or why that is not known: one that is away fails nothing."""
+    """Approvals asked for by that server, or why they are unknown: an unreachable server is no failure."""
     if environment is None:
         automations = app.preferences().automations
         return (), NO_SERVER if automations.start_label or automations.nightly else ""
@@ -102,7 +102,7 @@ def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Qu
     return tuple(replace(asked, root=app.repository.root) for asked in found), ""
 
 
-# --- The repositories of this machine, for verbs that look beyond the one that is here
+# --- The registered repositories of this machine
 
 
 AGAIN_SECONDS: Final = 5.0
@@ -118,13 +118,13 @@ class KnownRepository:
 
 
 def registered(context: Context, registry: RepositoryRegistry | None = None) -> tuple[KnownRepository, ...]:
-    """Every registered repository, by path; one that is gone, or is another by now, says so."""
+    """Every registered repository, by path; one that is gone or was replaced by another has a problem."""
     return tuple(_open(context, known) for known in (registry or user_registry()).all())
 
 
 @dataclass
 class Newcomers:
-    """Finds what was registered or removed since the repositories with the ids *known* were chosen; each once."""
+    """Reports once each repository registered or removed since those with the ids *known* were chosen."""
 
     context: Context
     known: set[str]
@@ -134,7 +134,7 @@ class Newcomers:
     _again_at: dict[str, float] = field(default_factory=dict)
 
     def __call__(self) -> Iterator[App]:
-        """Those that are new now; of one that cannot be opened it is said why, and it is tried again in a while."""
+        """Newly registered repositories; one that cannot be opened is reported and retried after a while."""
         for known in self._registered() or ():
             if known.id not in self.known and self.now() >= self._again_at.get(known.id, 0):
                 found = _open(self.context, known)
@@ -144,21 +144,21 @@ class Newcomers:
                     yield found.app
 
     def _tell(self, found: KnownRepository) -> None:
-        """Say what keeps it from being opened, once as long as it stays the same."""
+        """Report why it cannot be opened, once per distinct reason."""
         mine = found.known.id
         if found.problem and found.problem != self._problems.get(mine):
             self.context.console.note(f"left out: {found.known.root}: {found.problem}")
         self._problems[mine], self._again_at[mine] = found.problem, self.now() + AGAIN_SECONDS
 
     def removed(self) -> frozenset[str]:
-        """The ids of those that were known and are not registered any more; registered again, they are new."""
+        """Ids that are no longer registered; if registered again, they count as new."""
         found = self._registered()
         gone = frozenset() if found is None else frozenset(self.known - {known.id for known in found})
         self.known -= gone
         return gone
 
     def _registered(self) -> tuple[Registered, ...] | None:
-        """None where the disk refuses or is away: what is served goes on, and the next look reads it."""
+        """The registry's entries; `None` if it cannot be read: serving continues, and the next call retries."""
         try:
             return self.registry.listed()
         except EnvironmentRefused:
@@ -166,7 +166,7 @@ class Newcomers:
 
 
 def here(context: Context) -> App | None:
-    """The repository that we are in; None outside one, or before `init`."""
+    """The current repository; `None` outside one, or before `init`."""
     try:
         app = context.look()
         app.repository.id  # noqa: B018  (raises before `init`)
@@ -176,7 +176,7 @@ def here(context: Context) -> App | None:
 
 
 def everywhere(context: Context) -> tuple[tuple[App, ...], tuple[str, ...]]:
-    """The repository here and every registered one; and what kept any of them from being opened, a line each."""
+    """The current repository and every registered one; and a line for each that could not be opened."""
     found = registered(context)
     apps = [one.app for one in found if one.app]
     if (mine := here(context)) and mine.repository.id not in {app.repository.id for app in apps}:
@@ -185,14 +185,14 @@ def everywhere(context: Context) -> tuple[tuple[App, ...], tuple[str, ...]]:
 
 
 def is_listed(app: App) -> bool:
-    """Whether `irontree serve` serves it when it is started anywhere; False where the list cannot be read."""
+    """Whether `irontree serve`, started anywhere, serves it; `False` if the registry cannot be read."""
     with suppress(EnvironmentRefused):
         return any(known.id == app.repository.id for known in user_registry().all())
     return False
 
 
 def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
-    """The repositories in *folders*, opened on behalf of who types; raises what opening one raises."""
+    """The repositories in *folders*, opened on behalf of the user; raises what opening one raises."""
     for folder in folders:
         yield context.at(context.folder / Path(folder)).open()
 
@@ -200,7 +200,7 @@ def each(context: Context, folders: Iterable[str]) -> Iterator[App]:
 def _open(context: Context, known: Registered) -> KnownRepository:
     try:
         app = context.at(known.root).open()
-        app.preferences()  # a configuration that cannot be read keeps no other repository from being served
+        app.preferences()  # an unreadable configuration must not affect other repositories
     except NotARepository as error:
         forget = f"irontree repos remove {shlex.quote(str(known.root))}"
         return KnownRepository(known, problem=f"{error.message}. If it is gone for good: {forget}")
@@ -212,12 +212,12 @@ def _open(context: Context, known: Registered) -> KnownRepository:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take nothing but the form of the output."""
+    """Declare the output format."""
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print what waits, here and wherever else is registered."""
+    """Print what is waiting here and in every registered repository."""
     apps, problems = everywhere(context)
     found, more = look(apps)
     context.console.show(lambda: as_json(found, (*problems, *more)), blocks(found, (*problems, *more), len(apps)))
@@ -225,7 +225,7 @@ def run(context: Context) -> int:
 
 
 def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
-    """What waits in *apps*, oldest first; and why it cannot be said of one, a line each."""
+    """What is waiting in *apps*, oldest first; and a line for each repository where that is unknown."""
     found: list[Question] = []
     problems: list[str] = []
     for app in apps:
@@ -239,12 +239,12 @@ def look(apps: Iterable[App]) -> tuple[tuple[Question, ...], tuple[str, ...]]:
 
 
 def as_json(found: Sequence[Question], problems: Sequence[str]) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     return {"waiting": [waiting_json(one) for one in found], "problems": list(problems)}
 
 
 def waiting_json(one: Question) -> dict[str, Any]:
-    """The same of one question, with commands that can be typed here."""
+    """The JSON keys of one question, with commands that work from here."""
     return {
         "repository": one.repository,
         "root": str(one.root),
@@ -257,7 +257,7 @@ def waiting_json(one: Question) -> dict[str, Any]:
 
 
 def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     if not found:
         where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
         yield TextLines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))

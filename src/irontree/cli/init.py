@@ -1,6 +1,6 @@
-"""`irontree init`: set a repository up, say what was chosen and why; `--from-backup` restores a lost log (R13).
+"""`irontree init`: set up a repository and explain the chosen settings; `--from-backup` restores a lost log (R13).
 
-It is an option of `init`, the one verb that works where there is no log, no configuration, or no `.mino/` at all.
+It is an option of `init` because no other verb works without a log, a configuration or `.mino/`.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from irontree.store.locks import FileLock, flock_works
 
 
 def access_line(facts: RepositoryFacts) -> str:
-    """Which repository, as which account, with which right."""
+    """The repository, our account there and its rights."""
     right = "may write" if facts.can_write else "may only read"
     return f"issues go to {facts.url} as {facts.account}, who {right}"
 
 
 def obstacles(facts: RepositoryFacts) -> Iterator[tuple[str, str]]:
-    """What keeps issues from being written there, each with its remedy."""
+    """What prevents writing issues there, each with its remedy."""
     if facts.archived:
         yield f"{facts.full_name} is archived", "unarchive it in its settings"
     if not facts.has_issues:
@@ -72,17 +72,17 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class RestoredLog:
-    """The paths that came back, and what the audit says of the whole."""
+    """The restored paths, and the audit's findings."""
 
     paths: tuple[str, ...]
     findings: tuple[AuditFinding, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The documented keys."""
+        """The documented JSON keys."""
         return {"restored": list(self.paths), "findings": [finding.as_json() for finding in self.findings]}
 
     def blocks(self) -> Iterator[OutputBlock]:
-        """The same for people."""
+        """The human-readable output."""
         yield TextLines(tuple(self._summary()))
         if self.findings:
             yield TextLines(
@@ -99,7 +99,7 @@ class RestoredLog:
 
 
 def require_backup(git: GitRepository, remote: str) -> None:
-    """Have the backup here, fetched from *remote* if one is named. Raises EnvironmentRefused, RemoteFailed."""
+    """Ensure the backup is here; fetch it from *remote* if named. Raises EnvironmentRefused, RemoteFailed."""
     if remote:
         fetch(git.git, remote)
     if git.read_ref(LOG_REF) is None:
@@ -110,10 +110,7 @@ def require_backup(git: GitRepository, remote: str) -> None:
 
 
 def bring_config_back(git: GitRepository, layout: Layout) -> bool:
-    """Take a deleted configuration from the last commit, if it is there: it is no part of the backup; whether it was.
-
-    What is there stays.
-    """
+    """Restore a missing configuration, which no backup has, from the last commit; returns whether it did."""
     committed = git.committed(layout.shown(layout.config))
     if committed is None or layout.config.exists():
         return False
@@ -122,7 +119,7 @@ def bring_config_back(git: GitRepository, layout: Layout) -> bool:
 
 
 def bring_back(git: GitRepository, layout: Layout) -> tuple[str, ...]:
-    """Write every file of the log that was backed up and is gone; the paths. Raises Busy, LogDamaged."""
+    """Restore every missing file of the log from the backup; returns the paths. Raises Busy, LogDamaged."""
     with FileLock(layout.driver_lock, SystemClock(), socket.gethostname()).hold("init --from-backup"):
         written = restore(layout.root, versions(git.git, git.lost_files()))
         if layout.events.is_dir():
@@ -141,12 +138,12 @@ _TEST_FILES: Final = 40
 _PYTEST: Final = re.compile(r"^\s*(?:import pytest|from pytest|(?:async )?def test_\w*\((?!self))", re.MULTILINE)
 _UNITTEST: Final = re.compile(r"^\s*(?:import|from) unittest", re.MULTILINE)
 LABELS_WAIT: Final = 10.0
-"""Seconds for which labels wait for a step that is at work: whoever touches the forge holds the driver lock (R3)."""
+"""Seconds to wait for a running step before creating labels: changing the forge takes the driver lock (R3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class InitOutcome:
-    """What `init` did: settings that were written, other changes, and what is left to a person."""
+    """What `init` did: settings written, other changes, and what is left to the user."""
 
     root: Path
     repository_id: str
@@ -158,15 +155,15 @@ class InitOutcome:
     has_remote: bool = False
     restored: tuple[str, ...] = ()
     forge: str = ""
-    """Where issues go and as whom, if they leave this machine."""
+    """Where issues go and under which account, if they leave this machine."""
     config_is_back: bool = False
-    """Whether the configuration was gone, and taken from the last commit."""
+    """Whether the configuration was missing and restored from the last commit."""
     is_committed: bool = True
-    """Whether the configuration is in the last commit, as it is."""
+    """Whether the last commit has the configuration unchanged."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It asks nothing; with `--from-backup` it brings the log back."""
+    """Declare the verb's options; `init` asks nothing."""
     parser.add_argument(
         "--from-backup",
         metavar="REMOTE",
@@ -178,7 +175,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """Set up the repository that the folder is in."""
+    """Set up the current repository."""
     backup = context.options.from_backup
     outcome = set_up(context, os.environ, backup)
     if backup is None:
@@ -194,9 +191,9 @@ def run(context: Context) -> int:
 def set_up(context: Context, environment: Mapping[str, str], backup: str | None = None) -> InitOutcome:
     """Make `.mino/`, its configuration, the repository's identity and labels.
 
-    With *backup*, what is lost of the log is restored; it names the remote that has the backup, or is empty if it
-    is here. Raises NotARepository, LogDamaged without the log, or ConfigRefused for an existing configuration, before
-    anything is written; Busy where a step that is at work leaves no time for the labels.
+    *backup* restores what is lost of the log; it names the remote that has the backup, or is empty if the backup
+    is here. Raises NotARepository, LogDamaged if the log is lost, or ConfigRefused for an existing configuration,
+    all before anything is written; Busy if a running step leaves no time for the labels.
     """
     git = open_set_aside(context.folder, environment)
     layout = Layout(git.root)
@@ -244,7 +241,7 @@ def set_up(context: Context, environment: Mapping[str, str], backup: str | None 
 
 
 def look(git: GitRepository, environment: Mapping[str, str], config: Config) -> Facts:
-    """Everything that the settings are made from."""
+    """Collect everything that the settings are derived from."""
     remotes = git.remotes()
     style, folder = _test_style(git.root)
     path = environment.get("PATH", os.defpath)
@@ -286,7 +283,7 @@ def _text(path: Path) -> str:
 
 
 def _test_style(root: Path) -> tuple[str, str]:
-    """What the Python tests are written for, and their folder if discovery has to be told it."""
+    """The Python test framework, and the tests' folder if discovery needs it."""
     for name in _TEST_FOLDERS:
         files = sorted((root / name).glob("**/test*.py" if name != "." else "test*.py"))[:_TEST_FILES]
         texts = [_text(path) for path in files]
@@ -314,7 +311,7 @@ def _make_folder(layout: Layout) -> Iterator[str]:
 
 
 def _adopt(git: GitRepository) -> Iterator[str]:
-    """Make this the repository's home if it is not (R21)."""
+    """Make this clone the repository's home if it is not (R21)."""
     host, before = socket.gethostname(), git.home
     if before == f"{host}:{git.root}":
         return
@@ -342,7 +339,7 @@ def _next_after_restoring(_: InitOutcome) -> Iterator[str]:
 
 
 def as_json(outcome: InitOutcome) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     return {
         "root": str(outcome.root),
         "id": outcome.repository_id,

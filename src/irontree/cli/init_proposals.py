@@ -1,4 +1,4 @@
-"""What `init` would write, and why: from what was found to settings, without looking at anything itself."""
+"""Derive the settings that `init` writes, with reasons, from facts it is given. Pure: reads nothing itself."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from irontree.forges import Location
 
 CHECK: Final = "tests"
 """The name under which criteria cite the check: `(check: tests)`."""
-# A virtual environment that git does not see, whatever .gitignore says: it must never be part of a commit.
+# A virtual environment that git ignores whatever .gitignore says: it must never be committed.
 _VENV: Final = "test -d .venv || { python3 -m venv .venv && echo '*' > .venv/.gitignore; }"
 _VENV_PYTHON: Final = ".venv/bin/python"
 _MAKE_TEST: Final = re.compile(r"^test\s*:(?!=)", re.MULTILINE)
 _NO_TEST: Final = "no test specified"
 _ANY_AGENT: Final = "any program that reads a prompt on its standard input"
 _EXAMPLE_AGENT: Final = "claude -p --permission-mode acceptEdits"
-# What a set-up command leaves in a checkout: an attempt commits all that git does not ignore.
+# What set-up commands leave in a checkout: an attempt commits everything that git does not ignore.
 _LEAVES: Final = (
     (re.compile(r"^(npm|pnpm|yarn) "), "node_modules/"),
     (re.compile(r"^cargo "), "target/"),
@@ -43,21 +43,21 @@ class Facts:
     remotes: tuple[str, ...] = ()
     current_branch: str | None = None
     default_branch: str | None = None
-    """That of the remote as far as it is known here, else the one that is checked out."""
+    """The remote's default branch as far as known here, else the one checked out."""
     programs: frozenset[str] = frozenset()
     agent_found: bool = True
-    """Whether the program of the configured `agent.command` is there."""
+    """Whether the program of the configured `agent.command` is installed."""
     variables: frozenset[str] = frozenset()
     test_style: str = ""
-    """`pytest`, `unittest`, or empty: what the Python tests are written for."""
+    """The Python test framework: `pytest`, `unittest` or empty."""
     test_folder: str = ""
-    """Where Python tests were found, if that is no package."""
+    """The folder of Python tests, if it is no package."""
     ignored: frozenset[str] = frozenset()
     """Those of LEFT_BEHIND that git ignores here."""
     location: Location | None = None
     """Where the remote is on the web."""
     credential: str | None = None
-    """Where a credential for it was found; None without any."""
+    """Where a credential for it was found; `None` without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ProposedSetting:
 
 @dataclass(frozen=True, slots=True)
 class _Checks:
-    """How a project is made ready and tested, and which file says so."""
+    """How to set up and test a project, and which file says so."""
 
     why: str
     commands: tuple[Shell, ...] = ()
@@ -90,18 +90,18 @@ _GO: Final = _Checks(
 
 
 def settings_for(facts: Facts) -> tuple[ProposedSetting, ...]:
-    """Everything that the repository and the machine suggest; where there is no agent, the place to name one."""
+    """All settings that the repository and machine suggest; without an agent, an empty one to fill in."""
     agent = tuple(_agent(facts)) or (ProposedSetting("agent.command", "", f"{_ANY_AGENT}, such as: {_EXAMPLE_AGENT}"),)
     return (*agent, *_checks_settings(_checks(facts)), *_publish(facts), *_forge(facts))
 
 
 def settings_missing(facts: Facts, config: Config) -> tuple[ProposedSetting, ...]:
-    """What can be filled in by now: an agent. All else may be missing on purpose."""
+    """Missing settings that can be filled in now: an agent only. All others may be missing on purpose."""
     return () if config.agent.program else tuple(_agent(facts))
 
 
 def open_points(facts: Facts, config: Config) -> Iterator[str]:
-    """What a person has to see to, with *config* as it is now."""
+    """What is left to the user, given the current *config*."""
     if not config.agent.program:
         known = ", ".join(KNOWN_AGENTS.values())
         yield (
@@ -175,7 +175,7 @@ def _publish(facts: Facts) -> Iterator[ProposedSetting]:
 
 
 def _forge(facts: Facts) -> Iterator[ProposedSetting]:
-    """The forge that the code is on, if we may speak to it; for all else the default holds: files."""
+    """The forge that hosts the code, if we have access to it; otherwise the default (files) applies."""
     if facts.location is None:
         return
     if facts.location.url != GITHUB:
@@ -190,7 +190,7 @@ def _forge(facts: Facts) -> Iterator[ProposedSetting]:
 
 
 def _gitea(facts: Facts, location: Location) -> Iterator[ProposedSetting]:
-    """Whose server it is does not show in an address: that somebody set a token for Gitea says it."""
+    """Gitea, if a token for it is set: an address does not show which software serves it."""
     if facts.credential:
         why = f"the remote is {location.repository} at {location.url}, and {facts.credential} is set"
         yield ProposedSetting("forge.adapter", "gitea", why)
@@ -200,7 +200,7 @@ def _gitea(facts: Facts, location: Location) -> Iterator[ProposedSetting]:
 
 
 def _checks(facts: Facts) -> _Checks | None:
-    """A `test` target in a Makefile is somebody's word on how to test; otherwise the kind of project tells."""
+    """A Makefile's `test` target if there is one: it was chosen on purpose; otherwise by kind of project."""
     if _MAKE_TEST.search(facts.files.get("Makefile", "")):
         return _Checks("Makefile has a target `test`", (Shell(name=CHECK, run="make test"),))
     if "package.json" in facts.files:
@@ -233,7 +233,7 @@ def _node(facts: Facts) -> _Checks:
 def _node_program(facts: Facts) -> tuple[str, str]:
     if "pnpm-lock.yaml" in facts.files:
         return "pnpm", "pnpm install --frozen-lockfile"
-    if "yarn.lock" in facts.files:  # yarn 2 and later, which have that file, call it otherwise and refuse the old word
+    if "yarn.lock" in facts.files:  # yarn 2 and later, which have that file, renamed the option and refuse the old name
         return "yarn", f"yarn install {'--immutable' if '.yarnrc.yml' in facts.files else '--frozen-lockfile'}"
     return "npm", "npm ci" if "package-lock.json" in facts.files else "npm install --no-package-lock"
 
@@ -255,7 +255,7 @@ def _python_program(facts: Facts, setup: tuple[str, ...], style: str) -> str:
 
 
 def _python_setup(facts: Facts, style: str) -> tuple[str, ...]:
-    """Nothing for a project of standard-library tests without dependencies; else an environment in the workspace."""
+    """A virtual environment in the workspace; nothing for standard-library tests without dependencies."""
     project = _pyproject(facts)
     if "uv.lock" in facts.files:
         extra = _test_extra(project)
@@ -269,7 +269,7 @@ def _python_setup(facts: Facts, style: str) -> tuple[str, ...]:
 
 
 def _own_package(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
-    """The project itself, editable, with the extra or group that has its test tools."""
+    """Install the project itself, editable, with the extra or group of its test tools."""
     about, groups = project.get("project", {}), project.get("dependency-groups", {})
     extras = about.get("optional-dependencies", {})
     if about.get("dependencies") or extras or "src" in facts.files or "setup.py" in facts.files:
@@ -295,7 +295,7 @@ def _requirements(facts: Facts) -> Iterator[str]:
 
 
 def _declared(facts: Facts, project: Mapping[str, Any]) -> Iterator[str]:
-    """Texts in which a test tool would be named as a dependency."""
+    """Texts that would name a test tool as a dependency."""
     yield json.dumps([project.get("project", {}), project.get("dependency-groups", {})], default=str)
     yield from (text for name, text in facts.files.items() if "requirements" in name)
 
@@ -308,7 +308,7 @@ def _pyproject(facts: Facts) -> Mapping[str, Any]:
 
 
 def _cargo(facts: Facts) -> _Checks | None:
-    """What the protocol's table says, with the dependencies fetched before the checks' time runs."""
+    """The protocol's checks, with dependencies fetched during set-up so that they do not count as check time."""
     found = _by_table(facts)
     locked = " --locked" if "Cargo.lock" in facts.files else ""
     return found and replace(found, setup=(f"cargo fetch --quiet{locked}",))

@@ -37,7 +37,7 @@ from irontree.store.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class IssueDetails:
-    """One issue, looked at from all sides. Issues are named `#3`, tasks without one by their key."""
+    """Everything to show about one issue. Issues are named `#3`, tasks without one by their key."""
 
     state: TaskState
     title: str
@@ -63,7 +63,7 @@ class IssueDetails:
 
 
 def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue."""
+    """Declare the issue argument."""
     add_issue(parser)
     parser.add_argument("--diff", action="store_true", help="also print what the issue's commit changes")
     add_json(parser)
@@ -79,7 +79,7 @@ def run_show(context: Context) -> int:
 
 
 def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False) -> IssueDetails:
-    """Collect what the log, the plan and the files say of the issue."""
+    """Collect what the log, the plan and the files say about the issue."""
     node, plan = world.nodes.get(state.task_key), world.plans.get(state.task_key)
     stream, every = app.log.read(state.issue_number), read_loops(app)[0]
     loops = still_open(every)
@@ -109,7 +109,7 @@ def look_at(app: App, world: World, state: TaskState, *, with_diff: bool = False
 
 
 def issue_json(shown: IssueDetails) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     state, node = shown.state, shown.node
     return {
         "issue": state.issue_number,
@@ -147,7 +147,7 @@ def issue_json(shown: IssueDetails) -> dict[str, Any]:
 
 
 def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     yield TextLines((Cell(f"#{shown.state.issue_number} {shown.title}", "title"), *_facts(shown)))
     if shown.covered:
         rows = tuple(_criterion(item) for item in shown.covered)
@@ -172,7 +172,7 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
 
 
 def _pointed_out(shown: IssueDetails) -> Iterator[OutputBlock]:
-    """What a person may want to see to."""
+    """What may need the user's attention."""
     if shown.denied and not shown.state.done:
         yield from _denied(shown.denied)
     if shown.undelivered:
@@ -195,7 +195,7 @@ def _denied(denied: DeniedView) -> Iterator[OutputBlock]:
 
 
 def _facts(shown: IssueDetails) -> Iterator[Cell | str]:
-    """The head of the page: one fact a line, those that hold."""
+    """The facts at the top of the page, one a line, that apply."""
     state = shown.state
     problem = state.problem or state.blocking_check
     yield Cell(f"{state.phase}{f': {problem}' if problem else ''}", STYLES.get(state.phase, ""))
@@ -249,7 +249,7 @@ def _name(world: World, key: str) -> str:
 
 
 def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
-    """What there is to read about the issue, relative to the repository; no transcripts of archived streams."""
+    """Files about the issue, relative to the repository; without transcripts of archived streams."""
     number, layout = state.issue_number, Layout(app.repository.root)
     events = (record.event for record in stream.records)
     begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
@@ -265,12 +265,12 @@ def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
 
 
 def _attempt(begun: RunStarted | None) -> str:
-    """Which attempt a folder is of, whose name has the number of an event (protocol, files); none of a lost log."""
+    """The attempt of a folder named after an event's number (protocol, files); empty if the log lost the event."""
     return f", attempt {begun.attempt_count}" if begun else ""
 
 
 def _diff(app: App, state: TaskState) -> str:
-    """What the issue's own commit changes; empty if it changed nothing (yet)."""
+    """The diff of the issue's own commit; empty if it has not changed anything (yet)."""
     if not (state.has_code and state.base_sha and state.commit):
         return ""
     return app.repository.diff(state.base_sha, state.commit)
@@ -280,13 +280,13 @@ def _diff(app: App, state: TaskState) -> str:
 
 
 def add_events_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue."""
+    """Declare the issue argument."""
     add_issue(parser)
     add_json(parser)
 
 
 def run_events(context: Context) -> int:
-    """Print one line per event, oldest first, and what could not be read; raises NotEligible where there is nothing."""
+    """Print one line per event, oldest first, and what could not be read; raises NotEligible for an empty stream."""
     app = context.look()
     world = read_world(app)
     number = find_number(world, context.options.issue)
@@ -308,7 +308,7 @@ def events_json(stream: Stream) -> dict[str, Any]:
 
 
 def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     rows = tuple(
         (
             f"{record.event.sequence:04d}",
@@ -324,17 +324,17 @@ def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
         yield TextLines(lines, title="Cannot be read")
 
 
-# --- `irontree report ISSUE`: what the checks said of its commit, as a person reads it
+# --- `irontree report ISSUE`: the check results of its commit, in human-readable form
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue."""
+    """Declare the issue argument."""
     add_issue(parser)
     add_json(parser)
 
 
 def run_report(context: Context) -> int:
-    """Print the report; raises NotEligible where there is none."""
+    """Print the report; raises NotEligible if there is none."""
     app = context.look()
     state = find_issue(read_world(app), context.options.issue)
     text = app.projections.read("report", state.issue_number)
@@ -373,13 +373,13 @@ _STYLE: Final[dict[TaskStanding, Style]] = {
 
 
 def add_why_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue or the task key."""
+    """Declare the issue or task key."""
     add_issue(parser)
     add_json(parser)
 
 
 def run_why(context: Context) -> int:
-    """Print where it stands, the rule, and its newest events."""
+    """Print its state, the rule that applies, and its newest events."""
     app = context.look()
     found = explain(app, _key(read_world(app), context.options.issue))
     context.console.show(lambda: asdict(found), why_blocks(found))
@@ -387,7 +387,7 @@ def run_why(context: Context) -> int:
 
 
 def _key(world: World, text: str) -> str:
-    """A task key may be one that has no issue yet."""
+    """The task key that *text* names; the task may have no issue yet."""
     return text if text in world.nodes else find_issue(world, text).task_key
 
 

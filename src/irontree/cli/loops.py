@@ -23,7 +23,7 @@ from irontree.services.views.overview import LoopRow, overview, title_of
 
 
 def budget_blocks(budgets: Sequence[Budget]) -> Iterator[OutputBlock]:
-    """One line for each; nothing where there is none."""
+    """One line per budget; nothing without budgets."""
     if budgets:
         yield TextLines(tuple(Cell(budget.words, _style(budget)) for budget in budgets), title="Budgets")
 
@@ -38,11 +38,11 @@ def _style(budget: Budget) -> Style:
     return "bad" if budget.over else "asks" if budget.warns else "faint"
 
 
-# --- Loops in a table, wherever they are listed
+# --- The table of loops, shared by all listings
 
 
 def loop_table(rows: Iterable[LoopRow]) -> Table:
-    """One line for each."""
+    """One row per loop."""
     return Table(("LOOP", "DONE", "TRANSITIONS", "STATE"), tuple(_cells(row) for row in rows))
 
 
@@ -60,13 +60,13 @@ SHOWN_TRANSITIONS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take a loop, or none for all."""
+    """Declare the optional loop."""
     parser.add_argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it")
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print all loops, or one; raises NotEligible for one that is not there."""
+    """Print all loops, or one; raises NotEligible for an unknown id."""
     app = context.look()
     if context.options.loop_id is None:
         rows = overview(app).loops
@@ -90,7 +90,7 @@ def list_blocks(rows: tuple[LoopRow, ...]) -> Iterator[OutputBlock]:
 
 
 def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> dict[str, Any]:
-    """The loop entity as it is on disk, what was cancelled, and the loop's events with their meta."""
+    """The loop entity as on disk, cancelled tasks, and the loop's events with their meta."""
     return {
         "loop": loop.entity.model_dump(mode="json"),
         "cancelled": sorted(loop.cancelled),
@@ -100,7 +100,7 @@ def as_json(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) ->
 
 
 def blocks(loop: Loop, world: World, records: tuple[Record[LoopEvent], ...]) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     entity = loop.entity
     spent = f"{entity.budget_used} of {entity.budget_max_transitions} transitions used"
     yield TextLines((Cell(f"Loop {loop.id}: {entity.status}, {spent}", "title"), f"Of: {entity.intent}"))

@@ -1,6 +1,6 @@
-"""`irontree VERB …`: finds the verb, imports its module alone, and is the one error boundary.
+"""`irontree VERB …`: find the verb, import its module only, and turn errors into exit codes.
 
-Each module here has the verbs of one noun in its `VERBS`; `HOMES` names those that are called otherwise than their
+Each module here has the verbs of one noun in its `VERBS`; `HOMES` lists verbs that are not named after their
 module. Exit codes: 0 done, 1 refused, halted or failed as expected,
 2 wrong usage, 3 a bug of ours, 130 interrupted.
 """
@@ -99,15 +99,15 @@ _ENVIRONMENT_ERRORS: Final = {
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
     **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "name a file that can be there"),
 }
-"""What is the machine's trouble and no bug of ours, and what to do about it."""
+"""Errors that the machine causes and not a bug of ours, with their remedies."""
 
 
 def entry() -> None:
-    """Be the console script."""
+    """Entry point of the console script."""
     import gc
 
-    # A command makes tens of thousands of objects that live until it ends; looking for garbage among them is waste,
-    # in its course and once more at its end.
+    # A command makes tens of thousands of objects that live until it ends; collecting garbage among them is wasted,
+    # both while it runs and at exit.
     gc.set_threshold(100_000)
     _have_streams()
     code = main()
@@ -127,20 +127,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def verb_parser(verb: str) -> Parser:
-    """The parser of everything behind *verb*."""
+    """The parser for what follows *verb*."""
     parser = Parser(prog=f"irontree {verb}", description=f"{VERBS[verb][0].upper()}{VERBS[verb][1:]}.")
     fill_parser(verb, parser)
     return parser
 
 
 def fill_parser(verb: str, parser: argparse.ArgumentParser) -> None:
-    """Add what may be typed behind *verb*."""
+    """Add the arguments of *verb*."""
     _load(verb).add_arguments(parser)
     _add_folder(parser)
 
 
 def top_parser() -> Parser:
-    """The parser of everything up to the verb."""
+    """The parser for everything up to the verb."""
     parser = Parser(
         prog="irontree",
         usage="irontree [-C DIR] VERB …",
@@ -155,9 +155,9 @@ def top_parser() -> Parser:
 
 
 def guard(work: Callable[[], int], words: Sequence[str], console: Console) -> int:
-    """The one error boundary: what *work* raises becomes words for the person who must act, and an exit code.
+    """The only error boundary: turn what *work* raises into a message for the user and an exit code.
 
-    Only BrokenPipeError passes: there is nobody left to speak to.
+    Only BrokenPipeError propagates: nothing reads the output any more.
     """
     try:
         code = work()
@@ -229,14 +229,14 @@ def _verb_list() -> Iterator[str]:
 
 
 def _have_streams() -> None:
-    """Where the caller closed one (`>&-`), have it lead nowhere: else the next file that is opened takes its place."""
+    """Replace streams that the caller closed (`>&-`) by the null device: files opened later would take their place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  (for as long as we live)
 
 
 def _be_quiet() -> None:
-    """Keep the interpreter from complaining about the closed pipe when it ends."""
+    """Keep the interpreter from reporting the closed pipe at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,6 +1,6 @@
-"""argparse as this program uses it: usage errors reach the one error boundary, shared arguments are said once.
+"""argparse for this program: usage errors reach the error boundary; shared arguments; exit codes.
 
-Here are also the exit codes. `irontree --help` imports no more than this.
+`irontree --help` imports no more than this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LAST_PORT = 65535
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; *usage* shows what can."""
+    """The command line is invalid; *usage* shows what is valid."""
 
     def __init__(self, message: str, usage: str = "") -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError; never guesses at shortened options, which would change meaning when one is added."""
+    """Raises UsageError; accepts no abbreviated options, whose meaning would change when one is added."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}{self._suggestion(message)}", self.format_usage())
 
     def _suggestion(self, message: str) -> str:
-        """The option or choice that is nearest to the one that argparse complains of."""
+        """The option or choice nearest to the one that argparse rejected."""
         found = _MISTYPED.search(message)
         if found is None:
             return ""
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""
-        if not any(word.startswith("-") for word in words):  # nothing to find among them, and half the work
+        if not any(word.startswith("-") for word in words):  # no options to find: half the work
             return self.parse_args(words)
         if self.get_default(COMMAND) is None or "--" not in words:
             return self.parse_intermixed_args(words)
@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_command(parser: argparse.ArgumentParser) -> None:
-    """Take the command line of another program behind `--`: its options are not ours."""
+    """Declare another program's command line after `--`; its options are not ours."""
     parser.set_defaults(**{COMMAND: ()})
 
 
@@ -74,12 +74,12 @@ def add_issue(parser: argparse.ArgumentParser) -> None:
 
 
 def add_note(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """What a person wants to say; several words need no quotes."""
+    """Declare the user's note; several words need no quotes."""
     parser.add_argument("note", metavar="NOTE", nargs="*", help=purpose)
 
 
 def add_wait(parser: argparse.ArgumentParser, also: str = "") -> None:
-    """`--wait`, for everything that needs the driver lock; *also* is what else is waited for."""
+    """`--wait`, for everything that needs the driver lock; *also* names what else it waits for."""
     parser.add_argument(
         "--wait",
         metavar="SECONDS",
@@ -114,12 +114,12 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-# --- What the program says to the shell
+# --- Exit codes
 
 
 OK: Final = 0
 REFUSED: Final = 1
-"""Refused, halted, or failed as it may."""
+"""Refused, halted, or failed as expected."""
 USAGE: Final = 2
 BUG: Final = 3
 INTERRUPTED: Final = 130

@@ -1,4 +1,4 @@
-"""`irontree plan NOTES.md` and `irontree example`: a requirement document from a free-form text, or to start from."""
+"""`irontree plan NOTES.md` and `irontree example`: a requirement document from free-form text, or a sample."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from irontree.services.proposals.planner import PlannedDocument, plan_document
 
 
 def add_example_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take no arguments."""
+    """Declare no arguments."""
     parser.epilog = "irontree example > SPEC.md"
 
 
 def run_example(context: Context) -> int:
-    """Print the document to the letter."""
+    """Print the document unchanged."""
     context.console.write(example_text())
     return 0
 
@@ -38,7 +38,7 @@ def example_text() -> str:
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the text, and where the document goes."""
+    """Declare the text and the document's path."""
     parser.add_argument("text", metavar="NOTES.md", help="what you want, in any words")
     parser.add_argument("-o", "--output", metavar="SPEC.md", help="where the document goes (default: NOTES.plan.md)")
     parser.add_argument("--force", action="store_true", help="overwrite it")
@@ -48,7 +48,7 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_plan(context: Context) -> int:
-    """Plan, and write the document."""
+    """Have the agent plan, and write the document."""
     options = context.options
     source = context.folder / options.text
     target = context.folder / (options.output or f"{source.with_suffix('')}.plan.md")
@@ -72,7 +72,7 @@ def as_json(target: str, draft: PlannedDocument) -> dict[str, Any]:
 
 
 def blocks(target: str, draft: PlannedDocument) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     tasks = tuple(f"- {node.title}" for node in draft.requirements.nodes)
     yield TextLines((f"{target}: {len(tasks)} tasks", *tasks))
     yield TextLines((f"Read it, change what you want otherwise, then: irontree task {shlex.quote(target)}",))

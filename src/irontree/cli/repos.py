@@ -1,4 +1,4 @@
-"""`irontree repos [add | remove]`: the repositories of this machine that `serve` and `inbox` look after."""
+"""`irontree repos [add | remove]`: the repositories of this machine that `serve` and `inbox` include."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADINGS = ("REPOSITORY", "QUEUE", "DONE", "WAITING", "AT WORK")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One repository in a listing; *queue* is its workspace id. *problem* is why nothing more is known of it."""
+    """One repository in a listing; *queue* is its workspace id, *problem* why nothing more is known about it."""
 
     root: str
     id: str
@@ -39,7 +39,7 @@ class Row:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take what to do with which repositories."""
+    """Declare the action and the repositories."""
     parser.add_argument("action", nargs="?", metavar="add|remove", help="register the repositories, or forget them")
     parser.add_argument(
         "folders", nargs="*", metavar="DIR", help="a repository; `remove` also takes an id (default: here)"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """List what is registered, after the change if one was asked for."""
+    """Make the requested change, if any, then list what is registered."""
     action, folders = context.options.action, context.options.folders or ["."]
     match action:
         case None:
@@ -69,7 +69,7 @@ def run(context: Context) -> int:
 
 
 def row_of(found: KnownRepository) -> Row:
-    """What there is to say of it at a glance."""
+    """Summarize the repository in one row."""
     known = found.known
     if found.app is None:
         return Row(str(known.root), known.id, known.id, problem=found.problem)
@@ -93,7 +93,7 @@ def _row(app: App, seen: Overview) -> Row:
 
 
 def blocks(rows: Sequence[Row]) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     if not rows:
         yield TextLines(
             ("No repositories yet.", "-> irontree repos add DIR; `irontree serve` adds the one it is called in")
@@ -114,7 +114,7 @@ def _cells(row: Row) -> tuple[Cell | str, ...]:
 
 
 def _remove(context: Context, named: str) -> None:
-    """Forget the repository with that id or path, whether or not it is still there."""
+    """Unregister the repository with that id or path, whether or not it still exists."""
     place = (context.folder / Path(named)).resolve()
     mine = [known for known in user_registry().all() if known.id == named or place.is_relative_to(known.root)]
     if not mine:

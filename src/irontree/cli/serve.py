@@ -46,13 +46,13 @@ GRACE: Final = 60
 LOOK_EVERY: Final = 0.5
 NEWS_EVERY: Final = 2.0
 CLOCK: Final = "%H:%M:%S"
-"""UTC, as wherever lines are piped."""
+"""Times are in UTC, as in all piped output."""
 OPEN: Final = "--open-to-everyone"
 SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the repositories, the server, and how long flows may go on after Ctrl-C."""
+    """Declare the repositories, the server, and how long flows may continue after Ctrl-C."""
     parser.add_argument(
         "folders", metavar="DIR", nargs="*", help="a repository (default: the one here, and those in `irontree repos`)"
     )
@@ -76,7 +76,7 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_serve(context: Context) -> int:
-    """Serve until Ctrl-C or SIGTERM; 0 if every step came to its end, 130 if one was cut off."""
+    """Serve until Ctrl-C or SIGTERM; exit code 0 if every step finished, 130 if one was cut off."""
     options = context.options
     place = place_of(options, os.environ)
     secret_for(options, os.environ)
@@ -99,7 +99,7 @@ def run_serve(context: Context) -> int:
 
 
 def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenAddress:
-    """Where the server listens; raises ConfigRefused where everyone could answer, and nobody said that they may."""
+    """Where the server listens; raises ConfigRefused if anyone could answer and the operator did not allow it."""
     place = ListenAddress(options.host, options.port)
     if options.host == LOOPBACK:
         return place
@@ -115,7 +115,7 @@ def place_of(options: argparse.Namespace, environ: Mapping[str, str]) -> ListenA
 
 
 def secret_for(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    """What webhooks are signed with; raises ConfigRefused where they are to be received and it is not set."""
+    """The secret that signs webhooks; raises ConfigRefused if webhooks are requested and it is not set."""
     secret = environ.get(SECRET, "").strip()
     if options.webhooks is not None and not secret:
         raise ConfigRefused(
@@ -126,7 +126,7 @@ def secret_for(options: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 
 def choose(context: Context) -> tuple[App, ...]:
-    """The repositories in the given folders; else the one here and the registered ones. They are registered by it.
+    """The repositories in the given folders, else the current one and the registered ones. Registers them.
 
     Raises NotARepository if there are none.
     """
@@ -151,7 +151,7 @@ def choose(context: Context) -> tuple[App, ...]:
 
 @contextmanager
 def server_of(context: Context, apps: Sequence[App], place: ListenAddress) -> Iterator[tuple[Server, tuple[App, ...]]]:
-    """The server for the block, and which of *apps* use it; the others are named. Raises ConfigRefused."""
+    """The server for the block and those of *apps* that use it; reports the others. Raises ConfigRefused."""
     home = state_folder()
     wants = {app.repository.id: chosen_api_url(os.environ, app.preferences().api_url) for app in apps}
     wanted = next(filter(None, wants.values()), None) if context.options.attach else None
@@ -189,7 +189,7 @@ def _refuse_wrong_server(options: argparse.Namespace, wants: Mapping[str, str | 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryChanges:
-    """What became of the list of repositories since we looked last: who shall be served too, and who no more."""
+    """Changes of the registry since the last call: repositories to serve from now on, and to serve no more."""
 
     joining: Callable[[], Iterable[App]]
     removed: Callable[[], Iterable[str]]
@@ -197,10 +197,10 @@ class RepositoryChanges:
 
 @dataclass
 class News:
-    """Tells of every question once, when it is asked, and of every loop that ends."""
+    """Reports every new question and every loop that ends, once."""
 
     show: Callable[[Sequence[Question]], None] = lambda _: None
-    """Called with all that waits, wherever, when that has changed."""
+    """Called with all open questions of all repositories when they have changed."""
     asked: dict[str, frozenset[Any]] = field(default_factory=dict)
     found: dict[str, tuple[Question, ...]] = field(default_factory=dict)
     shown: tuple[Question, ...] | None = None
@@ -208,7 +208,7 @@ class News:
     open: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
-        """A line for each question of *app* that was not open when we looked last, and each loop that was."""
+        """A line for each question of *app* that is new since the last call, and for each loop that has ended."""
         mine = app.repository.id
         (found, unknown), loops = everything_waiting(app), read_loops(app)[0]
         known, were_open = self.asked.get(mine, frozenset()), self.open.get(mine, frozenset())
@@ -228,13 +228,13 @@ class News:
             self._show()
 
     def forget(self, repository_id: str) -> None:
-        """Show nothing of it any more: it is not served. Where no server shows it, the next call does."""
+        """Drop a repository that is no longer served from the page. If the server is away, the next call updates it."""
         self.found.pop(repository_id, None)
         with suppress(ServerUnavailable):
             self._show()
 
     def show_again(self, _: str) -> None:
-        """Show all with the next call, changed or not: the server may have another database by now."""
+        """Show everything at the next call even if unchanged: the server may have a new database."""
         self.shown = None
 
     def _show(self) -> None:
@@ -245,7 +245,7 @@ class News:
 
 
 def _may_be_passing(one: Question) -> bool:
-    """Whether it may be none a moment later: a command takes an issue in first, and then approves it."""
+    """Whether the question may vanish in a moment: a command adopts an issue first, then approves it."""
     return one.reason == "reapproval_required" and one.kind == "issue"
 
 
@@ -287,7 +287,7 @@ def _serve(
 
 
 def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
-    """Keeps the page of all that waits on the server."""
+    """Returns what updates the server's page of open questions."""
     from irontree.flows.runs.runs import connect  # as above
     from irontree.tasks.artifacts import show_inbox
 
@@ -301,7 +301,7 @@ def _page_of(app: App) -> Callable[[Sequence[Question]], None]:
 
 @contextmanager
 def webhooks(context: Context, poll_now: Callable[[], None], changed: Callable[[str], None]) -> Iterator[None]:
-    """Receive webhooks for the block where that was asked for."""
+    """Receive webhooks for the block, if requested."""
     port, secret = context.options.webhooks, secret_for(context.options, os.environ)
     if port is None:
         yield
@@ -324,14 +324,14 @@ def _introduce(console: Console, service: Service, environment: Mapping[str, str
 
 @dataclass
 class ServerNews:
-    """Tells once of a private server that cannot be started again, and why; it is tried on."""
+    """Reports once why a private server cannot be restarted; restarts are still attempted."""
 
     console: Console
     private: LocalServer | None
     told: bool = False
 
     def __call__(self) -> None:
-        """Look at it now."""
+        """Check it now."""
         trouble = self.private.trouble() if self.private else None
         if trouble and not self.told:
             _print(self.console, f"{_now()}  {in_words(trouble)}")
@@ -352,7 +352,7 @@ def _look_until(
 
 
 def _come_to_rest(service: Service, grace: float) -> bool:
-    """Let the flows finish their present step; False if that took too long or nobody wants to wait for it."""
+    """Let the flows finish their current step; `False` if that takes too long or the user does not wait."""
     service.finish()
     deadline = time.monotonic() + grace
     try:
@@ -392,13 +392,13 @@ def _print(console: Console, text: str) -> None:
 
 
 def add_automations_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take whether to remove them."""
+    """Declare the option to remove them."""
     parser.add_argument("--remove", action="store_true", help="remove all that this repository has on the server")
     add_json(parser)
 
 
 def run_automations(context: Context) -> int:
-    """Register or remove them, and list their names; raises ServerUnavailable where no server runs."""
+    """Register or remove them and list their names; raises ServerUnavailable if no server runs."""
     app = context.look()
     adopt(require_server(app), state_folder())
     from irontree.flows.runs import runs

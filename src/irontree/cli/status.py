@@ -1,4 +1,4 @@
-"""`irontree status`: the tree, who is busy, open questions with the commands that answer them, loops."""
+"""`irontree status`: the tree, running work, open questions with the commands that answer them, loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from irontree.services.record import World, read_world
 from irontree.services.views.overview import SKIPPED, IssueRow, Overview, overview_of, state_words
 
 LOOK_EVERY: Final = 1.0
-"""Seconds between two looks of `--watch`; an unchanged log costs a stat of each file."""
+"""Seconds between two polls of `--watch`; an unchanged log costs a stat of each file."""
 STYLES: Final[dict[str, Style]] = {
     Phase.RUNNING: "busy",
     Phase.COMMITTED: "busy",
@@ -37,13 +37,13 @@ STYLES: Final[dict[str, Style]] = {
     Phase.ADOPTED: "asks",
     SKIPPED: "faint",
 }
-"""Of states, by what a reader should notice."""
+"""The style of each state, by how much it should stand out."""
 _BY_SERVE: Final = "Or start again what serves every repository on your list (`irontree repos`)"
 
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """What is shown: the listing, questions, keys that were skipped, what to type next, why more may be asked."""
+    """What is shown: the listing, questions, skipped keys, what to type next, why questions may be missing."""
 
     found: Overview
     asked: tuple[Question, ...] = ()
@@ -51,17 +51,17 @@ class StatusView:
     next: str = ""
     unknown: str = ""
     by_serve: bool = False
-    """Whether `irontree serve`, once it is started, goes on with the open loop."""
+    """Whether `irontree serve`, once started, continues the open loop."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take whether to go on looking."""
+    """Declare the `--watch` option."""
     parser.add_argument("--watch", action="store_true", help="go on looking, and print it again with each change")
     add_json(parser)
 
 
 def run(context: Context) -> int:
-    """Print everything at a glance; with `--watch`, again with each change, until Ctrl-C."""
+    """Print the overview; with `--watch`, again at each change until Ctrl-C."""
     app = context.look()
     if not context.options.watch:
         _show(context, look(app))
@@ -84,7 +84,7 @@ def _show(context: Context, glance: StatusView) -> None:
 
 
 def look(app: App) -> StatusView:
-    """Read everything at a glance."""
+    """Read the overview."""
     world = read_world(app)
     loops, damaged = read_loops(app)
     found = overview_of(app, world, loops, damaged)
@@ -109,7 +109,7 @@ def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
 
 
 def as_json(glance: StatusView) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     found = glance.found
     return {
         "issues": [asdict(row) | {"skipped": row.task_key in glance.skipped} for row in found.issues],
@@ -126,7 +126,7 @@ def as_json(glance: StatusView) -> dict[str, Any]:
 
 
 def blocks(glance: StatusView) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     found = glance.found
     if not found.issues:
         yield TextLines(tuple(_nothing_yet(glance)))
@@ -178,7 +178,7 @@ def _row(row: IssueRow, *, skipped: bool) -> tuple[Cell | str, ...]:
 
 
 def _at_work(glance: StatusView) -> Iterator[Cell]:
-    """Who works here now, and who waits at a terminal; that nobody does, where there is something to do."""
+    """Running work, and terminals that wait; or a note that nothing runs although there is work."""
     found = glance.found
     if found.busy:
         yield Cell(f"At work: {found.busy}", "busy")

@@ -1,4 +1,4 @@
-"""`irontree run`, `verify` and `checkup`: one transition, then what happened and what to type next."""
+"""`irontree run`, `verify` and `checkup`: make one transition, then print the result and what to type next."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StepReport:
     title: str
     records: tuple[Record[IssueEvent], ...]
     wanted: bool
-    """Whether the step came to what was asked for."""
+    """Whether the step had the requested result."""
     next: str
     question: Question | None
     output: str
@@ -51,9 +51,9 @@ class StepReport:
 def take_step(
     context: Context, step: Callable[[App, TaskState], None], wanted: Collection[str], *, beside_loop: bool = False
 ) -> int:
-    """Take *step* on the issue; the exit code says whether it ended with one of the *wanted* events.
+    """Take *step* on the issue; the exit code tells whether it ended with one of the *wanted* events.
 
-    Only what a person decides is taken *beside_loop*, while a loop is at work.
+    Only decisions of a user are taken *beside_loop*, while a loop is running.
     """
     with context.interruptible() as cancel:
         app = context.open(cancel=cancel)
@@ -67,14 +67,14 @@ def take_step(
 
 
 def tell(context: Context, app: App, before: TaskState, wanted: Collection[str]) -> int:
-    """Say what was recorded since *before*, and what to type next; 0 if it ended with a *wanted* event."""
+    """Print what was recorded since *before* and what to type next; 0 if it ended with a *wanted* event."""
     told = look_back(app, before, wanted)
     context.console.show(lambda: as_json(told), blocks(told))
     return OK if told.wanted else REFUSED
 
 
 def look_back(app: App, before: TaskState, wanted: Collection[str]) -> StepReport:
-    """What became of the issue since *before*."""
+    """What happened to the issue since *before*."""
     world, loops = read_world(app), read_loops(app)[0]
     state, stream = world.state(before.issue_number), app.log.read(before.issue_number)
     after = before.sequence if state.approved_revision == before.approved_revision else 0
@@ -94,7 +94,7 @@ def look_back(app: App, before: TaskState, wanted: Collection[str]) -> StepRepor
 
 
 def as_json(told: StepReport) -> dict[str, Any]:
-    """The documented keys."""
+    """The documented JSON keys."""
     return {
         "issue": told.state.issue_number,
         "task_key": told.state.task_key,
@@ -112,7 +112,7 @@ def as_json(told: StepReport) -> dict[str, Any]:
 
 
 def event_json(record: Record[IssueEvent]) -> dict[str, Any]:
-    """One event in a history: what it was, when, and in words."""
+    """One event in a history: its name, time and description."""
     event = record.event
     return {
         "sequence": event.sequence,
@@ -123,7 +123,7 @@ def event_json(record: Record[IssueEvent]) -> dict[str, Any]:
 
 
 def blocks(told: StepReport) -> Iterator[OutputBlock]:
-    """The same for people."""
+    """The human-readable output."""
     where = f"#{told.state.issue_number} {told.title}"
     style: Style = "good" if told.wanted else "bad"
     yield TextLines(tuple(Cell(f"{where}: {say_issue_event(record)}", style) for record in told.records))
@@ -143,7 +143,7 @@ def blocks(told: StepReport) -> Iterator[OutputBlock]:
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue."""
+    """Declare the issue argument."""
     add_issue(parser)
     add_wait(parser, also=", or for the time at which a block ends")
     add_json(parser)
@@ -168,7 +168,7 @@ def run_attempt(context: Context) -> int:
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the issue, and a note for the report."""
+    """Declare the issue and a note for the report."""
     add_issue(parser)
     add_note(parser, "words for the report, if there is one")
     add_wait(parser, also=", or for the time at which a block ends")
@@ -191,17 +191,17 @@ def run_verify(context: Context) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CheckupMode:
-    """One mode: what it does, and whether it is about one issue and takes a note, each as in `note`."""
+    """One mode: what it does, and whether it takes an issue and a note, each as in `note`."""
 
     help: str
     run: Callable[[Context], int]
     issue: str = "required"
     note: str = ""
-    """`optional`, `required`, or empty: none is taken."""
+    """`optional`, `required`, or empty if it takes none."""
 
 
 def add_checkup_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take the mode and what goes with it; which mode takes what is checked in `run`."""
+    """Declare the mode and its arguments; `run` checks which mode takes which."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items())
     parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
@@ -216,7 +216,7 @@ def add_checkup_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_checkup(context: Context) -> int:
-    """Run the mode, after a look at whether its words fit."""
+    """Run the mode, after checking its arguments."""
     options = context.options
     mode = MODES[options.mode]
     _require_fit(options, mode)
@@ -271,14 +271,14 @@ def _unblock(context: Context) -> int:
 
 
 def _unblocking(options: argparse.Namespace) -> Callable[[Question], str]:
-    """The choice that the options name; without any, the plain one of a block."""
+    """The choice that the options name; without any, the default choice of a block."""
     given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
     return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
 
 
 def _answer(context: Context, choose: Callable[[Question], str], wanted: Collection[str]) -> int:
-    """Record a decision, then let the run that waits for it see it (rulings, Questions)."""
+    """Record a decision, then wake the run that waits for it (rulings, Questions)."""
 
     def step(app: App, state: TaskState) -> None:
         number, options = state.issue_number, context.options
@@ -299,7 +299,7 @@ def _answer(context: Context, choose: Callable[[Question], str], wanted: Collect
 
 
 def _record(app: App, number: int, answer: Answer, asked: Question | None) -> None:
-    """Hand the answer in; where it does not fit, the commands that would are named; an outage leaves it open."""
+    """Record the answer; if it does not fit, name the commands that do; an outage leaves the question open."""
     try:
         answer_issue(app, number, answer)
     except RemoteUnavailable as error:
@@ -310,22 +310,22 @@ def _record(app: App, number: int, answer: Answer, asked: Question | None) -> No
         if asked is None or not commands:
             raise
         if answer.choice in {choice.name for choice in asked.rule.choices}:
-            raise  # it fits, and what stands in its way has its own remedy
+            raise  # it fits, and the obstacle has its own remedy
         fitting = " | ".join(f"`{command}`" for _, command in commands)
         message = error.message if answer.choice else f"issue-{number} asks: {asked.rule.title}"
         raise AnswerRefused(message, remedy=fitting) from error
 
 
 def _wake_run(context: Context, app: App, number: int) -> None:
-    """Have the run that waits for this issue look at the log again; the answer is recorded, whatever happens now.
+    """Have the run that waits for this issue read the log again; the answer is already recorded in any case.
 
-    On the private server a run goes on only while a terminal serves it: else the next command starts it.
+    On the private server a run continues only while a terminal serves it: otherwise the next command starts it.
     """
     from irontree.flows.server.connection import adopt_server, chosen_api_url
 
     served = goes_on(app) or chosen_api_url(os.environ, app.preferences().api_url)
     if not adopt_server(app):
-        return  # `irontree task resume` goes on by the log
+        return  # `irontree task resume` continues from the log
     from irontree.flows.runs.recovery import start_again  # imports Prefect: its settings come first
 
     try:

@@ -1,4 +1,4 @@
-"""`irontree task`: from a document or existing issues to done; one approval, then the loop, followed here."""
+"""`irontree task`: complete a document's or existing issues' tasks: one approval, then a loop followed here."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SUFFIXES: Final = (".md", ".markdown")
 
 
 def suggested_document(typed: str, folder: Path, root: Path) -> str | None:
-    """The document, relative to *folder*, whose name is nearest: beside the one that was *typed*, or in *root*."""
+    """The most similarly named document, relative to *folder*: beside the *typed* path, or in *root*."""
     looked_for = folder / typed
     found = {
         path.stem.casefold(): path
@@ -64,13 +64,13 @@ _STEPS: Final = {
 
 
 def show_plan_ahead(context: Context, app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> int:
-    """Show what a loop over *tasks*, each with the settings it is approved with, would do."""
+    """Show what a loop over *tasks*, each with its approved settings, would do."""
     found = foresee_plan(app, tasks, budget)
     return _show(context, found, {node.task_key: node.title for node, _ in tasks})
 
 
 def show_loop_ahead(context: Context, app: App, loop: Loop) -> int:
-    """Show what a loop that is there would do from here."""
+    """Show what an existing loop would do next."""
     nodes = read_world(app).nodes
     return _show(context, foresee_loop(app, loop), {key: node.title for key, node in nodes.items()})
 
@@ -81,7 +81,7 @@ def _show(context: Context, found: Sequence[ForecastStep], titles: Mapping[str, 
 
 
 def as_json(found: Sequence[ForecastStep]) -> dict[str, Any]:
-    """`steps` in order, and the halt reason that the walk `ends_with`."""
+    """`steps` in order, and the halt reason that the forecast `ends_with`."""
     steps = [
         {"step": _step(item.decision), "task_key": item.decision.task_key, "assumed": item.assumed}
         for item in found
@@ -126,11 +126,11 @@ def _step(decision: Decision) -> str:
     return _STEPS[type(decision)]
 
 
-# --- `irontree task adopt issue-N`: one existing issue is taken in, and waits
+# --- `irontree task adopt issue-N`: adopt one existing issue, which then waits for approval
 
 
 def adopt_one(context: Context, app: App, number: int) -> int:
-    """Take one issue in, and stop there: it waits for its approval (protocol, `adopt issue-N`)."""
+    """Adopt one issue and stop: it waits for its approval (protocol, `adopt issue-N`)."""
     options = context.options
     if options.plan or options.what_if or options.approve or options.answer or options.stepwise or options.detach:
         raise UsageError(f"adopt takes issue-{number} in and stops there: for a plan or an approval, type '#{number}'")
@@ -157,7 +157,7 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the words and options of the verb."""
+    """Declare the verb's arguments and options."""
     parser.add_argument(
         "intent",
         nargs="+",
@@ -184,7 +184,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """Carry out the intent; the exit code."""
+    """Carry out the intent; returns the exit code."""
     options = context.options
     _require_fit(options)
     prepared = prepare(options.answer) if options.answer else ()
@@ -203,7 +203,7 @@ def run(context: Context) -> int:
 
 
 def _refusal(intent: Unclear, folder: Path, root: Path) -> NotEligible:
-    """With the document that was probably meant, if it was one."""
+    """The refusal, suggesting the document that was probably meant, if any."""
     close = suggested_document(intent.document, folder, root) if intent.document else None
     if close is None:
         return NotEligible(intent.reason, remedy=intent.remedy)
@@ -218,13 +218,13 @@ def _of_document(context: Context, app: App, document: Path) -> Proposal:
 
 
 def _of_issues(context: Context, app: App, intent: Issues | OpenIssues) -> Proposal:
-    """Resolved once; who only looks sets no label."""
+    """The proposal for these issues, resolved once; read-only use sets no label."""
     looks = context.options.plan or context.options.what_if
     return (resolve if looks else resolve_to_approve)(app, intent, " ".join(context.options.intent))
 
 
 def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
-    """Show it, or have it approved and follow its loop (protocol, Intent Resolution)."""
+    """Show the proposal, or ask for approval and follow its loop (protocol, Intent Resolution)."""
     options = context.options
     if options.plan:
         return show_plan(context, app, proposal, _plan_data(proposal))
@@ -249,7 +249,7 @@ def _require_fit(options: argparse.Namespace) -> None:
 
 
 def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
-    """Ask for the approval unless it is there, publish, and follow the loop to its end."""
+    """Ask for approval unless already given, publish, and follow the loop to its end."""
     if not context.options.detach:
         require_agent(proposal.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
@@ -260,7 +260,7 @@ def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: 
 
 
 def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
-    """Approve and publish, and stop there."""
+    """Approve and publish, without starting a loop."""
     tasks = [(task.number, task.status, task.node) for task in proposal.draft.tasks]
     if proposal.draft.plans:
         ask_for_approval(context, app, proposal, loop_mode=False)
@@ -272,12 +272,12 @@ def _stepwise(context: Context, app: App, proposal: Proposal) -> int:
 
 
 def _doing(proposal: Proposal) -> str:
-    """What the holder of the driver lock is known to do."""
+    """What this command tells others about why it holds the driver lock."""
     return f"{proposal.what}, {'publish' if proposal.draft.whole else 'adopt'}"
 
 
 def _resume(context: Context, app: App, intent: ResumeLoop, prepared: Sequence[Prepared]) -> int:
-    """Go on with a halted loop, with all of it or without one task, or end it (protocol, Halt Semantics)."""
+    """Resume a halted loop, complete or without one task, or end it (protocol, Halt Semantics)."""
     loop = loops.require_open(loops.read_loop(app, intent.loop_id))
     if context.options.what_if:
         return _show_loop_ahead(context, app, loop, intent)
@@ -303,7 +303,7 @@ def _skip(app: App, loop: loops.Loop, key: str) -> tuple[str, ...]:
 
 
 def _key(app: App, loop: loops.Loop, text: str) -> str:
-    """The task that *text* names; one of the loop may have no issue yet."""
+    """The task that *text* names; a task of the loop may have no issue yet."""
     return text if text in loop.keys else find_issue(read_world(app), text).task_key
 
 
@@ -331,7 +331,7 @@ def _expected(app: App, draft: Draft) -> dict[str, int]:
 
 
 def _plan_data(proposal: Proposal) -> dict[str, object]:
-    """`--plan --json`: what is approved by which name, the tasks, and what is left out or pointed out."""
+    """`--plan --json`: the name to approve, the tasks, what is left out, and warnings."""
     draft = proposal.draft
     return {
         "name": proposal.name,

@@ -1,4 +1,4 @@
-"""`irontree ui [ISSUE | LOOP_ID]`: the page of the run that waits or works, opened in the browser."""
+"""`irontree ui [ISSUE | LOOP_ID]`: open the page of the waiting or working run in the browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from irontree.services.views.history import page_of_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take what to look at."""
+    """Declare what to open."""
     parser.add_argument(
         "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
     )
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context) -> int:
-    """Print the address of the page, and open it if there is a screen; raises ServerUnavailable if no server runs."""
+    """Print the page's address and open it if there is a screen; raises ServerUnavailable if no server runs."""
     app = context.look()
     url = page(app, require_server(app), context.options.what)
     context.console.write(f"{url}\n")
@@ -41,7 +41,7 @@ def run(context: Context) -> int:
 
 
 def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
-    """The page for *what*: an issue, a loop, or if None the question that is open longest, else all runs.
+    """The page for *what*: an issue or a loop; if `None`, the question open longest, else all runs.
 
     Raises NotEligible for what has no run, ServerUnavailable if the server does not answer.
     """
@@ -57,7 +57,7 @@ def page(app: App, environment: Mapping[str, str], what: str | None) -> str:
 
 
 def has_screen(environ: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser could show something to somebody."""
+    """Whether there is a screen on which a browser can open."""
     return platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
 
 
