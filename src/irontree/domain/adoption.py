@@ -1,7 +1,7 @@
-"""Existing issues as tasks: who may be taken in, and what their text says (protocol, Adopting Existing Issues).
+"""Existing issues as tasks: which are eligible, and how their text is read (protocol, Adopting Existing Issues).
 
-What makes a requirement document wrong makes an issue unclear: it becomes an open question of the task, to be answered
-in the issue before it is approved.
+What would be an error in a requirement document becomes an open question of the task here, to be answered in the
+issue before it is approved.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from irontree.domain.task_types import BUG, FEATURE, TASK_TYPES, TaskType
 from irontree.domain.values import COMPOSITE_THRESHOLD
 
 INSUFFICIENT: Final = "(insufficient detail: see Open Questions)"
-"""The one criterion of an issue that states none: sparse, and explicitly so."""
+"""The placeholder criterion of an issue that states none (a sparse issue)."""
 
 _OPEN_BOX: Final = re.compile(r"^[ \t]*[-*+][ \t]*\[[ \t]\]", re.MULTILINE)
 _CHECKED_BOX: Final = re.compile(r"^(\s*[-*+]\s+)\[[xX]\]\s+")
@@ -64,7 +64,7 @@ class IssueComment:
 
 @dataclass(frozen=True, slots=True)
 class IssueText:
-    """An issue as people wrote it; *trusted* if its author has write access."""
+    """An issue's title, body and comments; *trusted* if its author has write access."""
 
     number: int
     title: str
@@ -77,7 +77,7 @@ class IssueText:
 
 @dataclass(frozen=True, slots=True)
 class Ineligible:
-    """Why an issue cannot be taken in, and what to do about it; *composite* if it has to be split first."""
+    """Why an issue cannot be adopted, and what to do about it; *composite* if it has to be split first."""
 
     reason: str
     remedy: str
@@ -86,7 +86,7 @@ class Ineligible:
 
 @dataclass(frozen=True, slots=True)
 class Adoptable:
-    """What an issue says, as a task; what it leaves open stands in `node.open_questions`."""
+    """An issue read as a task; what it leaves unclear is in `node.open_questions`."""
 
     node: PlanNode
     warnings: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def spec_path(forge: str, number: int) -> str:
 
 
 def key_marker(task_key: str) -> str:
-    """The hidden line that holds the task key in the text of a published issue; it is found again by it (R8)."""
+    """The hidden line with the task key in a published issue's text, by which the issue is found again (R8)."""
     return f"{_KEY_MARK}{task_key} -->"
 
 
@@ -108,7 +108,7 @@ def document_marker(spec_path: str) -> str:
 
 
 def marked_document(body: str) -> str | None:
-    """The document that the issue with this text was made from; None if it does not say."""
+    """The document that the issue with this text was made from, if its text names one."""
     lines = (line.strip() for line in body.split("\n"))
     found = next((line for line in lines if line.startswith(_DOCUMENT_MARK)), None)
     return unquote(found.removeprefix(_DOCUMENT_MARK).removesuffix(" -->")) if found else None
@@ -127,7 +127,7 @@ def open_checkboxes(body: str) -> int:
 def ineligible(
     number: int, body: str, *, is_open: bool, pull_request: bool = False, threshold: int = COMPOSITE_THRESHOLD
 ) -> Ineligible | None:
-    """Why issue *number* cannot be taken in; None if it can."""
+    """Why issue *number* cannot be adopted, or `None` if it can."""
     if pull_request:
         return Ineligible(
             f"#{number} is a pull request; only issues can be adopted.", "name the issue that it is about"
@@ -148,8 +148,8 @@ def ineligible(
 def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | None = None) -> Adoptable:
     """The issue as a task of the same shape as a published one.
 
-    *known_issues* are the Task Keys that a `#N` may mean; *key* is its own, where it has one already. Comments count
-    if somebody with write access or the author wrote them. Commands are taken from people with write access alone.
+    *known_issues* are the Task Keys that a `#N` may mean; *key* is the issue's own, if any. Comments by the author and
+    by users with write access count; commands are taken only from users with write access.
     """
     findings = Findings([number for number, _ in normalized_lines(issue.body)])
     findings.errors += deceptive_characters(f"{issue.title}\n{issue.body}")
@@ -176,7 +176,7 @@ def read_issue(issue: IssueText, known_issues: Mapping[int, str], *, key: str | 
 
 
 def _task_text(issue: IssueText, findings: Findings) -> TaskText:
-    """What body and comments say, the body first; of a field that both have, the body's."""
+    """The body's and the comments' text merged, the body first; where both have a field, the body's counts."""
     own = _read(issue.title, issue.body, findings)
     if not issue.trusted:
         own = _without_commands(own)
@@ -187,7 +187,7 @@ def _task_text(issue: IssueText, findings: Findings) -> TaskText:
 
 
 def _said(issue: IssueText, comment: IssueComment, findings: Findings) -> TaskText:
-    """What a comment says; what is wrong with it is as wrong as in the body."""
+    """Read a comment; its problems count as those of the body do."""
     found = Findings([number for number, _ in normalized_lines(comment.text)], [*deceptive_characters(comment.text)])
     said = _read(issue.title, comment.text, found)
     findings.errors += [replace(problem, what=f"{comment.author} wrote {problem.what}") for problem in found.errors]
@@ -196,7 +196,7 @@ def _said(issue: IssueText, comment: IssueComment, findings: Findings) -> TaskTe
 
 
 def _read(title: str, body: str, findings: Findings) -> TaskText:
-    """One text; every section whose name means nothing else is part of the description."""
+    """Read one text; every section whose name has no meaning of its own is part of the description."""
     lines = [_CHECKED_BOX.sub(r"\1", line) for _, line in normalized_lines(body)]
     document = parse(lines)
     text = read_task(
@@ -207,7 +207,7 @@ def _read(title: str, body: str, findings: Findings) -> TaskText:
 
 
 def _dependency(lines: Sequence[str]) -> dict[Kind, Labelled]:
-    """`Depends on: #3` counts wherever it stands in an issue: one that is overlooked starts work too early."""
+    """Read `Depends on: #3` anywhere in an issue: an overlooked dependency would start work too early."""
     for index, line in enumerate(lines):
         label, value = split_label(line.strip(" -*")) or ("", "")
         if kind_of(label) == "depends_on" and value:
@@ -233,7 +233,7 @@ def _parts(document: MarkdownDocument, end: int) -> Iterator[Part]:
 
 
 def _counts(issue: IssueText, comment: IssueComment) -> bool:
-    """Comments of the author and of people with write access (protocol, Brief Standardization); never our own."""
+    """Whether the author or a user with write access wrote it, not we ourselves (protocol, Brief Standardization)."""
     return (comment.trusted or comment.author == issue.author) and _OWN_COMMENT not in comment.text
 
 
@@ -249,7 +249,7 @@ def _with_comment(own: TaskText, comment: IssueComment, said: TaskText) -> TaskT
 
 
 def _expected(document: MarkdownDocument, lines: Sequence[str]) -> Iterator[Criterion]:
-    """What a report expects is what must hold: the items or the first paragraph of that section, or its label."""
+    """Criteria from a report's expected behaviour: the items or first paragraph of that section, or its label."""
     for section in document.sections:
         if _EXPECTED.fullmatch(section.title.strip(" :\uff1a")):
             yield from (_criterion(text) for text in _statements(section.blocks))
@@ -270,7 +270,7 @@ def _statements(blocks: Sequence[MarkdownBlock]) -> list[str]:
 
 
 def _without_commands(text: TaskText) -> TaskText:
-    """Text by people without write access never becomes a command (R20); what it says can be read still."""
+    """Keep text by users without write access as text: it never becomes a command (R20)."""
     proposed = "\n".join(f"- {command}" for command in text.verification)
     told = (
         f"{text.description}\n\n**Verification** (proposed, never run)\n\n{proposed}" if proposed else text.description
@@ -288,13 +288,13 @@ def _in_words(criterion: Criterion) -> Criterion:
 
 
 def _outsiders(node: PlanNode, author: str) -> PlanNode:
-    """Marked as data; what is no plain file name would be prose in a place where nobody expects any."""
+    """Mark values as data; drop what is not a plain file name, which would be unexpected prose there."""
     files = tuple(name for name in node.target_files if _FILE_NAME.fullmatch(name))
     return node.model_copy(update={"outsider": author, "target_files": files})
 
 
 def _type(issue: IssueText, node: PlanNode, text: TaskText) -> TaskType:
-    """As the text says; else by its label, or a bug because it can be reproduced (contract, brief extraction)."""
+    """The type that the text states; else by label, else bug if it can be reproduced (contract, brief extraction)."""
     if "type" in text.fields:
         return node.type
     by_label = (profile for profile in TASK_TYPES.values() if profile.is_label_of(issue.labels))

@@ -1,4 +1,4 @@
-"""What an attempt of a coding agent came to: claims and observations in, an outcome out (docs/explanation/done.md)."""
+"""Derive the outcome of a coding agent's attempt from claims and observations (docs/explanation/done.md)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ AttemptEnd = Literal["exited", "timeout", "stalled", "over_budget", "cancelled",
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An agent's terminal record: what it says of its own work, never a fact.
+    """An agent's terminal record: its claim about its own work, never a fact.
 
-    `ok` None: it left words and no judgement. `kind` is the record's own name for its end (`success`, `turn.failed`,
-    `end_turn`); `words` are its last ones.
+    `ok` is `None` if the record holds words but no judgement. `kind` is the record's own name for its end (`success`,
+    `turn.failed`, `end_turn`); `words` are its last ones.
     """
 
     ok: bool | None
@@ -24,26 +24,26 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an attempt took, as far as the agent says: tokens, and money in US dollars."""
+    """Tokens and money (US dollars) that an attempt used, as far as the agent reports them."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
 
     def plus(self, other: Usage) -> Usage:
-        """Both together; what either does not say is not known of both."""
+        """The sum of both; a figure that either does not report is unknown in the sum."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return Usage(*(None if one is None or more is None else one + more for one, more in pairs))
 
     def known(self) -> dict[str, float]:
-        """What it says, by name."""
+        """The reported figures by name."""
         found = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEvidence:
-    """What is known of an attempt that has ended, before anybody looked at its work."""
+    """Process-level result of an attempt, before its tree is inspected."""
 
     ended: AttemptEnd
     exit_code: int | None = None
@@ -53,11 +53,11 @@ class AttemptEvidence:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """What becomes of an attempt.
+    """What happens next with an attempt.
 
-    `verify`: the checks judge it, and it counts. `give_back`: it counts for nothing and is tried again. `ask`: the
-    same, once a person has put something right. `wait`: the same, once the service answers again. `check` and `reason`
-    are for the event.
+    `verify`: the checks judge it, and it counts. `give_back`: it does not count and is tried again. `ask`: the same,
+    once the operator has fixed something. `wait`: the same, once the service answers again. `check` and `reason` are
+    for the event.
     """
 
     then: Literal["verify", "give_back", "ask", "wait"]
@@ -74,11 +74,10 @@ _SERVICE: Final[dict[FailureClass, AttemptOutcome]] = {
 
 
 def outcome_of(seen: AttemptEvidence, *, changed: bool) -> AttemptOutcome:
-    """Decide what becomes of an attempt that *changed* the tree or not; what it claims alone decides nothing.
+    """Decide what happens with an attempt that *changed* the tree or not; its claim alone decides nothing.
 
-    The first row that fits: stopped, not started, its service in the way (nothing is consumed that was not spent, its
-    work is put aside), something to verify, a refusal or a limit of its own (which repeating would not lift, so it
-    counts), an end that was none.
+    The first that applies: stopped; not started; service trouble (the attempt is not counted, its work is put aside);
+    something to verify; a refusal or a limit of its own (repeating would not help, so it counts); an abnormal end.
     """
     if stopped := stopped_by(seen):
         return stopped
@@ -88,7 +87,7 @@ def outcome_of(seen: AttemptEvidence, *, changed: bool) -> AttemptOutcome:
 
 
 def stopped_by(seen: AttemptEvidence) -> AttemptOutcome | None:
-    """The outcome where the tree does not matter; None if it does."""
+    """The outcome where the tree does not matter, `None` if it does."""
     match seen.ended:
         case "cancelled":
             return AttemptOutcome("give_back", reason="stopped by a person")
@@ -99,7 +98,7 @@ def stopped_by(seen: AttemptEvidence) -> AttemptOutcome | None:
 
 
 def how_it_ended(seen: AttemptEvidence) -> str:
-    """Its end in words: the fact first, then what it said itself."""
+    """How the attempt ended, in words: the observed fact first, then the agent's own claim."""
     if seen.ended != "exited":
         return _ENDS[seen.ended]
     if seen.exit_code:

@@ -1,7 +1,7 @@
 """Budgets of agents: money, tokens and time, for an attempt, an issue, a loop and a day (protocol, Budgets).
 
 Amounts are whole numbers, so that no sum depends on its order: millionths of a US dollar, tokens, milliseconds.
-People read and write them as text: `2.50 USD`, `500000 tokens`, `1h 30m`.
+Users read and write them as text: `2.50 USD`, `500000 tokens`, `1h 30m`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXAMPLES: Final[Mapping[Unit, str]] = {"money": "5 USD", "tokens": "200000 token
 """How an amount of each unit is written."""
 MILLIONTHS: Final = 1_000_000
 MOST_BELIEVED: Final = 10**15
-"""No figure of what an agent took is larger; one that says so is not believed."""
+"""The largest figure accepted from an agent's report; a larger one is not believed."""
 UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
     "command": frozenset({"money", "tokens"}),
     "codex": frozenset({"money"}),
@@ -33,7 +33,7 @@ UNREPORTED: Final[Mapping[str, frozenset[Unit]]] = {
     "copilot": frozenset({"money", "tokens"}),
     "mini-swe-agent": frozenset({"tokens"}),
 }
-"""What the programs behind these adapters never say of themselves; time is always measured."""
+"""Units that the programs behind these adapters never report; time is always measured."""
 
 _MONEY: Final = r"(?:USD|\$)?\s*(\d{1,9}(?:\.\d{1,6})?)\s*(?:USD)?"
 _TOKENS: Final = r"(\d{1,15})\s*(?:tokens?)?"
@@ -42,18 +42,18 @@ _TIME: Final = r"(?=\d)(?:(\d{1,5})\s*h)?\s*(?:(\d{1,7})\s*m(?:in)?)?\s*(?:(\d{1
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """So much of a unit, in its smallest parts."""
+    """A quantity of a unit, in its smallest parts."""
 
     unit: Unit
     parts: int
 
     def __str__(self) -> str:
-        """As people write it; `amount_of` reads it again."""
+        """The amount as users write it; `amount_of` reads it back."""
         return said(self.unit, self.parts)
 
 
 def measure(unit: Unit, text: object) -> int:
-    """The parts in *text*; raises ValueError for what is no amount of that unit, or none at all."""
+    """Parse *text* into parts; raises ValueError if it is not an amount of that unit."""
     parts = _READERS[unit](str(text).strip())
     if not parts:
         raise ValueError(f"expected an amount such as `{EXAMPLES[unit]}`")
@@ -61,7 +61,7 @@ def measure(unit: Unit, text: object) -> int:
 
 
 def amount_of(text: str) -> Amount | None:
-    """The amount in *text*, which names its unit; None for a bare number and for anything else."""
+    """The amount in *text*, which has to name its unit; `None` for a bare number and for anything else."""
     if not re.search(r"[a-z$]", text, re.IGNORECASE):
         return None
     found = (Amount(unit, _READERS[unit](text.strip())) for unit in UNITS)
@@ -69,14 +69,14 @@ def amount_of(text: str) -> Amount | None:
 
 
 def leading_amount(text: str) -> str:
-    """The amount that *text* begins with, as it is written there; empty if it begins with none."""
+    """The amount at the beginning of *text*, as written there; empty if there is none."""
     found = re.match(r"\S+(?: +\S+){0,2}", text)
     ends = [match.end() for match in re.finditer(r"\S+", found[0])] if found else []
     return next((text[:end] for end in reversed(ends) if amount_of(text[:end])), "")
 
 
 def said(unit: Unit, parts: int) -> str:
-    """So much of that unit as people read it; parts of a second are rounded up."""
+    """Format that many parts of the unit for users; fractions of a second are rounded up."""
     match unit:
         case "money":
             whole, _, fraction = f"{Decimal(parts) / MILLIONTHS:.6f}".partition(".")
@@ -188,32 +188,32 @@ class BudgetPolicy(Section):
 
 
 def approved_budgets(values: Mapping[str, object]) -> BudgetPolicy | None:
-    """The policy that these settings say, each amount in its one form; None if nothing has a limit."""
+    """The budget policy of these settings, each amount in canonical form; `None` if nothing has a limit."""
     found = BudgetPolicy.model_validate(values)
     return found if found.units else None
 
 
 def unreadable(budgets: BudgetPolicy | None, adapter: str) -> tuple[Unit, ...]:
-    """The units with a limit of which an agent behind *adapter* never says what it took (fails closed)."""
+    """The limited units whose use an agent behind *adapter* never reports (fails closed)."""
     limited = budgets.units if budgets else frozenset[Unit]()
     return tuple(unit for unit in UNITS if unit in limited and unit in UNREPORTED.get(adapter, ()))
 
 
-# --- How much one attempt of an agent may take (protocol, Budgets)
+# --- Limits of one attempt (protocol, Budgets)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How much the next attempt may take, in parts; None: as much as it takes."""
+    """Limits for the next attempt, in parts; `None` means unlimited."""
 
     money: int | None = None
     tokens: int | None = None
     time: int | None = None
 
     def is_used_up(self, money: int, tokens: int) -> bool:
-        """Whether nothing is left of it after so much; how long an agent works is limited where it is started."""
+        """Whether this use reaches a limit; an agent's working time is limited where it is started."""
         return (self.money is not None and money >= self.money) or (self.tokens is not None and tokens >= self.tokens)
 
     def seconds(self, most: int) -> int:
-        """The whole seconds that it leaves, one at least and *most* at most."""
+        """The time limit in whole seconds, at least one and at most *most*."""
         return most if self.time is None else max(1, min(most, -(-self.time // 1000)))

@@ -1,7 +1,7 @@
-"""The checks of a repository: which are run, what they said at one commit, and what that amounts to (phase 5, R18).
+"""The checks of a repository: which are run, their results at one commit, and the verdict on them (phase 5, R18).
 
-Equal fingerprints mean that an attempt came to exactly what the one before came to; see
-docs/decisions/0012-same-failure.md. In doubt two failures differ: that costs an attempt, not a person's time.
+Equal fingerprints mean that an attempt failed exactly as the one before did; see
+docs/decisions/0012-same-failure.md. In doubt two failures differ: that costs an attempt, not an operator's time.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Review:
 
     @property
     def name(self) -> str:
-        """What its result is called."""
+        """The name of its result."""
         return f"{_REVIEW}{self.reviewer}"
 
     @property
     def shown(self) -> str:
-        """What is done, for people."""
+        """The check as users see it."""
         return f"review by {self.reviewer}"
 
     @property
     def complaint(self) -> str:
-        """That it does not pass, in words."""
+        """The failure in words."""
         return f"the {self.shown} asks for changes"
 
 
@@ -56,11 +56,11 @@ class Human:
 
 
 Check: TypeAlias = Shell | Review | Human
-"""What may say of a commit that it does what was approved. All but a person's word ends in a `CheckResult`."""
+"""What may confirm that a commit does what was approved. All but a human check end in a `CheckResult`."""
 _REVIEW: Final = "review: "
 
 
-# --- What the checks said at one commit: the evidence behind a verdict
+# --- Check results at one commit: the evidence behind a verdict
 
 
 HEAD_LINES = 50
@@ -137,7 +137,7 @@ def result_of(
     output_digest: str = "",
     usage: dict[str, float] | None = None,
 ) -> CheckResult:
-    """How *check* ended; *output_digest* is that of all that it said, where *output* is not all of it."""
+    """The result of *check*; *output_digest* is that of its whole output, where *output* is only a part."""
     return CheckResult(
         name=check.name,
         command=check.run if isinstance(check, Shell) else check.shown,
@@ -152,7 +152,7 @@ def result_of(
 
 
 def truncate(output: str) -> str:
-    """The first 50 lines, a marker line and the last 20 (protocol, phase 5), of very long lines less."""
+    """The first 50 lines, a marker line and the last 20 (protocol, phase 5); fewer if lines are very long."""
     lines = output.splitlines()
     if len(lines) > HEAD_LINES + TAIL_LINES:
         output = "\n".join([*lines[:HEAD_LINES], TRUNCATION_MARKER, *lines[-TAIL_LINES:]])
@@ -163,7 +163,7 @@ def truncate(output: str) -> str:
     return f"{head}\n{TRUNCATION_MARKER}\n{tail}"
 
 
-# --- Which commands verify a task, what covers its criteria, and what check results amount to
+# --- Which commands verify a task, what covers its criteria, and the verdict
 
 
 ITS_PARTS: Final = "its parts, all done"
@@ -173,7 +173,7 @@ TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One criterion and what covers it; `by` None means that a person must judge it."""
+    """One criterion and what covers it; `by` is `None` if a person must judge it."""
 
     criterion: Criterion
     by: str | None
@@ -225,7 +225,7 @@ def coverage(node: PlanNode, policy: ExecutionPolicy, cited: Mapping[str, str] =
 
 
 def left_to_people(covered: Iterable[Coverage]) -> tuple[Human, ...]:
-    """The checks that only people can make."""
+    """The checks that only a person can make."""
     return tuple(Human(item.criterion) for item in covered if item.by is None)
 
 
@@ -270,7 +270,7 @@ def _detected(policy: ExecutionPolicy, present: Collection[str]) -> list[Shell]:
 
 
 def _without_repeats(commands: list[Shell]) -> tuple[Shell, ...]:
-    """The first of each command line; running one twice at one commit proves nothing more."""
+    """Each command line once, in order; running one twice at the same commit proves nothing more."""
     first: dict[str, Shell] = {}
     for check in commands:
         first.setdefault(check.run, check)
@@ -293,7 +293,7 @@ _TEMPORARY: Final = (
     r"(?:/private)?(?:/var/folders/[^/\s]+/[^/\s]+/T|/(?:var/)?tmp|[a-z]:[\\/](?:[^\\/\s]+[\\/])*te?mp)"
     r"[\\/][^\\/\s:'\"]+(?:[\\/](?:pytest-\d+|tmp[^\\/\s:'\"]*))*"
 )
-# In this order: a later pattern must not find what an earlier one has put in place of its own.
+# The order matters: a later pattern must not match what an earlier one has substituted.
 _CHANGING: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), instead)
     for pattern, instead in (
@@ -315,22 +315,22 @@ _CHANGING: Final = tuple(
 
 
 def fingerprint(failed: CheckResult) -> str:
-    """16 hex over what failed and how: check, command, end, exit code, and the lines that tell why.
+    """16 hex digits over what failed and how: check, command, end, exit code, and the lines that tell why.
 
-    Times, durations, addresses, temporary paths, ids, commits, line numbers and the order of lines count for nothing;
-    of a check that did not end by itself neither does its output, which was cut off anywhere.
+    Times, durations, addresses, temporary paths, ids, commits, line numbers and the order of lines are ignored; so is
+    the output of a check that did not end by itself, because it was cut off at an arbitrary point.
     """
     output = failed.output if failed.ended == "exited" else ""
     return fingerprint_of((failed.name, failed.command, failed.ended, failed.exit_code), output)
 
 
 def fingerprint_of(facts: Sequence[str | int | None], output: str) -> str:
-    """The same for a failure that is no result of a check of ours, such as one of CI."""
+    """The same for a failure that is not a result of our own checks, such as one of CI."""
     return canonical_digest([*facts, sorted(map(normalised, telling_lines(output)))])[:16]
 
 
 def telling_lines(output: str) -> tuple[str, ...]:
-    """The lines that name what failed, as they were printed; all lines where none seems to."""
+    """The lines that name what failed, as printed; all lines if none seems to."""
     lines = tuple(line for raw in output.split("\n") if (line := _plain(raw)))
     return tuple(line for line in lines if _TELLING.search(line)) or lines
 
@@ -342,18 +342,18 @@ def excerpt(failed: CheckResult) -> str:
 
 
 def normalised(line: str) -> str:
-    """The line with what changes from run to run replaced by the name of its kind."""
+    """The line with each value that changes from run to run replaced by the name of its kind."""
     for pattern, instead in _CHANGING:
         line = pattern.sub(instead, line)
     return " ".join(line.split())
 
 
 def _plain(raw: str) -> str:
-    """What is left to read of a line on a terminal: the text behind its last carriage return, without colours."""
+    """The line as a terminal leaves it: the text after its last carriage return, without colours."""
     return _ESCAPES.sub("", raw).rstrip("\r").rpartition("\r")[2].strip()
 
 
-# --- What is run where nothing is configured
+# --- What is run if nothing is configured
 
 
 def _row(files: str, **commands: str) -> DetectionRow:
@@ -364,7 +364,7 @@ def _row(files: str, **commands: str) -> DetectionRow:
 
 
 def _yarn(script: str) -> str:
-    """`--if-present` for a program that has no such option."""
+    """Emulate `--if-present` for yarn, which has no such option."""
     return f"if grep -q '\"{script}\" *:' package.json; then yarn {script}; fi"
 
 

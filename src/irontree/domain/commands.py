@@ -1,6 +1,6 @@
-"""What people's words ask for: comment commands such as `/accept`, and the words after `irontree task`.
+"""Parse what users ask for: comment commands such as `/accept`, and the words after `irontree task`.
 
-The words are those of the table of halts (`domain/halt.py`). Pure: who may say them is asked elsewhere (R20).
+The words are those of the table of halts (`domain/halt.py`). Pure: who may use them is checked elsewhere (R20).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINE: Final = re.compile(
 )
 
 CHOICES: Final[Mapping[str, Choice]] = {choice.word: choice for rule in RULES for choice in rule.choices}
-"""Every choice of the table by its word in a comment."""
+"""Every choice of the halt table by its word in a comment."""
 _WHAT: Final = {"count": "number from 1 to 50", "revision": "revision"}
 _EXTENDING: Final = "extend"
 """What is extended, transitions or what agents may spend, is known where it is asked."""
@@ -30,7 +30,7 @@ _EXTENDING: Final = "extend"
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `argument` is what the choice needs to be named: a number, a revision or a Task Key."""
+    """One command. `argument` is what the choice requires: a number, a revision or a Task Key."""
 
     choice: Choice
     argument: str = ""
@@ -39,16 +39,16 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A comment that means to command and cannot be followed; `reason` tells its author why."""
+    """A comment that is meant as a command but cannot be followed; `reason` tells its author why."""
 
     reason: str
 
 
 def parse_command(text: str) -> Command | Malformed | None:
-    """The command in a comment; None for one that holds none, and for words that are another program's.
+    """The command in a comment; `None` if it holds none, or only the command of another program.
 
-    It stands alone at the beginning of a line, or behind the bullet of a list, in any case. The rest of that line and
-    what stands below it is the note. Code, quotes and what is hidden say nothing.
+    It begins a line, or follows the bullet of a list, in upper or lower case. The rest of that line and what is below
+    it is the note. Code, quotes and hidden text are ignored.
     """
     lines = lines_said(text) if "/" in text else ()
     found = [(at, match, CHOICES[match[1].lower()]) for at, match in _commanding(lines)]
@@ -94,7 +94,7 @@ def _first(text: str) -> tuple[str, str]:
 
 
 def _amount(text: str) -> tuple[str, str]:
-    """As `_first`, but that a unit may stand behind the number: `5 USD`."""
+    """As `_first`, but a unit may follow the number: `5 USD`."""
     amount = leading_amount(text)
     return (amount, text.removeprefix(amount).strip()) if amount else _first(text)
 
@@ -108,7 +108,7 @@ Action = Literal["continue", "skip", "cancel"]
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """Nothing that could be acted on; `reason` and `remedy` are for the person who wrote it."""
+    """A request that cannot be acted on; `reason` and `remedy` are for the user who wrote it."""
 
     reason: str
     remedy: str = "give a Markdown document (SPEC.md), issues (#12 #13), first 5, or all open"
@@ -118,31 +118,31 @@ class Unclear:
 
 @dataclass(frozen=True, slots=True)
 class ResumeLoop:
-    """Go on with a halted loop, leave one task of it out, or end it."""
+    """Resume a halted loop, skip one of its tasks, or end it."""
 
     loop_id: str
     action: Action = "continue"
     skipped: str | None = None
-    """An issue, as people type it, or a task key."""
+    """An issue, as users type it, or a task key."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptIssue:
-    """Take one existing issue over, and stop there."""
+    """Adopt one existing issue, and stop there."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentIntent:
-    """A requirement document: a tree of issues is to be made of it."""
+    """A requirement document, to be made into a tree of issues."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Issues:
-    """Exactly these issues, in this order; those that are not adopted yet will be."""
+    """Exactly these issues, in this order; those not adopted yet will be."""
 
     numbers: tuple[int, ...]
 
@@ -179,7 +179,7 @@ _DOCUMENT_SUFFIXES: Final = (".md", ".markdown")
 
 
 def resolve_intent(words: str, is_file: Callable[[str], bool]) -> Intent:
-    """What *words* ask for. *is_file* tells whether a path is a file.
+    """The intent that *words* express. *is_file* tells whether a path is a file.
 
     In this order: resume, adopt, a Markdown file that exists, issue numbers, the first N, all open; else `Unclear`.
     """
@@ -200,7 +200,7 @@ def _unclear(text: str) -> Unclear:
 
 
 def _no_document(path: str) -> Unclear:
-    """The remedy writes to that very path: no document that is there is overwritten."""
+    """A document that does not exist; the remedy writes to that very path, so it overwrites none."""
     example = f"`irontree example > {shlex.quote(path)}` writes one to start from"
     return Unclear(f"there is no file {path}", example, document=path)
 
@@ -237,7 +237,7 @@ def _adopt(text: str) -> Intent | None:
 
 
 def _issues(text: str) -> Issues | None:
-    """`#12`, `issue-12 #13`, `#12, #13 and #14`; one that is named twice counts once."""
+    """Parse `#12`, `issue-12 #13`, `#12, #13 and #14`; an issue named twice counts once."""
     words = [word for word in re.split(r"[\s,、\uff0c]+|\band\b|和", text) if word]
     numbers = [parse_issue(word) for word in words]
     found = tuple(dict.fromkeys(number for number in numbers if number))
@@ -255,7 +255,7 @@ def _all(text: str) -> OpenIssues | None:
 
 
 def _number(text: str) -> int | None:
-    """`10`, or `十`, `十二`, `二十`, `二十三`: up to 99; None for what is no such number."""
+    """Parse `10`, or `十`, `十二`, `二十`, `二十三`: up to 99; `None` for anything else."""
     if text.isascii():
         return int(text)
     tens, ten, ones = text.rpartition("十")

@@ -1,9 +1,9 @@
-"""What a comment on a forge may hold (R10), and when whoever wrote an issue gets a reply (protocol, Reply Dispatch).
+"""What a comment on a forge may hold (R10), and when an issue's author gets a reply (protocol, Reply Dispatch).
 
 A rule's pattern finds the offence and its repair removes it: `comment_problems(slim(text))` is always empty.
 
 The three-way decision of the protocol (Reply Dispatch): a document, a reply, or silence; document and reply are
-independent of each other. Pure; in doubt both say no. Words are looked at because there is nobody to ask.
+independent of each other. Pure; in doubt both are "no". It goes by words, because no user is asked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIELDS = "|".join(name.replace("_", "[ _]") for name in IssueEvent.model_fields
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """An offence, what to call it, and what to put in its place."""
+    """A pattern that is not allowed, its name for messages, and its replacement."""
 
     problem: str
     pattern: re.Pattern[str]
@@ -43,7 +43,7 @@ class _Rule:
 
 
 def _no_hex(found: re.Match[str]) -> str:
-    """A long number stays readable; a commit is linked to by the comment, or not named at all."""
+    """Keep a long number readable; a commit is linked to by the comment, or not named at all."""
     return f"{int(found[0]):,}" if found[0].isdecimal() else "(commit)"
 
 
@@ -82,7 +82,7 @@ _LINE = re.compile(r"(?P<label>Reason|Action): \S.*|(?P<link>Commit|Docs|Report)
 
 
 def comment_problems(text: str) -> tuple[str, ...]:
-    """What must not be in any comment of ours, in words; empty if the text may be posted.
+    """What forbids posting the text as a comment of ours, in words; empty if it may be posted.
 
     The hidden marker line is exempt, and event names and SHAs inside a URL are.
     """
@@ -95,7 +95,7 @@ def comment_problems(text: str) -> tuple[str, ...]:
 
 
 def status_problems(text: str) -> tuple[str, ...]:
-    """As `comment_problems`, and a status comment is slim: a heading, `Reason:`, `Action:`, and links alone."""
+    """As `comment_problems`; a status comment holds only a heading, `Reason:`, `Action:`, and links."""
     heading, *lines = [line for line in _MARKER.sub("", text).splitlines() if line.strip()] or [""]
     matches = [_LINE.fullmatch(line) for line in lines]
     labels = [match["label"] or match["link"] for match in matches if match]
@@ -108,19 +108,19 @@ def status_problems(text: str) -> tuple[str, ...]:
 
 
 def reply_problems(text: str) -> tuple[str, ...]:
-    """As `comment_problems`, and a reply is prose: no status badge (protocol, Comment Classes)."""
+    """As `comment_problems`; a reply is prose without a status badge (protocol, Comment Classes)."""
     return (*comment_problems(text), *(("a status badge",) if _STATUS_EMOJI.search(text) else ()))
 
 
 def is_marked(text: str) -> bool:
-    """Whether it carries a hidden marker of ours, as a line of its own."""
+    """Whether the text has a hidden marker of ours on a line of its own."""
     return _MARKER.search(text) is not None
 
 
 def marked_problems(text: str) -> tuple[str, ...]:
-    """What is wrong with a comment as it stands on the forge, by the class that its first line tells.
+    """Problems of a comment as it is on the forge, by the class that its first line shows.
 
-    A text without our marker is none of our comments, whoever wrote it: nothing is wrong with it.
+    A text without our marker is not one of our comments, whoever wrote it, and has no problems.
     """
     if not is_marked(text):
         return ()
@@ -128,15 +128,15 @@ def marked_problems(text: str) -> tuple[str, ...]:
 
 
 def plain(text: str) -> str:
-    """As `slim`, for a reply: without status badges too."""
+    """As `slim`, and without status badges: for a reply."""
     return _STATUS_EMOJI.sub("", slim(_STATUS_EMOJI.sub("", text)))
 
 
 def slim(text: str) -> str:
-    """Text by people or programs, made fit for a comment: nothing hidden, no machine's words, nobody called."""
+    """Make text by users or programs fit for a comment: nothing hidden, no machine terms, no mentions."""
     text = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
     repaired = _repaired(text)
-    while repaired != text:  # one repair can lay bare what another is for
+    while repaired != text:  # one repair can expose what another one repairs
         text, repaired = repaired, _repaired(repaired)
     return re.sub(r"@(?=\w)", "@\N{ZERO WIDTH SPACE}", text)
 
@@ -155,13 +155,13 @@ def _outside_urls(rule: _Rule, text: str) -> str:
     return "".join([*pieces, rule.pattern.sub(rule.repair, text[end:])])
 
 
-# --- Whether to reply to who wrote an issue
+# --- Whether to reply to an issue's author
 
 
 REPLYING: Final = frozenset({"verify_passed", "verify_pending_acceptance", "checkup_done"})
 """Outcomes A and D, and finalization: the events that may note a reply."""
 CLOSE_COMMANDS: Final = {"github": "gh issue close {number} --reason completed"}
-"""By the forge's name; where there is none a person closes the issue in their own way."""
+"""By the forge's name; a user of any other forge closes the issue in their own way."""
 MAX_SLUG: Final = 60
 _SHORT_TITLE: Final = 50
 _SUBSTANTIAL: Final = 120
@@ -197,7 +197,7 @@ _SETTINGS_NAMES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReplyDecision:
-    """Yes or no, and why, for people."""
+    """Yes or no, and the reason for users."""
 
     yes: bool
     why: str
@@ -208,17 +208,17 @@ class Opportunity:
     """A moment at which a reply may be posted."""
 
     note: str = ""
-    """What a person said there: the verifier, or who accepted."""
+    """What the verifier or the accepting user wrote there."""
     promoted: bool = False
     """Whether notes of this verification are in the project's documents."""
     written_by_a_person: bool = False
-    """Whether somebody other than this program wrote the issue: it was adopted."""
+    """Whether the issue was adopted, so that its author is not this program."""
     replied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a verification came to know that may be of use beyond its issue."""
+    """What a verification found out that may be of use beyond its issue."""
 
     node: PlanNode
     setup: tuple[str, ...] = ()
@@ -242,7 +242,7 @@ def dispatch_reply(mode: ReplyMode, at: Opportunity) -> ReplyDecision:
 
 
 def is_actionable(note: str) -> bool:
-    """Whether a note tells its reader to do something: a sentence that begins with such a verb, please, you must.
+    """Whether a note tells its reader to do something: a sentence with such a verb first, "please", "you must".
 
     English and Chinese; what was merely observed ("looks good, I ran the tests") is not actionable.
     """
@@ -250,7 +250,7 @@ def is_actionable(note: str) -> bool:
 
 
 def replied_in_window(events: Sequence[IssueEvent], sequence: int) -> bool:
-    """Whether an event before *sequence* has a reply, since the last attempt or a person's decision began.
+    """Whether an event before *sequence* has a reply, since the last attempt began or a person decided.
 
     By the log of the issue alone, so that Loop Mode and single commands decide alike.
     """
@@ -265,8 +265,8 @@ def replied_in_window(events: Sequence[IssueEvent], sequence: int) -> bool:
 def decide_promotion(mode: ReplyMode, known: Knowledge) -> ReplyDecision:
     """Whether verified, published work leaves notes in the project's documents (Promotion Heuristic).
 
-    `auto` looks at the task's type, the words of its title and description, the set-up commands, and the names of
-    the changed files; all signs must be for it.
+    `auto` goes by the task's type, the words of its title and description, the set-up commands, and the names of the
+    changed files; all of them must be in favour.
     """
     if mode != "auto":
         return ReplyDecision(mode == "always", f"report.promotion is {mode}")
@@ -295,7 +295,7 @@ def short_title(title: str) -> str:
 
 
 def is_substantive(*, checks: int, to_judge: Collection[str], note: str) -> bool:
-    """Whether there is anything to report: a check that ran, something for a person to judge, or a note."""
+    """Whether there is anything to report: a check that ran, a criterion for a person to judge, or a note."""
     return bool(checks or to_judge or note.strip())
 
 

@@ -1,6 +1,6 @@
 """`decide(scope) -> Decision`: the next action of a loop or of one issue (protocol, Decision Function; R11).
 
-It looks at the replayed phase, not at the decision function's literal wording, which misroutes four states.
+It goes by the replayed phase, not by the decision function's literal wording, which misroutes four states.
 Order: an attempt that was cut off, halts, the issue in progress, aggregation, a new run; ties: lowest sequence,
 then lowest issue number.
 """
@@ -25,7 +25,7 @@ class _OfTask:
 
 
 class Recover(_OfTask):
-    """An attempt was cut off: look at the evidence first."""
+    """Recover an attempt that was cut off, from its evidence."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class Aggregate(_OfTask):
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Hand the next decision to a person; `task_key` is the issue it halted at, if one."""
+    """Hand the next decision to a person; `task_key` is the task it halted at, if any."""
 
     reason: HaltReason
     task_key: str | None = None
@@ -76,10 +76,10 @@ class Scope:
     states: Mapping[str, TaskState]
     keys: tuple[str, ...]
     children: Mapping[str, tuple[str, ...]]
-    """Planned children by parent; all that the plan lists, not only those that exist (B11)."""
+    """Planned children by parent: all that the plan lists, not only those already published (B11)."""
     budget_left: int = 1
     overspent: Mapping[str, str] = field(default_factory=dict)
-    """Tasks whose next step would call an agent that no budget is left for, and which one, in words."""
+    """Tasks whose next step would call an agent although a budget is used up, and which budget, in words."""
 
 
 _BY_PHASE: Final[dict[Phase, type[Recover | Verify | Finalize]]] = {
@@ -94,18 +94,18 @@ _TURN: Final = {
     Phase.VERIFIED: _IN_PROGRESS,
     Phase.CONTAINER: _AGGREGATE,
 }
-"""Whose turn it is, by phase; what is ready is new unless it has begun."""
+"""Order of the phases; a ready task is new unless it has begun."""
 _LISTED: Final = 10
 
 
 def decide(scope: Scope) -> Decision:
-    """The next step, or the halt that comes before it.
+    """The next step, or the halt that precedes it.
 
-    A cut-off attempt is recovered before anything else, halt or budget: until then its work is only in the
-    workspace, which publication and the next attempt use too (R11).
+    A cut-off attempt is recovered before anything else, even a halt or a used-up budget: until then its work is only in
+    the workspace, which publication and the next attempt use too (R11).
     """
     states = [scope.states[key] for key in scope.keys if key in scope.states]
-    left = [state for state in states if not state.done]  # most of a long loop is done: it is looked at once
+    left = [state for state in states if not state.done]  # most tasks of a long loop are done: filter them out once
     if states and not left and len(states) == len(scope.keys):
         return Halt("goal_reached")
     step = _best_step(scope, left)
@@ -124,15 +124,15 @@ def decide(scope: Scope) -> Decision:
 
 
 def _without_agent(scope: Scope, left: Iterable[TaskState]) -> Step | None:
-    """The best step that calls no agent: checks, publication and what is only recorded are no agent's spending."""
+    """The best step that calls no agent: checks, publication and mere recording spend no budget."""
     free = (state for state in left if state.phase is not Phase.READY and state.task_key not in scope.overspent)
     return _best_step(scope, free)
 
 
 def step_for(scope: Scope, state: TaskState) -> Step | None:
-    """The next step of this issue alone; None if it is done, halted, or waits for others.
+    """The next step of this issue alone, or `None` if it is done, halted, or waits for others.
 
-    None, too, for a log that cannot be trusted, and for a task that no plan approves.
+    Also `None` for a log that cannot be trusted, and for a task that no plan approves.
     """
     if state.problem or state.task_key not in scope.nodes:
         return None
@@ -147,7 +147,7 @@ def step_for(scope: Scope, state: TaskState) -> Step | None:
 
 
 def _first_halt(states: Iterable[TaskState]) -> Halt | None:
-    """The most specific reason wins; within it, the issue that stopped at the lowest sequence and number."""
+    """The halt with the most specific reason; among equals, at the lowest sequence, then issue number."""
     found: dict[HaltReason, TaskState] = {}
     for state in states:
         rule = halt_of(state)
@@ -161,7 +161,7 @@ def _first_halt(states: Iterable[TaskState]) -> Halt | None:
 
 
 def _best_step(scope: Scope, states: Iterable[TaskState]) -> Step | None:
-    """The step of the first in order that has one: of those behind it nobody looks at the dependencies."""
+    """The first step in order; the dependencies of later tasks are not examined."""
     for state in sorted(states, key=_rank):
         step = step_for(scope, state)
         if step:
@@ -179,7 +179,7 @@ def _tie(state: TaskState) -> tuple[int, int]:
 
 
 def may_start(scope: Scope, state: TaskState) -> bool:
-    """Whether an attempt is eligible: the node is executable, and begun already or all it needs is done (DAG rules)."""
+    """Whether an attempt may start: the node is executable, and begun already or all it needs is done (DAG rules)."""
     node = scope.nodes.get(state.task_key)
     if node is None or node.executability != "executable":
         return False
@@ -220,25 +220,25 @@ def _list(keys: Iterable[str]) -> str:
     return ", ".join(found[:_LISTED]) + more
 
 
-# --- What a loop would do, step by step, if every attempt went well
+# --- Forecast: what a loop would do if every attempt went well
 
 
 NeedsPerson = Callable[[str], bool]
 """Whether a person has to judge the task with that key: a criterion that nothing covers."""
 _EVENTS_OF: Final = {Run: 2, Verify: 1, Finalize: 1, Aggregate: 1, Recover: 1, Halt: 1}
-"""How many events each writes when all goes well: among equals, the lowest sequence goes first (R11)."""
+"""Events that each step writes when all goes well: among equals, the lowest sequence goes first (R11)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """One decision. `assumed` says what it is taken to come to; empty where the walk ends."""
+    """One decision. `assumed` is its assumed outcome; empty where the forecast ends."""
 
     decision: Decision
     assumed: str = ""
 
 
 def forecast(scope: Scope, needs_person: NeedsPerson) -> Iterator[ForecastStep]:
-    """Every decision in order, to the goal, or to the first halt that only a person's judgement of a failure ends."""
+    """Every decision in order, up to the goal or the first halt at which a person has to judge a failure."""
     while True:
         decision = decide(scope)
         phase, assumed = _outcome(decision, needs_person)
@@ -249,7 +249,7 @@ def forecast(scope: Scope, needs_person: NeedsPerson) -> Iterator[ForecastStep]:
 
 
 def as_published(node: PlanNode, number: int) -> TaskState:
-    """The state that *node* would have just after its issue was made."""
+    """The state of *node* just after its issue is published."""
     container = node.executability == "container"
     return TaskState(
         task_key=node.task_key,
@@ -302,20 +302,20 @@ def _after(scope: Scope, decision: Decision, task_key: str, phase: Phase) -> Sco
     return replace(scope, states=states, budget_left=scope.budget_left - spent)
 
 
-# --- Blocks that time alone lifts: when it is worth while to try again (`not_before`, R12)
+# --- Back-off schedule for blocks that clear with time (`not_before`, R12)
 
 
 FIRST_WAIT: Final = timedelta(minutes=5)
 LONGEST_WAIT: Final = timedelta(hours=4)
 COMMENTS_EVERY: Final = timedelta(seconds=30)
-"""How often comments are looked at while a question is open."""
+"""How often comments are polled while a question is open."""
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 TIMER: Final = "timer"
-"""Who answers when the time has come, and through which channel."""
+"""The actor and the channel of an answer that the timer gives."""
 
 
 def next_try(now: datetime, waits: int, announced: datetime | None = None) -> datetime:
-    """The time to try again: the *announced* one, else twice as long with each of *waits* in a row before."""
+    """When to try again: at the *announced* time, else after a wait that doubles with each of *waits* so far."""
     if announced is not None and announced > now:
         return announced
     return now + min(LONGEST_WAIT, FIRST_WAIT * (1 << min(waits, 16)))
@@ -324,19 +324,19 @@ def next_try(now: datetime, waits: int, announced: datetime | None = None) -> da
 def next_look(
     now: datetime, failures: int, announced: datetime | None = None, *, every: timedelta = COMMENTS_EVERY
 ) -> datetime:
-    """When to look at comments again: after *failures* in a row later each time, and not before what the forge said."""
+    """When to poll comments again: later with each of *failures* in a row, and not before the *announced* time."""
     if announced is not None and announced > now:
         return announced
     return now + max(every, min(LONGEST_SILENCE, every * (1 << min(failures, 16))))
 
 
 def is_due(not_before: str | None, now: datetime) -> bool:
-    """Whether the time (ISO 8601, as an event has it) has come; False for what is no time."""
+    """Whether the time (ISO 8601, as in events) has come; `False` if it cannot be read."""
     left = time_left(not_before, now)
     return left is not None and not left
 
 
 def time_left(not_before: str | None, now: datetime) -> timedelta | None:
-    """How long until the time (ISO 8601, as an event has it), zero once it has come; None for what is no time."""
+    """How long until the time (ISO 8601, as in events), zero once it has come; `None` if it cannot be read."""
     at = moment(not_before)
     return max(at - now, timedelta(0)) if at else None

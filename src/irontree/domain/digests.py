@@ -1,6 +1,6 @@
-"""The digest of an event, and the chain that it makes of a stream (R10).
+"""Event digests, and the chain that they form in a stream (R10).
 
-It finds accidents (an edited, lost or swapped file), not attackers.
+The chain detects accidents (an edited, lost or swapped file), not attackers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def event_digest(event: Event) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChainBreak:
-    """What the chain says about one event: `unchained` is a warning (another tool wrote it), `mismatch` an error."""
+    """A finding about one event: `unchained` is a warning (another tool wrote it), `mismatch` an error."""
 
     sequence: int
     kind: Literal["unchained", "mismatch"]
 
 
 def digest_chain(records: Sequence[Record[E]]) -> tuple[ChainBreak, ...]:
-    """Breaks in a stream's chain, in sequence order; an event behind a gap has nothing to be compared with."""
+    """Breaks in a stream's chain, in sequence order; an event after a gap has no predecessor to compare with."""
     breaks = []
     for before, record in pairwise(records):
         sequence = record.event.sequence

@@ -1,7 +1,7 @@
-"""What was done to an issue outside, which of it stops the work (protocol, External Events), and signed webhooks.
+"""Changes made to an issue outside, which of them stop the work (protocol, External Events), and signed webhooks.
 
-The forge is the authority on whether an issue exists and is open, the log on how far its work is. Where the two
-disagree, a person is asked; nothing is believed silently.
+The forge is the authority on whether an issue exists and is open, the log on the progress of its work. Where they
+disagree, the operator is asked; nothing is assumed silently.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from irontree.domain.machine import DETOURS, LEGAL
 from irontree.domain.state import Phase, TaskState
 
 IssuePresence = Literal["open", "closed", "gone"]
-"""How the forge shows an issue."""
+"""An issue's presence on the forge."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalEvent:
-    """Something that stops the work: its name in the brief, the event and `blocking_check` it is recorded as."""
+    """An external change that stops the work: its name in the brief, its event and its `blocking_check`."""
 
     name: str
     event: str
@@ -66,9 +66,9 @@ BY_CHECK: Final = {event.check: event for event in (CLOSED, REOPENED, DELETED)}
 def detect(
     state: TaskState, seen: IssuePresence, *, was_closed: bool, records: Sequence[Record[IssueEvent]]
 ) -> ExternalEvent | None:
-    """What contradicts the log and is not recorded in *records*, the issue's, yet.
+    """The contradiction to the log that the issue's *records* do not hold yet.
 
-    *was_closed*: after it was done, the issue was seen closed. That an issue is gone is asked once, for it stays gone.
+    *was_closed*: after it was done, the issue was seen closed. A deleted issue stays deleted, so it is reported once.
     """
     found = _contradiction(state, seen, was_closed=was_closed)
     if found is None or state.problem or found.event not in LEGAL[state.phase]:
@@ -78,7 +78,7 @@ def detect(
 
 
 def is_given_up(records: Sequence[Record[IssueEvent]]) -> bool:
-    """Whether the issue was found gone, and a person let the work go on without it."""
+    """Whether the issue was found deleted, and the work was resumed without it."""
     gone = next((at for at, record in enumerate(records) if _is_recorded(DELETED, record.event)), None)
     return gone is not None and any(isinstance(record.event, CheckupUnblocked) for record in records[gone:])
 
@@ -91,14 +91,14 @@ def _contradiction(state: TaskState, seen: IssuePresence, *, was_closed: bool) -
 
 
 def _at_rest(state: TaskState) -> TaskState:
-    """What an issue goes back to when everything that holds it is cleared."""
+    """The state that an issue returns to when every hold on it is cleared."""
     while state.before:
         state = state.before
     return state
 
 
 def _is_hold(record: Record[IssueEvent]) -> bool:
-    """Whether it keeps the issue where it was: what was recorded before it stands as long."""
+    """Whether the event holds the issue where it was: the records before it stay valid meanwhile."""
     return record.event.event in DETOURS
 
 
@@ -106,18 +106,18 @@ def _is_recorded(found: ExternalEvent, event: IssueEvent) -> bool:
     return event.event == found.event and getattr(event, "blocking_check", found.check) == found.check
 
 
-# --- What a forge signs when it tells that something happened
+# --- Signed webhooks
 
 
 SIGNATURE: Final = "x-hub-signature-256"
 CHANGES: Final = frozenset(
     {"closed", "reopened", "deleted", "edited", "transferred", "labeled", "unlabeled", "label_updated", "label_cleared"}
 )
-"""What forges call what is done to an issue itself."""
+"""The forges' names for changes to an issue itself."""
 
 
 def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
-    """Whether *body* was signed with *secret* (HMAC-SHA256); *headers* by their names in small letters."""
+    """Whether *body* was signed with *secret* (HMAC-SHA256); *headers* have lower-case names."""
     if not secret:
         return False
     expected = "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
@@ -125,12 +125,12 @@ def is_signed(secret: str, body: bytes, headers: Mapping[str, str]) -> bool:
 
 
 def changes_an_issue(payload: Mapping[str, Any]) -> bool:
-    """Whether it tells of something that was done to an issue itself, not said under it, or to a request."""
+    """Whether the webhook reports a change to an issue itself, not to a comment or a pull request."""
     return "issue" in payload and "comment" not in payload and payload.get("action") in CHANGES
 
 
 def changed_repository(body: bytes) -> str | None:
-    """The page of the repository of which *body* tells that an issue there was changed; None for anything else."""
+    """The page of the repository in which, as *body* says, an issue was changed; `None` for anything else."""
     try:
         payload = json.loads(body)
     except ValueError:

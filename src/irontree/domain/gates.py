@@ -1,6 +1,6 @@
-"""Decisions that take several people, or others than the requester, and approvals that a form asks for (R6, R20).
+"""Gates: decisions that need several approvers, or others than the requester; approvals in forms (R6, R20).
 
-They are approved with the plan (R6): a commit of an agent, or a later edit, loosens none.
+Gates are approved with the plan (R6): neither an agent's commit nor a later edit loosens one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GATE_OF: Final[Mapping[HaltReason, GateKind]] = {
     "fail_terminal": "failure",
     "blocked": "blocked",
 }
-"""The gate of each halt; what a loop asks itself has none."""
+"""The gate of each halt; a loop's own questions have none."""
 APPROVES_RULES: Final = "allow"
 """The choice that changes what was approved, whatever the halt asks."""
 
@@ -78,16 +78,16 @@ class Gates(Value):
         return tuple((kind, gate) for kind, gate in found if gate)
 
 
-# --- Approvals that a form asks for before anything is in the log
+# --- Approvals in forms, before anything is in the log
 
 
 _KEY: Final = re.compile(r"intake-([0-9a-f]{8}-[0-9a-f]{8})-")
 
 
 def require_typed(given: str, name: str, *, enough: str = "") -> None:
-    """Raise ApprovalRefused where *given* is nothing, or the mere beginning of *name*; the beginning *enough* will do.
+    """Raise ApprovalRefused if *given* is empty or only a prefix of *name*; the prefix *enough* is accepted.
 
-    Nothing has changed then: who typed too little need not look for what did.
+    This tells an approver who typed too little that nothing has changed.
     """
     if not given:
         raise ApprovalRefused("the revision that is approved was not typed", remedy=f"look at it, and type {name}")
@@ -99,11 +99,11 @@ def require_typed(given: str, name: str, *, enough: str = "") -> None:
 
 
 def key_of_approval(name: str, stamp: str) -> str:
-    """The key of the question whether *name* is approved, with what else was shown as *stamp*."""
+    """The key of the question whether *name* is approved; *stamp* stands for what else was shown."""
     return f"intake-{name}-{stamp}"
 
 
 def name_in_key(key: str) -> str | None:
-    """What approving has to name, from the key of the question; None if it asks for no approval."""
+    """The name that an approval has to give, from the question's key; `None` if it asks for no approval."""
     found = _KEY.match(key)
     return found[1] if found else None

@@ -1,4 +1,4 @@
-"""The work graph: what comes before what, what may start, what a skip takes with it (DAG rules; R17)."""
+"""The work graph: the order of tasks, which may start, and what a skip cancels (DAG rules; R17)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from irontree.errors import LogDamaged
 
 _NONE: Final[tuple[str, ...]] = ()
 MEDIUM_PRIORITY: Final = 5
-"""What a task without a priority has (docs/requirement-format.md)."""
+"""The default priority (docs/requirement-format.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """Nodes of one or more plans; build it with `Graph.of`.
 
-    A node starts after its dependencies and its parent; a composite ends with its last child, and who depends on
-    it starts after that. Dependencies and parents may lie outside the graph.
+    A node starts after its dependencies and its parent; a composite ends with its last child, and its dependents start
+    after that. Dependencies and parents may lie outside the graph.
     """
 
     nodes: Mapping[str, PlanNode]
     """By key, in document order."""
     order: tuple[str, ...]
-    """All keys, each behind what it starts after; ties by priority, in document order, then by key.
-    Nodes on or behind a cycle come last."""
+    """All keys, each after those it waits for; ties by priority, then document order, then key.
+    Nodes on or after a cycle come last."""
     cycles: tuple[tuple[str, ...], ...]
-    """Keys that wait for each other, each cycle once; empty for every approved plan."""
+    """Cycles of keys that wait for each other, each once; empty for every approved plan."""
     _children: Mapping[str, tuple[str, ...]]
     _dependents: Mapping[str, tuple[str, ...]]
     _position: Mapping[str, int]
 
     @classmethod
     def of(cls, nodes: Iterable[PlanNode]) -> Graph:
-        """Build the graph in time linear in nodes and edges, but for the sorting; LogDamaged for two of one key."""
+        """Build the graph in time linear in nodes and edges, sorting apart; raises LogDamaged for a duplicate key."""
         by_key = _by_key(nodes)
         order, cycles = _Precedence(_by_priority(by_key)).sort()
         return cls(
@@ -53,7 +53,7 @@ class Graph:
         return self._children.get(key, _NONE)
 
     def parent(self, key: str) -> str | None:
-        """The composite that the node is part of; None if it has none, or none in this graph."""
+        """The composite that the node is part of, or `None` if this graph has none."""
         parent = self.nodes[key].parent
         return parent if parent in self.nodes else None
 
@@ -97,7 +97,7 @@ class Graph:
 
 
 class _Precedence:
-    """Two vertices for a composite, its end and its start, one for all others: edges stay as few as the plan's.
+    """Two vertices for a composite (end and start), one for any other node, so there are no more edges than the plan's.
 
     Ends are numbered below starts, so that the heap releases them first; both are in document order.
     """
@@ -112,7 +112,7 @@ class _Precedence:
             self._add(key, node)
 
     def sort(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """The order of the starts, what cannot be ordered last, and the cycles."""
+        """The starts in order, those that cannot be ordered last, and the cycles."""
         order: list[str] = []
         ready = [vertex for vertex in self._starts.values() if not self._open[vertex]]
         while ready:
@@ -149,7 +149,7 @@ class _Precedence:
         return self._keys[vertex % len(self._keys)]
 
     def _cycles(self) -> tuple[tuple[str, ...], ...]:
-        """Follow, from each vertex that never became ready, one that it waits for until one comes again."""
+        """Find cycles: from each vertex that never became ready, follow one it waits for until a vertex repeats."""
         waits_for = self._stuck()
         found: list[tuple[str, ...]] = []
         walked: dict[int, int] = {}
@@ -165,7 +165,7 @@ class _Precedence:
         return tuple(found)
 
     def _stuck(self) -> dict[int, int]:
-        """Each vertex that never became ready with one that it waits for; an end rather waits for its own start."""
+        """Each vertex that never became ready, with one that it waits for: for an end its own start, if possible."""
         waits_for = {
             later: vertex for vertex, followers in enumerate(self._after) if self._open[vertex] for later in followers
         }
@@ -179,7 +179,7 @@ class _Precedence:
 
 
 def _by_priority(nodes: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
-    """Document order where priorities are the same."""
+    """Sort by priority, then document order."""
     return dict(sorted(nodes.items(), key=lambda item: item[1].priority or MEDIUM_PRIORITY))
 
 

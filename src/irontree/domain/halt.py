@@ -1,4 +1,4 @@
-"""The seven halt conditions in their order, and what a person may answer to each (protocol, Halt Semantics).
+"""The seven halt conditions in order, and the legal answers to each (protocol, Halt Semantics).
 
 The table is data: forms, terminal prompts and comment commands are made from it.
 """
@@ -20,7 +20,7 @@ VALUES: Final[dict[Need, re.Pattern[str]]] = {
     "count": re.compile(r"[1-9]|[1-4]\d|50"),
     "revision": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{8}){0,2}"),
 }
-"""How what a choice needs is written, in small letters."""
+"""The patterns of required arguments, in lower case."""
 _SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "REVISION", "key": "KEY"}
 
 
@@ -35,20 +35,20 @@ class Choice:
     special: bool = False
     """Offered only where it makes a difference; as an answer it is always legal."""
     permits: bool = False
-    """Whether it lets work go on or be published: what a gate asks more people for (`domain/gates.py`)."""
+    """Whether it lets work go on or be published, which a gate may guard (`domain/gates.py`)."""
     spoken: str = ""
-    """Its word in a comment, where that is not its name."""
+    """Its word in a comment, if other than its name."""
     names_task: bool = False
-    """Whether a comment has to name the task: it undoes more than what the comment stands under."""
+    """Whether a comment has to name the task, because the choice undoes more than the comment's own issue."""
 
     @property
     def word(self) -> str:
-        """What a comment says behind its slash."""
+        """The word after the slash in a comment."""
         return self.spoken or self.name
 
     @property
     def argument(self) -> Argument | None:
-        """What has to follow the word in a comment; notes may always."""
+        """The required argument after the word in a comment; a note may always follow."""
         if self.names_task:
             return "key"
         return next((need for need in self.needs if need != "note"), None)
@@ -60,7 +60,7 @@ class Choice:
 
 
 def _special(name: str, label: str) -> Choice:
-    """A way to approve a document that decides about tasks which were there before, too (R7)."""
+    """A way to approve a document that also decides about existing tasks (R7)."""
     return Choice(name, label, ("revision",), special=True, permits=True)
 
 
@@ -148,24 +148,24 @@ AGENT_BUDGET: Final = HaltRule(
     "loop",
     (Choice("extend", "allow more to be spent", ("amount",), permits=True), _STOP),
 )
-"""The same halt where it is not the transitions that are used up, but money, tokens or time (protocol, Budgets)."""
+"""The same halt if money, tokens or time are used up instead of transitions (protocol, Budgets)."""
 APPROVAL: Final = HaltRule(
     "reapproval_required",
     "Your approval is needed",
     None,
     (Choice("approve", "approve this revision and start the loop", ("revision",), permits=True),),
 )
-"""No halt: what a document or issues ask for before anything is in the log (R6)."""
+"""Not a halt: the approval of a document or of issues before anything is in the log (R6)."""
 RULE: Final[dict[str, HaltRule]] = {rule.reason: rule for rule in RULES}
 _BY_PHASE: Final[dict[Phase, HaltRule]] = {phase: rule for rule in RULES for phase in rule.phases}
 
 
 def halt_of(state: TaskState) -> HaltRule | None:
-    """The rule that halts at this issue; None if it may go on. A damaged log blocks like an event (R13)."""
+    """The rule that halts at this issue, or `None` if it may go on. A damaged log blocks like an event (R13)."""
     return RULE["blocked"] if state.problem else _BY_PHASE.get(state.phase)
 
 
 def choices(rule: HaltRule, *, in_loop: bool, special: Collection[str] = ()) -> tuple[Choice, ...]:
-    """The choices that are legal now: skipping and stopping need a loop, *special* ones have to be named."""
+    """The choices that are legal now: skip and stop need a loop, *special* ones have to be named."""
     legal = (choice for choice in rule.choices if in_loop or not choice.loop_only)
     return tuple(choice for choice in legal if not choice.special or choice.name in special)

@@ -1,4 +1,4 @@
-"""Task Keys, Spec Revisions, loop ids and tokens: derived from what they name, never drawn (phase 1; R8)."""
+"""Task Keys, Spec Revisions, loop ids and tokens, derived from what they name (phase 1; R8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ISSUE: Final = re.compile(r"(?:issue-|#)([1-9][0-9]*)", re.IGNORECASE | re.ASCI
 
 
 def slugify(text: str) -> str:
-    """Lower-case ASCII words joined by single hyphens; empty if nothing of *text* can be written so.
+    """Lower-case ASCII words joined by single hyphens; empty if *text* has no such words.
 
     Non-ASCII letters are transliterated; white space and underscores become hyphens, all else is deleted.
     """
@@ -85,19 +85,19 @@ def adopted_source(title: str, body: str) -> str:
 
 
 def revision_of(plan: Plan) -> str:
-    """The Spec Revision that the plan's own content has; tasks that were kept are in no document any more."""
+    """The Spec Revision computed from the plan's own content; kept tasks are in no document any more."""
     if plan.adoption:
         return _sha256(plan.source)[:_REVISION_LENGTH]
     return spec_revision(plan.source, [node for node in plan.nodes if node.task_key not in plan.kept])
 
 
 def intent_hash(intent: str) -> str:
-    """SHA-256, 64 hex, of what the person asked for, normalised (`loop_started`)."""
+    """SHA-256 (64 hex) of the normalised request (`loop_started`)."""
     return _sha256(normalize(intent))
 
 
 def loop_id(moment: datetime, token_hex: str) -> str:
-    """`2026-04-22-1432-a3f8b2`, in UTC; *moment* is aware of its time zone, *token_hex* is 6 hex digits."""
+    """`2026-04-22-1432-a3f8b2`, in UTC; *moment* is timezone-aware, *token_hex* is 6 hex digits."""
     return f"{moment.astimezone(UTC):%Y-%m-%d-%H%M}-{token_hex}"
 
 
@@ -107,18 +107,18 @@ def run_token(issue_number: int, revision: str, sequence: int) -> str:
 
 
 def attempt_folder(issue_number: int, renewed_from: str, run_sequence: int) -> str:
-    """Where, below the reports, is kept what agents said in that attempt: keyed by the sequence of its run_started."""
+    """The folder below the reports with the attempt's agent output, keyed by the sequence of its run_started."""
     return "/".join(filter(None, (f"issue-{issue_number}", renewed_from, f"attempt-{run_sequence:04d}")))
 
 
 def parse_issue(text: str) -> int | None:
-    """12 for `issue-12` or `#12`; None if *text* names no issue."""
+    """12 for `issue-12` or `#12`; `None` if *text* names no issue."""
     match = _ISSUE.fullmatch(text.strip())
     return int(match[1]) if match else None
 
 
 def typed_issue(text: str) -> int | None:
-    """The same as people type it on a command line: `12` alone will do."""
+    """The same as typed on a command line, where `12` alone is enough."""
     return parse_issue(text) or parse_issue(f"#{text.strip()}")
 
 

@@ -91,7 +91,7 @@ LOOP_EVENTS: dict[str, type[LoopEvent]] = {
 LoopStatus = Literal["running", "halted", "completed", "cancelled"]
 OPEN: Final = ("running", "halted")
 ENDED: Final = ("completed", "cancelled")
-"""Nothing follows on these; what is open may go on."""
+"""The final statuses; no event may follow."""
 MIN_BUDGET = 50
 BUDGET_PER_TASK = 10
 TRANSITIONS_KEPT = 200
@@ -155,7 +155,7 @@ LOOP_MACHINE: Final[Machine[LoopStatus, LoopEvent]] = Machine(
 
 
 def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
-    """Which events of a loop may not stand where they do, each in words (contract, the loop's status machine)."""
+    """The events of a loop that are illegal where they are, each in words (contract, the loop's status machine)."""
     status: LoopStatus | None = None
     for expected, event in enumerate(events, start=1):
         if event.sequence != expected:
@@ -168,7 +168,7 @@ def illegal_loop_events(events: Iterable[LoopEvent]) -> Iterator[str]:
 
 
 def entity_after(entity: LoopEntity, event: LoopEvent, told: Meta) -> LoopEntity:
-    """The entity after one more of its loop's events; what was used by then counts, if the file had been lost."""
+    """The entity after one more event; the use recorded in the event counts if the file had been lost."""
     used = max(entity.budget_used, getattr(event, "transitions_used", 0))
     status = LOOP_MACHINE.follow(entity.status, event)
     return entity.model_copy(update={"status": status, "budget_used": used} | _change(event, told))
@@ -198,7 +198,7 @@ def _change(event: LoopEvent, told: Meta) -> dict[str, Any]:
 
 
 def entity_from(event: LoopStarted, told: Meta) -> LoopEntity:
-    """An entity whose file was lost, from its first event; later ones say what it had used when they were written."""
+    """Restore an entity whose file was lost, from its first event; later events record its use so far."""
     return LoopEntity(
         loop_id=event.loop_id,
         created_at=told.time,

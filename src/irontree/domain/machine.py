@@ -1,4 +1,4 @@
-"""Which event may follow which state, and what it makes of it: `evolve(state, record)` and `replay(records)`.
+"""The issue state machine: legal events and resulting states, `evolve(state, record)` and `replay(records)`.
 
 The log is the truth: an event that does not fit raises IllegalTransition in `evolve`, so no state exists that
 `require_legal` forbids; `replay` never raises, it stops there and says so (R13).
@@ -64,7 +64,7 @@ LEGAL: Final[dict[Phase | None, frozenset[str]]] = {
 }
 
 _WORKED_ON: Final = (Phase.READY, Phase.COMMITTED, Phase.PENDING, Phase.TERMINAL)
-"""Where `verify` and `retry` may be chosen; anywhere else they would go round an approval or a recovery."""
+"""Where `verify` and `retry` may be chosen; anywhere else they would bypass an approval or a recovery."""
 _STAGES: Final = {
     "verify": ("verify", "verify", "ready_to_start"),
     "retry": ("run", "verify", "ready_to_start"),
@@ -75,7 +75,7 @@ _ATTEMPT_STEP: Final[dict[str, int]] = {"run_started": 1, "run_commit_failed": -
 def require_legal(state: TaskState | None, event: IssueEvent) -> None:
     """Raise IllegalTransition unless *event* may follow *state* (None: an empty stream).
 
-    Only a gap event may stand behind missing sequences (R13).
+    Only a gap event may follow missing sequences (R13).
     """
     if refusal := MACHINE.refusal(state.phase if state else None, event):
         raise IllegalTransition(refusal)
@@ -89,12 +89,12 @@ def require_legal(state: TaskState | None, event: IssueEvent) -> None:
 
 
 def resumes(event: IssueEvent) -> bool:
-    """Whether the event puts an issue back to where it was held, rather than to a new state."""
+    """Whether the event returns an issue to the state before its hold, not to a new one."""
     return isinstance(event, TaskApproved) or (isinstance(event, CheckupUnblocked) and event.resolution == "resume")
 
 
 def held(state: TaskState) -> TaskState:
-    """What an issue on hold goes back to; else the issue itself."""
+    """The state that an issue on hold returns to; otherwise its own."""
     return state.before or state
 
 
@@ -107,7 +107,7 @@ def _require_beginning(event: IssueEvent) -> None:
 
 
 def _require_same_stream(state: TaskState, event: IssueEvent) -> None:
-    """One stream is one task under one approval, without holes that no gap event names (contract, sequence)."""
+    """A stream is one task under one approval, without gaps that no gap event names (contract, sequence)."""
     approved = event.approved_revision if isinstance(event, TaskApproved) else state.approved_revision
     if (event.task_key, event.issue_number, event.approved_revision) != (state.task_key, state.issue_number, approved):
         raise IllegalTransition(
@@ -167,7 +167,7 @@ def _evidence(holder: TaskState | IssueEvent) -> tuple[Basis | None, str | None]
 
 
 def _require_restored(state: TaskState, event: IssueEvent) -> None:
-    """What an event restores is what was there before, or work under way: no way round an approval (R7, B13)."""
+    """An event may restore only the earlier state or work under way: no bypass of an approval (R7, B13)."""
     if isinstance(event, CheckupUnblocked) and event.resolution != "resume":
         _require_work(state, event, event.resolution)
     elif resumes(event) and _snapshot_keys(event) != _snapshot_keys(held(state)):
@@ -197,7 +197,7 @@ def _snapshot_keys(holder: TaskState | IssueEvent) -> tuple[object, ...]:
     return holder.current_stage, holder.next_stage, holder.workflow_entry_state, holder.completion_basis
 
 
-# --- `evolve(state, record) -> state` and `replay(records)`: what an event makes of a state
+# --- `evolve(state, record) -> state` and `replay(records)`: the state after an event
 
 
 _PHASE_AFTER: Final[dict[str, Phase]] = {
@@ -260,13 +260,13 @@ _VERDICTS: Final = frozenset(
 _FAILURES: Final = frozenset({"verify_failed_retryable", "verify_failed_terminal", "run_commit_failed"})
 _ON_HOLD: Final = (Phase.BLOCKED, Phase.STALE)
 _MISSING_LISTED: Final = 1000
-"""One file with a wrong, huge number must not make a list of billions."""
+"""Limit of the list, so that one file with a wrong, huge number does not make it billions long."""
 _MISSING_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a stream amounts to. `missing` are sequences that no gap event has named yet."""
+    """The result of replaying a stream. `missing` are sequences that no gap event has named yet."""
 
     state: TaskState | None
     missing: tuple[int, ...] = ()
@@ -276,7 +276,7 @@ class Replay:
 def evolve(state: TaskState | None, record: Record[IssueEvent]) -> TaskState:
     """The state after *record*; raises IllegalTransition if it may not follow *state*.
 
-    Only a gap event may stand behind missing sequences (R13).
+    Only a gap event may follow missing sequences (R13).
     """
     event = record.event
     require_legal(state, event)
@@ -286,8 +286,8 @@ def evolve(state: TaskState | None, record: Record[IssueEvent]) -> TaskState:
 def replay(records: Sequence[Record[IssueEvent]], *, highest_sequence: int = 0) -> Replay:
     """Fold a stream in sequence order; stops at the first event that does not fit and names it.
 
-    Behind a gap only its own gap event counts, and what follows that one without another gap. Give the stream's
-    *highest_sequence*, so that unreadable files behind the last event count as missing too.
+    After a gap only its own gap event counts, and what follows that one without another gap. Pass the stream's
+    *highest_sequence*, so that unreadable files after the last event count as missing too.
     """
     seen = _fold(records, highest_sequence)
     settled = _settled(records) if seen.problem else frozenset()
@@ -359,7 +359,7 @@ def _after(state: TaskState, record: Record[IssueEvent]) -> TaskState:
 
 
 def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
-    """The state before the hold, with its commit, its base and a hold beneath; the counting has gone on."""
+    """The state before the hold, with its commit, its base and any earlier hold; counters keep their progress."""
     approved = isinstance(event, TaskApproved)
     before = _approved(held(state)) if approved else held(state)
     return replace(
@@ -378,14 +378,14 @@ def _resumed(state: TaskState, event: IssueEvent) -> TaskState:
 
 
 def _approved(state: TaskState) -> TaskState:
-    """An adopted issue is ready once it is approved, beneath a block too."""
+    """An adopted issue is ready once it is approved, also under a block."""
     if state.phase is Phase.ADOPTED:
         return replace(state, phase=Phase.READY, approval_state="approved")
     return replace(state, before=_approved(state.before)) if state.before else state
 
 
 def _news(event: IssueEvent) -> dict[str, Any]:
-    """The event's snapshot; a gap event only repeats what could be read, and null is no newer code reference."""
+    """The event's snapshot; a gap event only repeats what could be read, and null does not replace a code reference."""
     if isinstance(event, SequenceGapDetected):
         return {}
     snapshot = _snapshot(event)
@@ -418,7 +418,7 @@ def _run_facts(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
 
 
 def _anchor_of(event: IssueEvent) -> str | None:
-    """The commit that a verification event speaks about."""
+    """The commit that a verification event is about."""
     return getattr(event, "verify_anchor_sha", None)
 
 
@@ -431,7 +431,7 @@ def _streak(state: TaskState, event: IssueEvent) -> dict[str, Any]:
 
 
 def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
-    """Until when it waits, if it does, and how often it has waited since work went on; a timer's answer is no work."""
+    """When the wait ends, if there is one, and how many there were since work resumed; a timer's answer is not work."""
     event = record.event
     if event.event == "checkup_preflight_blocked" and (not_before := record.told.not_before):
         return {"not_before": not_before, "waits": state.waits + 1}
@@ -440,7 +440,7 @@ def _wait(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
 
 
 def _repetition(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
-    """How often the same failure came in a row; whatever a person decided, that of time passing apart, begins anew."""
+    """Repetitions of the same failure; any decision, except a timer's, resets the count."""
     event = record.event
     if event.event in _VERDICTS:
         found = record.told.fingerprint or None
@@ -452,7 +452,7 @@ def _repetition(state: TaskState, record: Record[IssueEvent]) -> dict[str, Any]:
 
 
 def _before(state: TaskState, phase: Phase) -> TaskState | None:
-    """What a hold goes back to. A block and a missing approval are cleared each by its own answer, in any order."""
+    """The state a hold returns to. A block and a missing approval are cleared each by its own answer, in any order."""
     if phase not in _ON_HOLD:
         return None
     if state.phase not in _ON_HOLD:
@@ -468,7 +468,7 @@ def _with_problem(state: TaskState | None, problem: str) -> TaskState | None:
 
 
 def _settled(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
-    """Sequences a person went on without: files that come back afterwards and contradict that stay out (B13)."""
+    """Sequences given up by decision: files that reappear later and contradict it are ignored (B13)."""
     events = [record.event for record in records]
     cleared = max((event.cleared_sequence for event in events if isinstance(event, CheckupUnblocked)), default=0)
     gaps = (event for event in events if isinstance(event, SequenceGapDetected) and event.sequence <= cleared)

@@ -1,6 +1,6 @@
-"""The work graph as Mermaid and Graphviz text, and as an SVG picture that needs no viewer.
+"""The work graph as Mermaid text, Graphviz text and a standalone SVG picture.
 
-In both a composite is a node of its own, with dashed arrows from its parts, which it is completed from.
+In Graphviz and SVG a composite is a node of its own, with dashed arrows from its parts, which complete it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _mermaid_arrows(graph: Graph, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _quoted(label: str) -> str:
-    """The label as Mermaid text: whatever could be syntax there, or HTML, goes in as a character code."""
+    """The label as Mermaid text: characters that could be syntax or HTML are written as character codes."""
     text = " ".join(label.split())
     return '["' + re.sub(r"[^\w .,:/()+=-]", lambda match: f"#{ord(match[0])};", text) + '"]'
 
 
-# --- The work graph as DOT text (Graphviz) and as an SVG picture that needs nothing to be looked at
+# --- The work graph as DOT text (Graphviz) and as a standalone SVG picture
 
 
 BOX_WIDTH, BOX_HEIGHT, GAP_ACROSS, GAP_DOWN, MARGIN = 220, 44, 70, 18, 16
@@ -81,12 +81,12 @@ _ARROW_HEAD: Final = (
     'orient="auto"><path d="M0 0L8 4L0 8z" fill="#57606a"/></marker></defs>'
 )
 _PAPER: Final = '<path d="M0 0h100000v100000h-100000z" fill="#ffffff"/>'
-"""Arrows would be lost on the dark pages that many people read."""
+"""A background, because arrows would be lost on dark pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLook:
-    """How a node is shown: its label and, by the keys of `_COLORS`, how it stands."""
+    """How a node is shown: its label and its status, a key of `_COLORS`."""
 
     label: str
     tone: str = ""
@@ -104,7 +104,7 @@ _Stop = str | tuple[_Arrow, int]
 
 
 def dot(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
-    """A digraph from left to right, in Graphviz' language."""
+    """A left-to-right digraph in Graphviz' language."""
     names = {key: f"n{number}" for number, key in enumerate(_all_keys(graph))}
     lines = ["rankdir=LR;", 'node [shape=box, style="rounded,filled", fontname="sans-serif"];']
     for key, name in names.items():
@@ -118,7 +118,7 @@ def dot(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
 
 
 def svg(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
-    """A picture from left to right: every node right of all it needs. Labels are cut to fit, whole in the tooltip."""
+    """A left-to-right picture: each node right of all it needs. Labels are cut to fit, whole in the tooltip."""
     routes = _routes(graph, tuple(_arrows(graph)))
     places = _places(_layers(graph, routes))
     width = max((x for x, _ in places.values()), default=0) + BOX_WIDTH + MARGIN
@@ -133,12 +133,12 @@ def svg(graph: Graph, looks: Mapping[str, NodeLook]) -> str:
 
 
 def _all_keys(graph: Graph) -> tuple[str, ...]:
-    """Nodes in order, behind what they need outside the graph."""
+    """Nodes in order, after the keys they need outside the graph."""
     return tuple(dict.fromkeys([*(key for node in graph.order for key in graph.outside(node)), *graph.order]))
 
 
 def _arrows(graph: Graph) -> Iterator[_Arrow]:
-    """From what is needed to what needs it; what each part of a composite waits for is drawn for the parts alone."""
+    """Arrows from a needed node to its dependents; an arrow that each part of a composite has is not drawn for it."""
     for key, node in graph.nodes.items():
         parts = [graph.nodes[child] for child in graph.children(key)]
         for needed in node.depends_on:
@@ -152,7 +152,7 @@ def _look(graph: Graph, looks: Mapping[str, NodeLook], key: str) -> NodeLook:
 
 
 def _depths(graph: Graph, arrows: Iterable[_Arrow]) -> dict[str, int]:
-    """Each node's longest way from the left. A plan has no cycles; one that had would still end here."""
+    """The length of the longest path to each node. Plans have no cycles, but a cycle would not hang this."""
     needs: dict[str, list[str]] = {key: [] for key in _all_keys(graph)}
     for arrow in arrows:
         needs[arrow.target].append(arrow.source)
@@ -166,7 +166,7 @@ def _depths(graph: Graph, arrows: Iterable[_Arrow]) -> dict[str, int]:
 
 
 def _routes(graph: Graph, arrows: Sequence[_Arrow]) -> dict[_Arrow, tuple[_Stop, ...]]:
-    """The stops of each arrow, one a column: a long one gets places of its own, so that it runs behind no box."""
+    """The stops of each arrow, one per column: a long arrow gets places of its own, so that no box covers it."""
     depths = _depths(graph, arrows)
     routes: dict[_Arrow, tuple[_Stop, ...]] = {}
     for arrow in arrows:
@@ -176,7 +176,7 @@ def _routes(graph: Graph, arrows: Sequence[_Arrow]) -> dict[_Arrow, tuple[_Stop,
 
 
 def _layers(graph: Graph, routes: Mapping[_Arrow, tuple[_Stop, ...]]) -> list[list[_Stop]]:
-    """Nodes and stops by column, each beside the middle of what leads to it, so that few arrows cross."""
+    """Nodes and stops by column, each near the middle of its predecessors, so that few arrows cross."""
     depths = _depths(graph, routes)
     layers: list[list[_Stop]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
     for key, depth in depths.items():
@@ -240,5 +240,5 @@ def _dot_quoted(label: str) -> str:
 
 
 def _one_line(label: str) -> str:
-    """Without line ends, and without characters that neither XML nor a terminal should get."""
+    """The text in one line, without characters unfit for XML or a terminal."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(label.split()))

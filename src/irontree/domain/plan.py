@@ -1,6 +1,6 @@
 """What a person approved (R6): the tree, its commands, permissions and where its code goes, as one frozen value.
 
-The first rule that fits counts. Without one, an agent may read and change files of its workspace, and nothing else.
+The first matching rule counts. Without one, an agent may read and change files of its workspace, and nothing else.
 Paths outside the workspace are denied whatever the rules say.
 """
 
@@ -41,7 +41,7 @@ class ContainerSpec(Value):
 
 
 def _is_unset(value: object) -> bool:
-    """Keys that came later are there once they are set: upgrading changes no file and no digest."""
+    """Whether to leave out a later key that is unset, so that upgrading changes no file and no digest."""
     return value is None
 
 
@@ -142,7 +142,7 @@ KNOWN_AGENTS: Final[Mapping[str, str]] = {
     "aider": "aider",
     "mini-swe-agent": "mini",
 }
-"""Agents whose command line and output are known, and their programs; in the order in which `init` prefers them."""
+"""Agents whose command line and output are known, and their programs, in the order that `init` prefers."""
 
 
 class AgentSpec(Value):
@@ -331,13 +331,13 @@ def canonical_digest(value: object) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
-# --- What an agent that asks for leave may do
+# --- Permission for an agent's tool requests
 
 
 IN_WORKSPACE: Final = frozenset({"read", "search", "edit", "move", "delete"})
 HARMLESS: Final = frozenset({"search", "think"})
 SHOWN_CHARACTERS: Final = 200
-# What makes more than one command of it, or another file: `npm test*` must not let `npm test; curl ... | sh` through.
+# Syntax that adds a command or another file: `npm test*` must not let `npm test; curl ... | sh` through.
 _JOINS: Final = re.compile(r"[;&|`<>\n\r]|\$\(")
 _GLOB: Final = re.compile(r"([*?[])")
 _NO_RULE: Final = "no rule allows"
@@ -347,7 +347,7 @@ _UNNAMED: Final = "something that it does not name"
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """One thing that an agent wants to do, as it says itself: `title` are its own words, and may be anything."""
+    """An action that an agent asks to take, as it describes it; `title` is its own free text."""
 
     tool: str
     title: str = ""
@@ -360,28 +360,28 @@ class ToolRequest:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What a rule's `match` is compared with: the command, the address, or each path; else the title."""
+        """The texts that a rule's `match` is compared with: the command, the address, or each path; else the title."""
         if self.command or self.tool == "execute":
             return (self.command or self.title,)
         return (self.address,) if self.address else self.paths or (self.title,)
 
 
 def denials(rules: Sequence[PermissionRule], request: ToolRequest) -> tuple[str, ...]:
-    """Say why *request* is denied, a line for each reason, to be kept and shown; empty if it is allowed."""
+    """Why *request* is denied, one line per reason, to be kept and shown; empty if it is allowed."""
     if request.outside:
         return tuple(_words("outside the workspace", request, path) for path in request.outside)
     return tuple(_refusals(rules, request))
 
 
 def missing_rule(denied: str) -> PermissionRule | None:
-    """The rule that would allow what *denied* says, and nothing else; None if none is missing."""
+    """The rule that would allow exactly what *denied* describes, or `None` if none is missing."""
     found = re.fullmatch(rf"{_NO_RULE}: (\S+) (.+)", denied)
     if found is None or denied.endswith((_CUT, _UNNAMED)) or _UNSHOWN in denied:
         return None
     tool, subject = found.groups()
     try:
         return PermissionRule.model_validate({"tool": tool, "match": _literally(subject), "allow": True})
-    except ValidationError:  # a kind of tool that no rule can be about
+    except ValidationError:  # a kind of tool that no rule can name
         return None
 
 
@@ -401,7 +401,7 @@ def _refusals(rules: Sequence[PermissionRule], request: ToolRequest) -> Iterator
 
 
 def _is_usual(request: ToolRequest) -> bool:
-    """Whether it is what an agent is there for: work on files of its workspace, which it names."""
+    """Whether the request is allowed without a rule: work on named files of the workspace."""
     if request.command or request.address:
         return False
     return request.tool in HARMLESS or (request.tool in IN_WORKSPACE and bool(request.paths))

@@ -1,4 +1,4 @@
-"""An issue's events from its comments, where older tools wrote them, and the event that names missing ones (R13).
+"""Restore an issue's events from comments by older tools, and name missing ones in a gap event (R13).
 
 Before 1.12 the comment of a finished issue held them all, before 1.10 each event had a comment of its own. Both are
 fallbacks: the second counts only where the first is empty.
@@ -40,7 +40,7 @@ def gap_event(state: TaskState, sequence: int, found: Iterable[int], missing: It
     )
 
 
-# --- An issue's events from its comments, where older tools wrote them down
+# --- Events in comments by older tools
 
 
 Source = Literal["summary comment", "event comments"]
@@ -50,9 +50,9 @@ EventsSaid = tuple[Record[IssueEvent], ...]
 
 @dataclass(frozen=True, slots=True)
 class RestoredStream:
-    """What can be written to an empty log; the last record is a gap event where something is *missing*.
+    """The events to write to an empty log; the last is a gap event if something is *missing*.
 
-    `diverging` are the sequences of which the comments say different things: they count as missing.
+    `diverging` are the sequences that comments contradict each other about: they count as missing.
     """
 
     source: Source
@@ -62,7 +62,7 @@ class RestoredStream:
 
 
 def restored(comments: Sequence[EventsSaid]) -> RestoredStream | None:
-    """The events to write, by the comments of one issue; None if its first event is nowhere to be found."""
+    """The events to write, from the comments of one issue; `None` if its first event is not among them."""
     summaries = [said for said in comments if _is_summary(said)]
     single = [said for said in comments if not _is_summary(said)]
     source: Source = "summary comment" if summaries else "event comments"
@@ -78,7 +78,7 @@ def restored(comments: Sequence[EventsSaid]) -> RestoredStream | None:
 
 
 def _is_summary(said: EventsSaid) -> bool:
-    """The comment of a finished issue before 1.12: every event, from the first to the last."""
+    """Whether these are the comment of a finished issue before 1.12: every event, from the first to the last."""
     return any(record.event.sequence == 1 for record in said) and any(
         record.event.event == "checkup_done" for record in said
     )
@@ -98,7 +98,7 @@ def _diverging(records: Iterable[Record[IssueEvent]]) -> frozenset[int]:
 
 
 def _legal(records: EventsSaid | list[Record[IssueEvent]]) -> EventsSaid:
-    """Without the first event that may not stand where it does: what follows it stands behind a gap."""
+    """The events without the first that is illegal where it is: those after it follow a gap."""
     state: TaskState | None = None
     for record in records:
         if record.event.sequence != (state.sequence + 1 if state else 1):

@@ -1,7 +1,7 @@
-"""What a reviewer says of a commit: a verdict, findings, and the evidence it cites for criteria (R18).
+"""A reviewer's assessment of a commit: verdict, findings, and evidence cited for criteria (R18).
 
-A reviewer is an agent: what it says is a claim. Its words count once they fit the schema, and a citation once the
-file at that commit holds what is quoted.
+A reviewer is an agent: its answer is a claim. It counts once it fits the schema, and a citation once the file at
+that commit holds the quotation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from irontree.domain.plan import PlanNode
 from irontree.domain.values import Value
 
 LineOf = Callable[[str, str], int | None]
-"""The line of that file, at the commit, where that quotation begins; None if it does not stand there."""
+"""The line of that file at the commit where the quotation begins, or `None` if it is not there."""
 _SAYS_SOMETHING: Final = re.compile(r"\w{3}")
 
 
@@ -62,7 +62,7 @@ class Assessment(Value):
 
 @dataclass(frozen=True, slots=True)
 class InvalidAnswer:
-    """An answer that counts for nothing, and why, one line each: the agent is told and asked again."""
+    """An unusable answer and the reasons, one line each: the agent is told them and asked again."""
 
     problems: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def read_assessment(text: str, node: PlanNode, line_of: LineOf) -> Assessment | 
 
 
 def cited(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Mapping[str, str]:
-    """The evidence by criterion, as far as it covers any: `(manual)` ones are a person's whatever is cited."""
+    """The evidence by criterion; a `(manual)` criterion is left to a person whatever is cited."""
     return {
         node.criteria[judged.criterion - 1].text: ", ".join(
             f"{place.file}:{line_of(place.file, place.quote)}" for place in judged.evidence
@@ -89,7 +89,7 @@ def cited(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Mapping[str, 
 
 
 def in_words(verdict: Assessment, node: PlanNode) -> str:
-    """What the next attempt and a person read: the summary, and what is to be changed."""
+    """The summary and the requested changes, for the next attempt and for users."""
     missed = (node.criteria[judged.criterion - 1].text for judged in verdict.criteria if not judged.met)
     findings = (f"- {_where(finding)}{finding.text}" for finding in verdict.findings)
     return "\n".join(filter(None, (verdict.summary, *(f"- not met: {text}" for text in missed), *findings)))
@@ -109,7 +109,7 @@ def _problems(verdict: Assessment, node: PlanNode, line_of: LineOf) -> Iterator[
 
 
 def line_of_quote(text: str, quote: str) -> int | None:
-    """The line of *text* where *quote* begins, whatever the white space in both; None if it does not stand there."""
+    """The line of *text* where *quote* begins, ignoring white space; `None` if it is not there."""
     words = [(number, word) for number, line in enumerate(text.splitlines(), start=1) for word in line.split()]
     joined = " ".join(word for _, word in words)
     begins = joined.find(" ".join(quote.split()))

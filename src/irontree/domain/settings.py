@@ -1,4 +1,4 @@
-"""The sections of `.mino/config.yml`, and what single values may be: refused where they are read."""
+"""Sections of `.mino/config.yml` and validation of their values when they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from irontree.domain.values import Section
 from irontree.errors import ConfigRefused
 
 AGENT_ADAPTERS: Final = ("command", "acp", *KNOWN_AGENTS)
-"""The names that `agents/` opens an agent by."""
+"""The adapter names that `agents/` knows."""
 # git-check-ref-format(1): what no component and no name may hold, or begin or end with.
 _NO_REF: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|^[-/]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^HEAD$")
 _BLOCK: Final = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
@@ -23,7 +23,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def is_ref_name(name: str) -> bool:
-    """Whether git takes *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
+    """Whether git accepts *name* for a branch, and so for a remote (`git check-ref-format --branch`)."""
     return bool(name) and not _NO_REF.search(name)
 
 
@@ -66,7 +66,7 @@ def _adapter(name: str) -> str:
 def _api_url(url: str) -> str:
     parts = urlsplit(url)
     is_whole = parts.scheme in {"http", "https"} and parts.hostname and not re.search(r"\s", url)
-    if not is_whole or parts.port == 0:  # `port` raises ValueError itself for what is no number
+    if not is_whole or parts.port == 0:  # `port` raises ValueError itself if it is not a number
         raise ValueError(f"expected an address such as http://127.0.0.1:4200/api, got {url!r}")
     return url
 
@@ -105,7 +105,7 @@ class Automations(Section):
     )
 
 
-# --- `container:` of `.mino/config.yml`: in what agents, set-up commands and checks run
+# --- `container:` of `.mino/config.yml`: where agents, set-up commands and checks run
 
 
 _DIGEST: Final = re.compile(r"(?:(?:[^\s@-][^\s@]*@)?sha256:)?[0-9a-f]{64}")
@@ -186,7 +186,7 @@ class GateSettings(Section):
 
 
 def approved_gates(settings: Mapping[str, Any], *, known: bool) -> Gates | None:
-    """What is approved of them (R6); *known* is whether the forge knows who writes. Raises ConfigRefused."""
+    """The gates to be approved (R6); *known* is whether the forge identifies authors. Raises ConfigRefused."""
     gates = Gates(**settings)
     if gates.named and not known:
         raise ConfigRefused(

@@ -21,7 +21,7 @@ from irontree.domain.text import DECEPTIVE
 from irontree.errors import RequirementsRefused
 
 MAX_BYTES: Final = 1024 * 1024
-"""Documents are larger only by mistake; who reads the file need not read more than one byte beyond this."""
+"""Documents are larger only by mistake; a reader needs at most one byte beyond this limit."""
 NO_ISSUES: Final[Mapping[int, str]] = MappingProxyType({})
 _DECEPTIVE: Final = re.compile(DECEPTIVE)
 
@@ -41,7 +41,7 @@ class Requirements:
 
 
 def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str] = NO_ISSUES) -> Requirements:
-    """Read the document *data*, which people know as *name*.
+    """Read the document *data*; *name* is its name in messages.
 
     *known_issues* are the Task Keys of issues that a `#N` may mean. Raises RequirementsRefused with all problems.
     """
@@ -72,7 +72,7 @@ def read_requirements(data: bytes, name: str, *, known_issues: Mapping[int, str]
 
 
 def reads_as(data: bytes, source: str) -> bool:
-    """Whether the document *data* is the normalised text *source*: then no node of it can differ, and none is read."""
+    """Whether *data* is the normalised text *source*; if so, its nodes are the same and need not be read."""
     try:
         return len(data) <= MAX_BYTES and normalize(data.decode("utf-8").lstrip("\ufeff")) == source
     except UnicodeDecodeError:
@@ -126,14 +126,14 @@ def _refuse_without_tasks(lines: Sequence[str], findings: Findings) -> None:
 
 
 def _nodes(drafts: Sequence[TaskDraft], findings: Findings) -> tuple[PlanNode, ...]:
-    by_key = {draft.key: draft for draft in reversed(drafts)}  # of two with one key, which is refused, the first
+    by_key = {draft.key: draft for draft in reversed(drafts)}  # of two with the same key, which is refused, the first
     nodes = tuple(plan_node(draft, findings) for draft in drafts if by_key[draft.key] is draft)
     refuse_cycles(nodes, {key: draft.start for key, draft in by_key.items()}, findings)
     return nodes
 
 
 def plan_node(draft: TaskDraft, findings: Findings) -> PlanNode:
-    """The node that a draft amounts to, once its dependencies are resolved."""
+    """The node of a draft whose dependencies are resolved."""
     return PlanNode(
         task_key=draft.key,
         title=draft.title,
@@ -151,11 +151,11 @@ def plan_node(draft: TaskDraft, findings: Findings) -> PlanNode:
     )
 
 
-# --- What changed between what was approved and what is there now, line by line for a person
+# --- Changes since the approval, line by line for users
 
 
 def changes_of(before: Sequence[PlanNode], now: Sequence[PlanNode]) -> tuple[str, ...]:
-    """Nodes that were added, removed and changed, and of these what; in the order of *now*, removed ones last."""
+    """Nodes added, removed and changed (with what changed), in the order of *now*, removed ones last."""
     old, new = ({node.task_key: node for node in nodes} for nodes in (before, now))
     return (*_added_or_changed(old, new), *(f"removed: “{old[key].title}”" for key in old if key not in new))
 

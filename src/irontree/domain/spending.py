@@ -1,4 +1,4 @@
-"""What agents spent, as the log says, and what that leaves of a budget (protocol, Budgets).
+"""Agents' spending according to the log, and what it leaves of a budget (protocol, Budgets).
 
 A fold over events: nothing is counted in memory, so a restart, a crash or another machine finds the same figures.
 """
@@ -30,12 +30,12 @@ from irontree.domain.timestamps import moment, utc_text
 
 _ENDS: Final = frozenset({"run_completed", "run_interrupted", "run_commit_failed"})
 _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
-"""How many parts one of each figure has, in which it is counted."""
+"""Ends of an attempt that is given back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one call of an agent took, in parts of each unit; None: it could not be read.
+    """What one call of an agent took, in parts of each unit; `None` if that could not be read.
 
     `run` is the sequence of run_started for an attempt, 0 for a reviewer or a planner; `at` is when it was recorded.
     """
@@ -48,9 +48,9 @@ class Spending:
     tokens: int | None = None
     time: int | None = None
     place: str = ""
-    """Of a reviewer: where its rounds are kept below the reports, so that none counts twice."""
+    """For a reviewer: where its rounds are kept below the reports, so that none counts twice."""
     latest: str = ""
-    """Of an attempt: the latest time in its log by then; a clock that was put back hides it from no limit."""
+    """For an attempt: the latest time in its log by then, so that a clock set back hides it from no limit."""
 
     def of(self, unit: Unit) -> int | None:
         """What it took of that unit."""
@@ -59,7 +59,7 @@ class Spending:
 
 
 def spendings_of(records: Iterable[Record[IssueEvent]]) -> tuple[Spending, ...]:
-    """What the agents took that worked on one issue; the same whatever order the *records* come in.
+    """What the agents took that worked on one issue, regardless of the order of *records*.
 
     A reviewer is named in every event that repeats its verdict, and counts once.
     """
@@ -85,7 +85,7 @@ def _attempts(records: Iterable[Record[IssueEvent]]) -> Iterator[Spending]:
 
 
 def _attempt(ended: Record[IssueEvent], started: Record[IssueEvent] | None) -> Spending:
-    """One that was cut off says nothing; then its time is what has passed at most, and all else is unknown."""
+    """An attempt's spending; one that was cut off counts the time passed at most, and all else is unknown."""
     event, told = ended.event, ended.told
     number = event.attempt_count + (event.event in _GIVEN_BACK)
     run = started.event.sequence if started else event.sequence
@@ -98,12 +98,12 @@ def _attempt(ended: Record[IssueEvent], started: Record[IssueEvent] | None) -> S
 
 
 def _order(time_in_log: str) -> datetime:
-    """What is no time comes before all others."""
+    """A sort key by time; an unreadable time comes first."""
     return moment(time_in_log) or datetime.min.replace(tzinfo=UTC)
 
 
 def _said(records: Iterable[Record[IssueEvent]]) -> Iterator[tuple[Record[IssueEvent], ReviewerMeta]]:
-    for record in reversed(list(records)):  # the first that tells of a verdict tells when it was given
+    for record in reversed(list(records)):  # the first event with a verdict shows when it was given
         yield from ((record, said_of) for said_of in record.told.reviewers)
 
 
@@ -131,9 +131,9 @@ def review_spending(
 
 
 def taken(agent: Took, seconds: object) -> dict[Unit, int | None]:
-    """What an agent's record says it took, by unit; of one that was not started, what is missing is nothing.
+    """What an agent's record reports, by unit; for one that was not started, a missing figure is zero.
 
-    Figures count all the same: an agent may end like an engine that could not start it.
+    Reported figures count even then: an agent may end in the same way as an engine that could not start it.
     """
     missing = 0 if agent.ended == "not_started" else None
     figures = ((agent.cost_usd, MILLIONTHS), (agent.input_tokens, 1), (agent.output_tokens, 1), (seconds, 1000))
@@ -142,7 +142,7 @@ def taken(agent: Took, seconds: object) -> dict[Unit, int | None]:
 
 
 def _parts(value: object, scale: int) -> int | None:
-    """A figure of the log in parts, rounded up; None for what is none."""
+    """A figure of the log in parts, rounded up; `None` if it is invalid."""
     try:
         number = Decimal(str(value))
     except InvalidOperation:
@@ -157,12 +157,12 @@ def _passed(started: Record[IssueEvent], ended: Record[IssueEvent]) -> int | Non
     return max(0, int((over - began) / timedelta(milliseconds=1))) if began and over else None
 
 
-# --- What is left of a budget by what agents took, and what people allowed beyond it
+# --- What is left of a budget after spending and extensions
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a person allowed beyond a limit, and how many unreadable figures they let pass with it."""
+    """An allowance beyond a limit, and the number of unreadable figures it waives."""
 
     scope: BudgetScope
     unit: Unit
@@ -173,14 +173,14 @@ class Extension:
     day: str = ""
 
     def as_meta(self) -> dict[str, Any]:
-        """The keys of `meta.budget`; the loop is the one whose log it is in."""
+        """The keys of `meta.budget`; the loop is the one whose log holds it."""
         known = {"issue": self.issue_number, "day": self.day, "unread": self.unread}
         given = {key: value for key, value in known.items() if value}
         return {"scope": self.scope, "unit": self.unit, "extra": said(self.unit, self.extra), **given}
 
 
 def extension_from(meta: object, loop_id: str) -> Extension | None:
-    """The extension in `meta.budget` of an event of that loop; None for all else: what is unclear allows nothing."""
+    """The extension in `meta.budget` of an event of that loop; `None` otherwise: unclear data allows nothing."""
     if not isinstance(meta, Mapping):
         return None
     scope = next((scope for scope in SCOPES if scope == meta.get("scope")), None)
@@ -195,7 +195,7 @@ def extension_from(meta: object, loop_id: str) -> Extension | None:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """One limit with what is spent of it, in parts of its unit. `unread`: agents of which that is not known."""
+    """One limit and its spending, in parts of its unit. `unread` counts the agents whose figure is unknown."""
 
     scope: BudgetScope
     unit: Unit
@@ -208,11 +208,11 @@ class Budget:
     unknown: str = ""
     """The newest of those whose figure could not be read."""
     until: str = ""
-    """When a new one begins by itself (ISO 8601, UTC); empty for all but that of a day."""
+    """When it renews by itself (ISO 8601, UTC); only for a day's budget, else empty."""
 
     @property
     def over(self) -> bool:
-        """Whether no agent may be called any more; what cannot be read is taken for too much."""
+        """Whether no agent may be called any more; an unreadable figure counts as too much."""
         return self.unread > 0 or self.spent >= self.limit
 
     @property
@@ -222,12 +222,12 @@ class Budget:
 
     @property
     def warns(self) -> bool:
-        """Whether four fifths of it are spent."""
+        """Whether four fifths are spent."""
         return self.over or self.spent * 5 >= self.limit * 4
 
     @property
     def whose(self) -> str:
-        """Whose budget it is, for people."""
+        """Whose budget it is, in words."""
         match self.scope:
             case "attempt":
                 return f"each attempt of issue-{self.issue_number}"
@@ -240,7 +240,7 @@ class Budget:
 
     @property
     def words(self) -> str:
-        """What is spent of it and what is left, or why that cannot be told."""
+        """What is spent and left, or why that is unknown, in words."""
         if self.unread:
             return f"{self.whose}: {self.unknown} does not say how much {_OF[self.unit]} it took, and it has a limit"
         spent, limit = said(self.unit, self.spent), said(self.unit, self.limit)
@@ -248,7 +248,7 @@ class Budget:
         return f"{self.whose}: {spent} of {limit} spent, {left}"
 
     def extended(self, amount: Amount) -> Extension:
-        """What allowing so much more of it is in the log."""
+        """The extension to log for allowing that much more."""
         return Extension(self.scope, self.unit, amount.parts, self.unread, self.issue_number, self.loop_id, self.day)
 
 
@@ -257,7 +257,7 @@ _OF: Final[Mapping[Unit, str]] = {"money": "money", "tokens": "of tokens", "time
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The loop that attempts count for: its issues, and since when."""
+    """The loop that attempts count for: its issues and its start."""
 
     loop_id: str
     since: str
@@ -266,27 +266,27 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All that agents took in one repository, and what was allowed beyond the limits."""
+    """All spending in one repository, and the extensions of its limits."""
 
     spendings: tuple[Spending, ...] = ()
     extensions: tuple[Extension, ...] = ()
     by_issue: Mapping[int, tuple[Spending, ...]] = field(default_factory=dict)
 
     def of_issue(self, policy: BudgetPolicy, issue_number: int) -> tuple[Budget, ...]:
-        """The limits of each attempt at that issue, and of all of it."""
+        """The budgets of that issue: per attempt, and in total."""
         own = self.by_issue.get(issue_number, ())
         runs = tuple(spending for spending in own if spending.run)
         attempt = self._budgets(policy.attempt, Budget("attempt", "money", 0, 0, issue_number=issue_number), runs)
         return (*attempt, *self._budgets(policy.issue, Budget("issue", "money", 0, 0, issue_number=issue_number), own))
 
     def of_loop(self, policy: BudgetPolicy, loop: Counted) -> tuple[Budget, ...]:
-        """The limits of that loop; what was spent on its issues before it began is none of its."""
+        """The budgets of that loop; spending on its issues before it began does not count."""
         since = moment(loop.since)
         counted = tuple(s for s in self.spendings if s.issue_number in loop.issues and not _before(s, since))
         return self._budgets(policy.loop, Budget("loop", "money", 0, 0, loop_id=loop.loop_id), counted)
 
     def of_day(self, policy: BudgetPolicy, today: date, zone: tzinfo) -> tuple[Budget, ...]:
-        """The limits of that day in *zone*, over everything that is worked on in the repository."""
+        """The budgets of that day in *zone*, over all work in the repository."""
         counted = tuple(spending for spending in self.spendings if _is_of(spending, today, zone))
         bare = Budget("day", "money", 0, 0, day=today.isoformat(), until=_end_of(today, zone))
         return self._budgets(policy.day, bare, counted)
@@ -297,7 +297,7 @@ class Ledger:
         )
 
     def _budget(self, bare: Budget, counted: tuple[Spending, ...]) -> Budget:
-        """An attempt's figure is that of the newest one; of the others it counts only whether they could be read."""
+        """The limit with its spending: per attempt the newest one's only, but unreadable figures of all count."""
         allowed = [extension for extension in self.extensions if _extends(extension, bare)]
         unread = [spending for spending in counted if spending.of(bare.unit) is None]
         last = max(counted, key=lambda spending: (spending.latest or spending.at, spending.run), default=None)
@@ -321,7 +321,7 @@ def _named(spending: Spending) -> str:
 
 
 def _before(spending: Spending, since: datetime | None) -> bool:
-    """Whether it was surely recorded before then; what has no time counts."""
+    """Whether it was certainly recorded before *since*; without a time it was not."""
     times = [time for time in map(moment, (spending.at, spending.latest)) if time]
     return moment(spending.at) is not None and since is not None and max(times) < since
 
@@ -337,7 +337,7 @@ def _end_of(day: date, zone: tzinfo) -> str:
 
 
 def ledger_of(spendings: Iterable[Spending], extensions: Iterable[Extension]) -> Ledger:
-    """The ledger of these, in any order."""
+    """The ledger of these spendings, in any order."""
     by_issue: dict[int, list[Spending]] = {}
     found = tuple(spendings)
     for spending in found:

@@ -36,7 +36,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """One issue as its log says it is. `sequence` and `last_event` name the newest event that counted."""
+    """An issue's state according to its log. `sequence` and `last_event` name the newest event that counted."""
 
     task_key: str
     issue_number: int
@@ -68,34 +68,34 @@ class TaskState:
     renewed_from: str = ""
     """The archive of the stream before this one (R7): the same sequences and revision may have been used."""
     adopted: bool = False
-    """Whether its stream began with an existing issue that was taken in."""
+    """Whether its stream began with the adoption of an existing issue."""
     approvals: int = 0
     """How many task_approved events its stream has."""
     runs_started: int = 0
     given_back: int = 0
     free_event: str | None = None
     free_streak: int = 0
-    """How many transitions in a row cost nothing (R12), and which."""
+    """How many transitions in a row were free (R12), and which."""
     blocking_check: str | None = None
     not_before: str | None = None
-    """When a block is tried again unless a person is faster (ISO 8601); None for one that only a person lifts."""
+    """When a block is retried at the latest (ISO 8601); `None` if only a person can clear it."""
     waits: int = 0
-    """How many such blocks there were since work went on."""
+    """How many such blocks there were since work resumed."""
     fingerprint: str | None = None
     """Of the failing check of the last verification, if one failed (`domain/checks.py`)."""
     same_failures: int = 0
-    """How many verifications in a row failed with it, since a person had a say in it."""
+    """How many verifications in a row failed with it, since the last human decision."""
     failure_sequence: int | None = None
     """The event whose context the next attempt gets."""
     report_path: str | None = None
     request: int | None = None
-    """The pull request whose merge accepts it, as its last verification that asked a person says (R15)."""
+    """The pull request whose merge accepts it, from its last verification that asked for acceptance (R15)."""
     before: TaskState | None = None
-    """The state before a block or a re-approval, which may be one on hold for the other reason."""
+    """The state before a block or a re-approval; it may itself be on hold for the other reason."""
     problem: str | None = None
     """Why the log of this issue cannot be trusted; blocks like an event."""
     newer: bool = False
-    """Whether that is because a newer version wrote it: nothing is damaged then."""
+    """Whether the cause is only that a newer version wrote it: nothing is damaged then."""
 
     @property
     def done(self) -> bool:
@@ -104,14 +104,14 @@ class TaskState:
 
     @property
     def way_out(self) -> str:
-        """What a person does about the problem."""
+        """How to resolve the problem."""
         if self.newer:
-            return "then look again"  # the problem itself says upgrade
+            return "then look again"  # the problem text itself says upgrade
         return "`irontree checkup reconcile` records what is missing; then say how to go on"
 
     @property
     def way_to_plan(self) -> str:
-        """What a person does where no plan lists it: the plan was deleted, for it was approved once."""
+        """What to do if no plan lists it: it was approved once, so the plan was deleted."""
         again = f"irontree task '#{self.issue_number}'" if self.adopted else "irontree task SPEC.md"
         return f"`irontree init --from-backup` brings its plan back; else have it approved anew: `{again}`"
 
@@ -127,7 +127,7 @@ class TaskState:
 
     @property
     def fails_alike(self) -> bool:
-        """Whether the last attempts, two at least, failed in the same way."""
+        """Whether at least the last two attempts failed in the same way."""
         return self.same_failures > 1
 
     @property
@@ -168,9 +168,9 @@ COLORS: Final[dict[str, str]] = {
 }
 """All seven are created on first use (contract, labels)."""
 MANAGED: Final = frozenset({STAGE_TASK, STAGE_RUN, STAGE_VERIFY, STAGE_DONE, PENDING, NEEDS_BREAKDOWN})
-"""The labels that follow the state; `iron-tree:adopted` stays once it is set, every other one belongs to people.
+"""The labels that follow the state; `iron-tree:adopted` stays once set, all other labels belong to the users.
 
-An issue that needs a breakdown is not taken in, so no state calls for that label."""
+An issue that needs a breakdown is not adopted, so no state calls for that label."""
 
 _BY_STAGE: Final = {
     "definition": STAGE_TASK,
@@ -183,7 +183,7 @@ _BY_STAGE: Final = {
 
 
 def labels_for(state: TaskState) -> frozenset[str]:
-    """The managed labels that this state calls for; a detour keeps the label of where the issue halted."""
+    """The managed labels of this state; a detour keeps the label of the state that the issue halted in."""
     at = state
     while at.before:
         at = at.before

@@ -1,4 +1,4 @@
-"""The types of tasks, and all that depends on a task's type: a new type is a line in this table."""
+"""Task types and everything that depends on the type; a new type is one line in this table."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from irontree.domain.values import CloseOnDone
 
 @dataclass(frozen=True, slots=True)
 class TaskTypeProfile:
-    """What a type means: how documents name it, its label on the forge, and what follows from it."""
+    """A type's names in documents, its label on the forge, and its defaults."""
 
     name: str
     words: tuple[str, ...]
-    """What a document may say behind `Type:`, in lower case."""
+    """Accepted values of `Type:` in a document, in lower case."""
     label: str
-    """The label of an issue that is published."""
+    """The label of a published issue."""
     labelled: re.Pattern[str] | None
-    """The labels that make an existing issue one of this type; None where no label does."""
+    """The labels that make an existing issue one of this type; `None` if no label does."""
     branch_prefix: str
-    """Of the branch on which a pull request proposes it (R5)."""
+    """The prefix of its pull request's branch (R5)."""
     closes: CloseOnDone
-    """Who closes its issue when it is done and nothing is configured (protocol, Close On Done)."""
+    """Who closes its issue when it is done, by default (protocol, Close On Done)."""
     promotes: bool
-    """Whether it may leave notes in the documents of the project (protocol, Promotion Heuristic)."""
+    """Whether it may leave notes in the project's documents (protocol, Promotion Heuristic)."""
 
     def is_label_of(self, labels: Iterable[str]) -> bool:
         """Whether one of an issue's labels says that it is of this type."""
@@ -57,7 +57,7 @@ TASK_TYPES: Final = {profile.name: profile for profile in (FEATURE, BUG)}
 
 
 def close_on_done(configured: CloseOnDone | None, task_type: str | None) -> CloseOnDone:
-    """Who closes an issue that is done: as configured; unset, as its type says (contract)."""
+    """Who closes an issue that is done: as configured, or by default of its type (contract)."""
     return configured or (TASK_TYPES[task_type].closes if task_type else "auto")
 
 
@@ -68,4 +68,4 @@ def _known(name: str) -> str:
 
 
 TaskType = Annotated[str, AfterValidator(_known), WithJsonSchema({"enum": [*TASK_TYPES], "type": "string"})]
-"""The name of a type, as plans and documents have it."""
+"""The name of a type in plans and documents."""

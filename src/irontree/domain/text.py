@@ -1,6 +1,6 @@
-"""Text from people and programs: what was probably meant, and what looks like a secret.
+"""Text from users and programs: suggestions for typos, unsafe characters, and what looks like a secret.
 
-Two signs: the shape of a forge's or provider's token, and being the value of an environment variable with such a name.
+A secret has the shape of a forge's or provider's token, or is the value of an environment variable with such a name.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final
 
 
 def nearest(text: str, known: Iterable[str]) -> str | None:
-    """The one of *known* that is nearest to *text*, if any is close."""
-    import difflib  # noqa: PLC0415  (who makes no mistake need not wait for it)
+    """The member of *known* closest to *text*, if any is close."""
+    import difflib  # noqa: PLC0415  (input without a mistake need not wait for it)
 
     return next(iter(difflib.get_close_matches(text, known, n=1)), None)
 
@@ -26,7 +26,7 @@ def suggestion(text: str, known: Iterable[str], shown: str = "{}") -> str:
 # --- Characters that move a cursor, hide text, or show it in another order than it is in
 
 
-# Of terminals; one that is never ended takes what is left of the line, or is only its first two characters.
+# Terminal sequences; an unterminated one takes the rest of the line, or only its first two characters.
 _SEQUENCE: Final = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\){}|[@-Z\\-_])"
 _ESCAPES: Final = _SEQUENCE.format("?")
 ENDED_ESCAPES: Final = _SEQUENCE.format("")
@@ -34,22 +34,22 @@ _LINE_ENDS: Final = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
 _CONTROLS: Final = "\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
 _UNWANTED: Final = f"[{_CONTROLS}\ufeff\ud800-\udfff]"
 DECEPTIVE: Final = f"[{_CONTROLS}\x0b]"
-"""What a document that people approve may not hold: it must be what they see."""
+"""Characters not allowed in a document: approvers must see what they approve."""
 
 
 def harmless(text: str) -> str:
     """*text* without escape sequences and control characters; lines and tabs stay."""
-    if text.isprintable():  # most are: the patterns, whose sets are large, are compiled when there is one that is not
+    if text.isprintable():  # most texts are: the patterns, whose sets are large, are compiled for the first that is not
         return text
     return re.sub(_UNWANTED, "", re.sub(_LINE_ENDS, "\n", re.sub(_ESCAPES, "", text)))
 
 
-# --- What looks like a secret, and texts without it
+# --- Secrets
 
 
 HIDDEN: Final = "(secret)"
 MIN_LENGTH: Final = 8
-"""Shorter values are as likely words as secrets."""
+"""Shorter values may as well be ordinary words."""
 
 _NAME = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL", re.IGNORECASE)
 _SHAPES = (
@@ -80,18 +80,18 @@ LOGIN_IN_URL: Final = re.compile(
     rf"(?:(?:(?<=http://)|(?<=https://)){_LOGIN}{{1,256}}|{_LOGIN}{{0,128}}:{_LOGIN}{{1,128}})@",
     re.IGNORECASE,
 )
-"""A user with a password before the host of an address; of http(s) a user alone, which is mostly a token."""
+"""User and password before the host of an address; for http(s) also a user alone, which is mostly a token."""
 WITHOUT_LOGIN: Final = r"\g<scheme>***@"
 
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
-    """The values of those variables whose names say that they are secret; of several lines, each line."""
+    """The values of variables with a secret's name; of a multi-line value, each line."""
     found = (value for name, value in environment.items() if _NAME.search(name))
     return frozenset(line for value in found for line in map(str.strip, value.splitlines()) if len(line) >= MIN_LENGTH)
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
-    """*text* with whatever looks like a secret, and each of *values*, hidden."""
+    """*text* with everything that looks like a secret, and each of *values*, hidden."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     return LOGIN_IN_URL.sub(WITHOUT_LOGIN, SECRET.sub(HIDDEN, text))

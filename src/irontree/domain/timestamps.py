@@ -1,4 +1,4 @@
-"""Times as text: ISO 8601, as the log, the files and the forges have them. Read and written here alone."""
+"""Times as ISO 8601 text, as in the log, the files and the forges; read and written only here."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 
 
 def utc_text(moment: datetime) -> str:
-    """In UTC with seconds, as every time under .mino/ is written: `2026-04-22T14:32:11Z`."""
+    """Format in UTC with seconds, as every time under .mino/: `2026-04-22T14:32:11Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parsed(text: object) -> datetime:
-    """The time, in UTC where no zone is named; raises ValueError for what is no time."""
+    """Parse a time, in UTC if it names no zone; raises ValueError if it is invalid."""
     found = datetime.fromisoformat(str(text))
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def moment_in_utc(text: object) -> datetime | None:
-    """The same; None for what is no time."""
+    """Parse a time, in UTC if it names no zone; `None` if it is invalid."""
     try:
         return parsed(text)
     except ValueError:
@@ -25,7 +25,7 @@ def moment_in_utc(text: object) -> datetime | None:
 
 
 def moment(text: object) -> datetime | None:
-    """The time, as an event has it; None for what is no time, or names no zone."""
+    """Parse a time of an event; `None` if it is invalid or names no zone."""
     try:
         found = datetime.fromisoformat(str(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What issues and loops have in common: which events are legal in which state, and what each makes of it."""
+"""State machine tables, for issues and loops: the legal events by state, and the state after each."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class Machine(Generic[S, H]):
     """A state machine as tables; the state None is that of a stream without events."""
 
     subject: str
-    """What has the states: `an issue`."""
+    """The subject in messages: `an issue`."""
     nothing: str
-    """What a stream without events is called."""
+    """The name of a stream without events."""
     legal: Mapping[S | None, frozenset[str]]
     """Names of the events that may follow, by state."""
     after: Mapping[str, S]
-    """The state that an event leads to, whatever it says; one that is not here leaves the state as it is."""
+    """The state after each event, whatever its fields; an event not listed keeps the state."""
     choose: Callable[[H], S | None]
-    """The state that an event leads to by what it says; None: see `after`."""
+    """The state after an event by its fields; `None` defers to `after`."""
 
     def refusal(self, state: S | None, event: H) -> str | None:
-        """Why *event* may not follow; None if it may."""
+        """Why *event* may not follow, or `None` if it may."""
         if event.event in self.legal[state]:
             return None
         where = f"{self.subject} that is {state}" if state else self.nothing

@@ -21,7 +21,7 @@ Shape = Literal["atomic", "composite"]
 Executability = Literal["executable", "container"]
 CloseOnDone = Literal["auto", "manual"]
 ReplyMode = Literal["auto", "always", "never"]
-"""Of replies and of notes in the documents: by a rule, or as a person says."""
+"""The mode of replies and of notes in documents: by a rule, or a fixed choice."""
 Category = Literal["silent", "audible", "terminal", "loop"]
 HaltReason = Literal[
     "goal_reached",
@@ -35,7 +35,7 @@ HaltReason = Literal[
 ]
 
 FROM_FILE: Final = "file"
-"""The context in which `.mino/config.yml` is validated: what it says is kept as it is written there."""
+"""The validation context for `.mino/config.yml`: values are kept as written there."""
 COMPOSITE_THRESHOLD: Final = 3
 """More open checkboxes than these make an issue composite (protocol; R16)."""
 
@@ -44,7 +44,7 @@ SpecRevision = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}$")]
 Sha = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,64}$")]
 CodeRef = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{7,64}|not_applicable)$")]
 LoopId = Annotated[str, StringConstraints(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}-[0-9]{4}-[0-9a-f]{6}$")]
-# A Literal takes no text for a number, and the codec reads every scalar as text (R1).
+# A Literal does not convert text to a number, and the codec reads every scalar as text (R1).
 ProtocolVersion = Annotated[Literal[1], BeforeValidator(lambda value: 1 if value == "1" else value)]
 
 

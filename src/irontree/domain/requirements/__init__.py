@@ -1,1 +1,1 @@
-"""How a requirement document is read, step by step; `irontree.domain.spec` is the door."""
+"""Steps of reading a requirement document; the entry point is `irontree.domain.spec`."""

@@ -1,4 +1,4 @@
-"""Tasks with typed fields and a key each, and the tasks that their dependencies name."""
+"""Task drafts with typed fields and keys, and resolution of their dependencies."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from irontree.domain.requirements.tasks import TaskText
 from irontree.domain.task_types import FEATURE, TASK_TYPES, TaskType
 from irontree.domain.text import nearest
 
-MAX_TITLE: Final = 255  # the longest title that every forge takes
+MAX_TITLE: Final = 255  # the longest title that every forge accepts
 _TYPES: Final = {word: profile.name for profile in TASK_TYPES.values() for word in profile.words}
 _PRIORITIES: Final = {"high": 1, "medium": 5, "low": 9} | {str(number): number for number in range(1, 10)}
 
 
 @dataclass(eq=False, slots=True)
 class TaskDraft:
-    """A task of the document; *path* is what its key is made from."""
+    """A task of the document; its key is made from *path*."""
 
     text: TaskText
     parent: TaskDraft | None
@@ -194,11 +194,11 @@ def _check_keys(drafts: Sequence[TaskDraft], findings: Findings) -> None:
 _NOTHING: Final = {"none", "nothing", "n/a", "-", "\u2013", "\u2014", "无"}
 _WIDE_COMMAS: Final = str.maketrans("\uff0c\u3001", ",,")
 _MAX_SHOWN: Final = 8  # titles of a cycle
-_MAX_SUGGESTIONS: Final = 20  # looking for a close title takes time for each of them
+_MAX_SUGGESTIONS: Final = 20  # limits the time spent on searching for close titles
 
 
 def resolve(drafts: Sequence[TaskDraft], known_issues: Mapping[int, str], findings: Findings) -> None:
-    """Fill in each draft's `depends_on`, what its composites depend on included."""
+    """Fill in each draft's `depends_on`, including the dependencies of its composites."""
     names = _Names(drafts, known_issues, findings)
     for draft in drafts:
         labelled = draft.text.fields.get("depends_on")
@@ -222,7 +222,7 @@ def refuse_cycles(nodes: Sequence[PlanNode], indexes: Mapping[str, int], finding
 
 
 class _Names:
-    """All names by which the document's tasks can be meant."""
+    """All names by which the document's tasks can be referred to."""
 
     def __init__(self, drafts: Sequence[TaskDraft], known_issues: Mapping[int, str], findings: Findings) -> None:
         self._findings = findings
@@ -237,14 +237,14 @@ class _Names:
         self._suggested = 0
 
     def keys(self, text: Text, draft: TaskDraft) -> Iterator[str]:
-        """The keys that *text* names; what names none, or more than one task, or a wrong one, is refused."""
+        """The keys that *text* names; an unknown, ambiguous or illegal name is refused."""
         for name in self._split(text.text):
             key = self._key(Text(name, text.index), draft)
             if key:
                 yield key
 
     def _split(self, text: str) -> list[str]:
-        """The names in a list with commas; the longest that is known wins, so that titles may have commas."""
+        """Split a comma-separated list; the longest known name wins, so that titles may contain commas."""
         readables = (plain(text), text, plain(text).translate(_WIDE_COMMAS))
         readings = [list(self._longest(readable.split(","))) for readable in readables]
         names = next((names for names in readings if all(self._known(name) for name in names)), readings[0])
@@ -332,6 +332,6 @@ def _names_of(draft: TaskDraft) -> set[str]:
 
 
 def _folded(name: str) -> str:
-    """Equal for names that differ in case, in white space, or in quotes around them."""
+    """Fold a name, ignoring case, white space and surrounding quotes."""
     words = " ".join(name.casefold().split()).strip("\"'`\u2018\u2019\u201c\u201d.")
     return re.sub(r"\s*([/,])\s*", r"\1", words)

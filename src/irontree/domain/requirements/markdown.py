@@ -1,4 +1,4 @@
-"""Markdown as headings with the blocks under them, each with its lines; and what is wrong there, by line.
+"""Markdown as headings and the blocks under them, with line numbers; and findings by line.
 
 Lines are indexes from 0 into the normalised text. Headings in quotes, lists, fences and comments are text.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BlockKind = Literal["paragraph", "list", "fence", "comment", "heading", "other"]
 
 MAX_TEXT: Final = 2000
-"""Characters of a title, field, criterion or command; reading longer ones is not linear in time for hostile text."""
+"""Maximum length of a title, field, criterion or command: parsing a hostile longer one is not linear in time."""
 _UNSAID: Final = {"fence", "code_block", "html_block"}
 _QUOTED: Final = re.compile(r"\s*(?:(?:[-*+]|\d+[.)])\s+)*>")
 _HIDDEN: Final = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -75,7 +75,7 @@ class MarkdownDocument:
 
 
 def parse(lines: Sequence[str]) -> MarkdownDocument:
-    """The document that *lines* are."""
+    """Parse *lines* into a document."""
     from markdown_it.tree import SyntaxTreeNode  # noqa: PLC0415  (see _parser)
 
     environment: dict[str, object] = {}
@@ -90,7 +90,7 @@ def parse(lines: Sequence[str]) -> MarkdownDocument:
 
 
 def plain(text: str, environment: dict[str, object] | None = None) -> str:
-    """Inline Markdown without its markup, in one line; what is no markup stays as it is."""
+    """Inline Markdown without its markup, in one line; everything else is unchanged."""
     if len(text) > MAX_TEXT:
         return text
     tokens = _parser().parseInline(text, environment if environment is not None else {})[0].children or []
@@ -99,7 +99,7 @@ def plain(text: str, environment: dict[str, object] | None = None) -> str:
 
 
 def lines_said(text: str) -> tuple[str, ...]:
-    """The lines of *text*; those that are no words of its author (code, quotes, HTML, what is hidden) are blank."""
+    """The lines of *text*, blank where they are not its author's prose (code, quotes, HTML, hidden text)."""
     visible = _HIDDEN.sub(lambda found: "\n" * found[0].count("\n"), text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = ["" if _QUOTED.match(line) else line for line in visible.split("\n")]
     for token in _blocks_parser().parse(visible):
@@ -119,7 +119,7 @@ def without_front_matter(lines: Sequence[str]) -> list[str]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """A parser, imported with the first text: a run whose document is as approved reads none (30 ms of its start)."""
+    """The parser, imported on first use: a run whose document is unchanged needs none (saves 30 ms at start)."""
     from markdown_it import MarkdownIt  # noqa: PLC0415
 
     return MarkdownIt("commonmark")
@@ -127,7 +127,7 @@ def _parser() -> MarkdownIt:
 
 @cache
 def _blocks_parser() -> MarkdownIt:
-    """One that leaves inline text alone: it is parsed only where it is needed."""
+    """A parser for blocks only; inline text is parsed where needed."""
     return type(_parser())("commonmark").disable("inline")
 
 
@@ -183,20 +183,20 @@ def _lines_of(node: SyntaxTreeNode) -> tuple[int, int]:
     return node.map
 
 
-# --- What is wrong or doubtful in a requirement document
+# --- Errors and warnings in a requirement document
 
 
 _MAX_QUOTED: Final = 80
 
 
 def quoted(text: str) -> str:
-    """What the document says, as a message shows it: in quotes, and cut if it is long."""
+    """Text of the document for a message: in quotes, and cut if it is long."""
     return f"'{text}'" if len(text) <= _MAX_QUOTED else f"'{text[: _MAX_QUOTED - 3]}...'"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SpecProblem:
-    """One thing that a person should change; *line* counts from 1 in the file as it was given."""
+    """A problem for the author to fix; *line* counts from 1 in the original file."""
 
     line: int
     what: str
@@ -213,14 +213,14 @@ class SpecProblem:
 
 @dataclass(slots=True)
 class Findings:
-    """Gathers problems while one document is read; *numbers* are the file's line numbers of the lines read."""
+    """Collects the problems of one document; *numbers* map the lines read to line numbers of the file."""
 
     numbers: Sequence[int]
     errors: list[SpecProblem] = field(default_factory=list)
     warnings: list[SpecProblem] = field(default_factory=list)
 
     def line(self, index: int) -> int:
-        """The file's line number of the line read at *index* (from 0); 1 for an empty document."""
+        """The line number in the file of the line at *index* (from 0); 1 for an empty document."""
         return self.numbers[index] if index < len(self.numbers) else 1
 
     def refuse(self, index: int, what: str, remedy: str) -> None:

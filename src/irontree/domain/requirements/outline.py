@@ -1,4 +1,4 @@
-"""The tree that headings make, the names that mean something in it, and labels such as `Type: bug`."""
+"""The tree of headings, the names with a meaning in it, and labels such as `Type: bug`."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _NAMES: Final[dict[Kind, tuple[str, ...]]] = {
 _KINDS: Final = {name: kind for kind, names in _NAMES.items() for name in names}
 _LABELS: Final = [name for name, kind in _KINDS.items() if kind != "prose"]
 _SHORTEST: Final = 3
-"""Letters of a label that is cut short."""
+"""Minimum letters of an abbreviated label."""
 
 
 def kind_of(name: str) -> Kind | None:
-    """What a heading or label of this name holds; None if it has no meaning of its own."""
+    """The kind of a heading or label with this name; `None` if it has no special meaning."""
     return _KINDS.get(_folded(name))
 
 
@@ -62,7 +62,7 @@ def nearest_label(name: str) -> str | None:
 
 
 def label_for_short(name: str) -> str | None:
-    """The label that *name* cuts short: `Prio`."""
+    """The label that *name* abbreviates: `Prio`."""
     short = _folded(name)
     return next((label.capitalize() for label in _LABELS if len(short) >= _SHORTEST and label.startswith(short)), None)
 
@@ -93,7 +93,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A label, at the lines from *start* to *end*, and its value: beside it, on the next lines, or in *blocks*."""
+    """A label on the lines from *start* to *end*, with its value beside it, on the next lines, or in *blocks*."""
 
     kind: Kind
     label: str
@@ -104,7 +104,7 @@ class Labelled:
     blocks: tuple[MarkdownBlock, ...] = ()
 
     def own_texts(self) -> list[Text]:
-        """The value beside the label and on the lines that follow it."""
+        """The value beside the label and on the following lines."""
         return [*([Text(self.value, self.start)] if self.value else []), *self.lines]
 
     def texts(self) -> list[Text]:
@@ -113,7 +113,7 @@ class Labelled:
 
 
 def split_label(text: str) -> tuple[str, str] | None:
-    """Label and value of a line that has the form of a field, whatever the label is."""
+    """Label and value of a line in the form of a field, whether or not the label is known."""
     match = _LABEL.fullmatch(text) or _BOLD.fullmatch(text)
     if match is None:
         return None
@@ -160,12 +160,12 @@ def _block_texts(blocks: Sequence[MarkdownBlock]) -> Iterator[Text]:
             yield from _block_texts(item.blocks)
 
 
-# --- The tree that headings make
+# --- The tree of headings
 
 
 @dataclass(slots=True)
 class Part:
-    """A stretch under one heading: a task's own text (*kind* None), or one of its sections."""
+    """The content under one heading: a task's own text (*kind* is `None`), or one of its sections."""
 
     kind: Kind | None
     label: str
@@ -178,7 +178,7 @@ class Part:
 
 @dataclass(slots=True)
 class OutlineEntry:
-    """A task as the document has it; *path* are the titles from the outermost task, *parent* its entry."""
+    """A task in the document; *path* holds the titles from the outermost task, *parent* is the parent's entry."""
 
     title: str
     level: int
@@ -252,7 +252,7 @@ def _part(section: MarkdownSection, kind: Kind | None) -> Part:
 
 
 def _extend(part: Part, section: MarkdownSection) -> None:
-    """A heading below a section's heading is text of that section."""
+    """Treat a heading below a section's heading as text of that section."""
     part.blocks += [MarkdownBlock("heading", section.start, section.body), *section.blocks]
     part.end = section.end
 
@@ -262,7 +262,7 @@ def _has_title(entries: list[OutlineEntry]) -> bool:
 
 
 def _check_introduction(parts: list[Part], findings: Findings) -> None:
-    """What only a task can have must not get lost in the text around them."""
+    """Report sections, criteria and fields that belong to no task, so that they are not lost in other text."""
     for part in parts:
         if part.kind not in (None, "description", "prose"):
             findings.refuse(

@@ -1,6 +1,6 @@
-"""What stands under a task's heading: fields, criteria and how they are checked, commands; the rest is its text.
+"""Read the content under a task's heading: fields, criteria and their checks, commands; the rest is description.
 
-Nothing is dropped: a line that is not understood stays in the description.
+Nothing is dropped: an unrecognised line stays in the description.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse_criterion(text: str) -> Criterion:
 
 
 def hides_a_command(criterion: Criterion) -> bool:
-    """Whether the text holds a `` `$ command` `` that covers nothing because it does not stand at the end."""
+    """Whether the text holds a `` `$ command` `` that covers nothing because it is not at the end."""
     return any(command != criterion.command for _, command in _commands(criterion.text))
 
 
@@ -69,7 +69,7 @@ def parse_commands(line: str) -> tuple[str, ...]:
 
 
 def is_only_code(line: str) -> bool:
-    """Whether the line is one code span, as somebody writes a command who forgets the `$`."""
+    """Whether the line is one code span, as when an author forgets the `$` of a command."""
     return re.fullmatch(r"(`+)[^`]+\1[\s.;]*", line.strip()) is not None
 
 
@@ -89,12 +89,12 @@ def _commands(text: str) -> Iterator[tuple[re.Match[str], str]]:
             yield match, inside[2:].strip()
 
 
-# --- What stands under a task's heading: fields, criteria, commands; the rest is its description
+# --- Reading the content under a task's heading
 
 
 @dataclass(frozen=True, slots=True)
 class TaskText:
-    """A task as written: its fields by kind, still as text, and what needs no other task to be read."""
+    """A task as written: its fields by kind, still as text, and all that can be read without other tasks."""
 
     entry: OutlineEntry
     fields: dict[Kind, Labelled]
@@ -104,7 +104,7 @@ class TaskText:
 
 
 def read_task(entry: OutlineEntry, lines: Sequence[str], findings: Findings) -> TaskText:
-    """Read all that stands under the entry's heading and in its sections."""
+    """Read everything under the entry's heading and in its sections."""
     reader = _TaskReader(lines, findings)
     description = "\n\n".join([reader.read(part) for part in entry.parts])
     return TaskText(entry, reader.fields, normalize(description), tuple(reader.criteria), tuple(reader.commands))
@@ -118,7 +118,7 @@ def read_prose(parts: Sequence[Part], lines: Sequence[str]) -> str:
 
 
 def _with_heading(part: Part, lines: Iterable[str]) -> str:
-    """What is left of a part, behind its section's name: "Out of scope" must not read as in scope."""
+    """The rest of a part, after its section's name: "Out of scope" must not read as in scope."""
     text = "\n".join(lines)
     if part.kind in (None, "description") or not text.strip():
         return text
@@ -127,7 +127,7 @@ def _with_heading(part: Part, lines: Iterable[str]) -> str:
 
 @dataclass(slots=True)
 class _TaskReader:
-    """Reads one task; *edits* are the document's lines that are used up (None) or read otherwise."""
+    """Reads one task; *edits* maps lines of the document to their replacement, or to `None` once consumed."""
 
     document: Sequence[str]
     findings: Findings
