@@ -35,7 +35,7 @@ from irontree.services.record import read_world
 from irontree.tasks.artifacts import show_tree, tell_asked, tell_story
 
 AskedFor = Literal["attempts", "transitions", "revision"] | Unit
-"""What a form asks for besides a decision, a name and a note."""
+"""What a form asks for in addition to a decision, a name and a note."""
 
 _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
     "attempts": ("count", int, Field(1, ge=1, le=50, title="How many attempts, if you allow more")),
@@ -66,14 +66,14 @@ _FIELDS: Final[dict[AskedFor, tuple[str, Any, Any]]] = {
 def make_form(
     name: str, choices: Sequence[str], asked: Collection[AskedFor] = (), *, question: str | None = None
 ) -> type[RunInput]:
-    """The form with *choices* as its decision, what that decision needs, who decides, and a note.
+    """Make the form: a decision among *choices*, the values it needs, the approver's name, and a note.
 
-    *question* is the key of what is asked, a constant of the form: one that is still open in some browser while the
-    next question is open already is refused, and not taken for an answer to that (R14).
+    *question*, the key of the question, is a constant of the form: a form left open in a browser is refused once the
+    next question is open, rather than taken for an answer to that (R14).
 
-    Prefect checks answers by JSON schema alone and takes an empty answer if every field has a default: so the
-    decision is a required choice (never a yes/no, which a browser sends as "no" when nobody touched it). Each line of
-    a field is one less of the question above it, so there are labels and hardly a description.
+    Prefect validates answers by JSON schema only and accepts an empty answer if every field has a default, so the
+    decision is a required choice (never a yes/no, which a browser sends as "no" if left untouched). Field texts take
+    room from the question above them, so there are labels and hardly any descriptions.
     """
     fields: dict[str, Any] = {"decision": (Literal[tuple(choices)], Field(title="Decision"))}
     fields |= {field: (kind, info) for field, kind, info in (_FIELDS[one] for one in asked)}
@@ -85,7 +85,7 @@ def make_form(
     return form
 
 
-# --- The gate: a flow run is suspended until a person has answered its question, and goes on with it
+# --- Suspending a flow run until its question is answered
 
 
 FormModel = TypeVar("FormModel", bound=RunInput)
@@ -112,13 +112,13 @@ async def ask(form: type[FormModel], *, key: str, description: str) -> tuple[For
 
 
 async def given(form: type[FormModel], *, key: str) -> tuple[FormModel, str] | None:
-    """Return what `ask` would return if this run was answered; None if it was not. Asks nothing."""
+    """Return what `ask` would return if this run has its answer, else `None`. Asks nothing."""
     stored, found_key = await _look_up(form, key)
     return (stored, found_key) if stored else None
 
 
 async def _look_up(form: type[FormModel], key: str) -> tuple[FormModel | None, str]:
-    """The stored answer and its key; else the first key that is free to ask under."""
+    """The stored answer and its key; without one, `None` and the first free key to ask under."""
     run_id = _run_id()
     async with get_client() as client:
         used = (await client.read_flow_run(run_id)).empirical_policy.pause_keys or set()
@@ -139,7 +139,7 @@ async def forget_answer(key: str) -> None:
 
 
 async def forget_answers_but_to(key: str | None) -> tuple[Mapping[str, Any], ...]:
-    """Remove what is stored in this run as an answer to another question than *key*; those answers, as given."""
+    """Remove the answers stored in this run for questions other than *key*; returns them as given."""
     run_id = _run_id()
     async with get_client() as client:
         rows = await client.filter_flow_run_input(run_id, "suspended-", ALL, set())
@@ -166,7 +166,7 @@ def _keys(key: str) -> Iterator[str]:
 
 
 def _stored(form: type[FormModel], row: FlowRunInput | None) -> FormModel | None:
-    """The stored answer; None also for one to a form of an earlier version, which the person did not see."""
+    """The stored answer; also `None` if it belongs to another version's form, which the user did not see."""
     if row is None:
         return None
     try:
@@ -176,17 +176,17 @@ def _stored(form: type[FormModel], row: FlowRunInput | None) -> FormModel | None
 
 
 async def _forget_question(client: PrefectClient, run_id: UUID, key: str, rows: Mapping[str, FlowRunInput]) -> None:
-    """Remove what an asking without an answer left (cancelled, retried, rescheduled): saving it again would fail."""
+    """Remove what an unanswered question left (cancelled, retried, rescheduled): saving it again would fail."""
     for part in ("schema", "description"):
         if (name := f"suspended-{key}-{part}") in rows:
             await client.delete_flow_run_input(run_id, name)
 
 
 class _WaitingIsNoError(logging.Filter):
-    """Prefect 3.8 ends every suspended async flow with an ERROR line, and sync ones with the same line as INFO."""
+    """Lowers to INFO the ERROR line that Prefect 3.8 logs when an async flow is suspended; sync flows log INFO."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record pass, that one as INFO."""
+        """Pass every record, that one as INFO."""
         if record.levelno == logging.ERROR and record.getMessage().startswith("Finished in state Suspended("):
             record.levelno, record.levelname = logging.INFO, logging.getLevelName(logging.INFO)
         return True
@@ -195,17 +195,17 @@ class _WaitingIsNoError(logging.Filter):
 WAITING_IS_NO_ERROR = _WaitingIsNoError()
 
 
-# --- From a question of the log to a form in Prefect, and from the form to a recorded answer
+# --- From a question in the log to a form, and from the form to a recorded answer
 
 
 RecordAnswer = Callable[[Answer], Awaitable[None]]
 
 
 async def ask_until_taken(app: App, question: Question, record: RecordAnswer) -> None:
-    """Have a person's answer recorded; without one the run is suspended here, and starts again when it is answered.
+    """Record the user's answer; without one, suspend the run, which restarts when it is answered.
 
-    With one that *record* does not take (NOT_TAKEN) the question is asked again with the reason. Taken or not, an
-    answer is forgotten: a later replay, in another state of the log, must not take it, nor call a taken one late.
+    If *record* does not take the answer (NOT_TAKEN), the question is asked again with the reason. In both cases the
+    answer is removed: a later replay, with a changed log, must neither take it nor report it as late.
     """
     refusal = ""
     while True:
@@ -223,9 +223,9 @@ async def ask_until_taken(app: App, question: Question, record: RecordAnswer) ->
 
 
 async def refuse_late_answers(question: Question | None) -> str:
-    """Say of answers that are stored for another question than the open one that they were not taken; in the log too.
+    """Report, in the log too, that answers stored for questions other than the open one were not taken.
 
-    Somebody submitted the form of this run, and somebody else answered elsewhere before the run had started again.
+    This happens if the run's form is submitted and another user answers elsewhere before the run has restarted.
     """
     said = [
         f"The answer of {late.get('approver')} (“{late.get('decision')}”) was not taken: its question is open no more"
@@ -238,16 +238,16 @@ async def refuse_late_answers(question: Question | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An answer to a question that is asked no more: whether it was recorded, and if not, why, for a person."""
+    """An answer to a question that is no longer asked: whether it was recorded, and if not, why, in words."""
 
     taken: bool
     said: str = ""
 
 
 async def take_late_answer(question: Question, record: RecordAnswer) -> Late | None:
-    """Have the answer recorded that was given before the question's loop ended; None if none was given.
+    """Record the answer given before the question's loop ended; `None` if none was given.
 
-    One that says nothing of the issue (skip, stop) is refused: that loop is over.
+    An answer about the loop and not the issue (skip, stop) is refused: that loop is over.
     """
     found = await given(form_for(question, question.rule.choices), key=question.key)
     if found is None:
@@ -264,7 +264,7 @@ async def take_late_answer(question: Question, record: RecordAnswer) -> Late | N
 
 
 async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, str]:
-    """The person's answer and the key of the form it was given in."""
+    """The user's answer and the key of the form in which it was given."""
     form = form_for(question, await asyncio.to_thread(lambda: offered(app, read_world(app), question)))
     if stored := await given(form, key=question.key):
         return answer_from(stored[0]), stored[1]
@@ -277,7 +277,7 @@ async def _answer(app: App, question: Question, refusal: str) -> tuple[Answer, s
 
 
 async def _text(app: App, question: Question) -> str:
-    """What the form shows: it has little room, so it begins with where the same has more."""
+    """The form's text; as it has little room, it begins with a link to a page with more."""
     text = await asyncio.to_thread(question_text, app, question)
     if question.issue_number is not None:
         return with_page(await tell_story(app, question.issue_number, question=text), text)
@@ -286,13 +286,13 @@ async def _text(app: App, question: Question) -> str:
 
 
 def with_page(page: str, text: str, words: str = "All of it on a page of its own") -> str:
-    """The text of a form under the link to its page, if it has one; its title small: five lines can be seen."""
+    """A form's text below the link to its page, if any, with a small title: only five lines are visible."""
     small = re.sub(r"\A# ", "#### ", text)
     return f"[{words}]({page})\n\n{small}" if page else small
 
 
 def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
-    """The form of this question: only legal choices, by their labels, and only the fields that they need."""
+    """The form of this question: only legal choices, by label, and only the fields that they need."""
     needs = dict.fromkeys(need for choice in legal for need in choice.needs if need != "note")
     name = "".join(word.title() for word in question.reason.split("_"))
     asked = [_asked(question, need) for need in needs]
@@ -300,7 +300,7 @@ def form_for(question: Question, legal: tuple[Choice, ...]) -> type[RunInput]:
 
 
 def _asked(question: Question, need: Need) -> AskedFor:
-    """What the form asks for: of an amount its unit, of a count what is counted."""
+    """What the form asks for: an amount with its unit, or a count with what is counted."""
     if question.budget:
         return question.budget.unit
     if need == "revision":
@@ -309,7 +309,7 @@ def _asked(question: Question, need: Need) -> AskedFor:
 
 
 def answer_from(filled: RunInput) -> Answer:
-    """The answer that a filled form amounts to."""
+    """Convert a completed form to an answer."""
     values = filled.model_dump()
     return Answer(
         choice=values["decision"],

@@ -47,7 +47,7 @@ async def intake(repository: str, document: str) -> State[None]:
 
 
 def _nothing_to_ask(app: App, document: str) -> State[None] | None:
-    """How a run ends that has asked nothing yet: an earlier one asks the same, or a schedule has nothing to do."""
+    """The final state if there is nothing to ask: an earlier run asks the same, or a schedule has nothing to do."""
     context = FlowRunContext.get()
     own = context.flow_run if context else None
     if own is None or own.empirical_policy.pause_keys:
@@ -66,9 +66,9 @@ def _nothing_to_ask(app: App, document: str) -> State[None] | None:
 
 
 async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
-    """Have it approved or declined; what cannot be done as approved is asked again as it is now, with the reason.
+    """Ask for approval; what can no longer be done as approved is asked again in its new form, with the reason.
 
-    The approval is stored with the form until it is in the log: a run that is cut off before finds it again.
+    The approval is stored with the form until it is in the log: a run that is interrupted before finds it again.
     """
     refusal = ""
     while refusal or not wanted.approved:
@@ -82,7 +82,7 @@ async def _approved(app: App, document: str, wanted: Proposal) -> State[None]:
         except UNREADABLE as error:
             refusal = in_words(error)
         await forget_answer(asked)
-        with suppress(*UNREADABLE):  # else what was shown stays on the form, with the reason
+        with suppress(*UNREADABLE):  # otherwise the form keeps what it showed, with the reason
             wanted = await asyncio.to_thread(wanted_for, app, document)
     return await asyncio.to_thread(_start, app, wanted, wanted.approved_by or app.origin.actor)
 
@@ -99,7 +99,7 @@ async def _ask(app: App, wanted: Proposal, ways: list[str], refusal: str) -> tup
 
 
 def _ways(wanted: Proposal) -> Mapping[str, Proposal]:
-    """What the form may approve, by its words there."""
+    """What the form can approve, by the wording of each choice."""
     special = ways_to_approve(wanted).items()
     return {APPROVE: wanted} | {
         f"{APPROVE}; {_WORDS[name]}": with_choices(wanted, choices) for name, choices in special

@@ -1,4 +1,4 @@
-"""`issue`: the only driver of an issue, and the run that waits when a person has to decide (rulings, Questions)."""
+"""`issue`: the only driver of an issue, and the run that waits for its approver's decisions (rulings, Questions)."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ STAGES: Final = {
 
 
 LOOP_STARTS_WITHIN: Final = 30.0
-"""Seconds that an answered issue's run waits for its loop; later the loop starts it again."""
+"""Seconds that an answered issue's run waits for its loop; after that the loop restarts it."""
 
 
 def issue_run_name() -> str:
-    """`#6 Print a summary`: the name it was made with, or for one made by hand by the parameters."""
+    """`#6 Print a summary`: the run's given name; for one created by hand, derived from its parameters."""
     parameters = flow_run.get_parameters()
     number, given = int(parameters["number"]), flow_run.get_name() or ""
     if given.startswith(f"#{number} "):
         return given
     try:
         world = read_world(app_of(parameters["repository"], origin=Origin(actor="irontree")))
-    except IrontreeError:  # the run itself will say so
+    except IrontreeError:  # the run itself reports it
         return f"#{number}"
     state = world.replays[number].state if number in world.replays else None
     return f"#{number} {title_of(world, state.task_key)}" if state else f"#{number}"
@@ -85,12 +85,12 @@ async def issue(repository: str, number: int, loop_id: str | None = None) -> Sta
 
 
 def _superseded(app: App, number: int) -> bool:
-    """Whether the issue was approved again since this run was made: two runs must not drive one issue."""
+    """Whether the issue was approved again since this run was created: two runs must not drive one issue."""
     return is_key_of_another_revision(_key(), app, read_world(app).state(number))
 
 
 def _hand_over(app: App, number: int, loop_id: str | None) -> str | None:
-    """Start the issue's own run if this is one that a person made by hand: a second driver. Where it is, in words."""
+    """If this run was created by hand, a second driver, start the issue's own run; returns where that is, in words."""
     if is_key_of_issue(_key(), app, read_world(app).state(number)):
         return None
     own = start_own_run(app, number, loop_id)
@@ -98,7 +98,7 @@ def _hand_over(app: App, number: int, loop_id: str | None) -> str | None:
 
 
 def _answerable(app: App, number: int, loop_id: str | None) -> Question | None:
-    """The question that an answer still counts for, asked or not."""
+    """The question to which an answer still counts, asked or not."""
     found = next_step(app, number, loop_id)
     if isinstance(found, Idle):
         return found.unasked
@@ -112,7 +112,7 @@ def _key() -> str | None:
 
 
 async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State[None] | None:
-    """How the run ends with nothing to do; None if there is something: its loop goes on, or an answer came."""
+    """The run's final state if there is nothing to do; `None` if its loop continues or an answer came."""
     await tell_story(app, number)
     if idle.done:
         return Completed(name="Done", message=idle.reason)
@@ -127,7 +127,7 @@ async def _rest(app: App, number: int, idle: Idle, loop_id: str | None) -> State
 
 
 async def _take(app: App, number: int, step: Step, loop_id: str | None) -> str | None:
-    """One step, as one task run named after it; why it could not be taken, if it could not."""
+    """Run one step as a task run named after it; returns why it could not be taken, if so."""
     state = (await asyncio.to_thread(read_world, app)).state(number)
     stage = STAGES[type(step)].with_options(task_run_name=step_title(step, state))
     taken = await stage(str(app.repository.root), step, loop_id)
@@ -135,7 +135,7 @@ async def _take(app: App, number: int, step: Step, loop_id: str | None) -> str |
 
 
 async def _time_answers(app: App, number: int, question: Question) -> bool:
-    """Go on if only time had to pass, and it has; False if the question is to be asked. A person may be faster."""
+    """Continue if only time had to pass, and it has; `False` if the question must be asked. A user may be faster."""
     if not is_due(question.timer, app.clock.now()):
         return False
     late = await take_late_answer(question, _recorder(app, number, question))
@@ -145,7 +145,7 @@ async def _time_answers(app: App, number: int, question: Question) -> bool:
 
 
 def _recorder(app: App, number: int, question: Question, *, channel: str = "form") -> RecordAnswer:
-    """What records a decision as a step of this run; raises AnswerRefused."""
+    """Return a function that records a decision as a step of this run; it raises AnswerRefused."""
 
     async def record(answer: Answer) -> None:
         choice = validate(question, answer)
@@ -158,14 +158,14 @@ def _recorder(app: App, number: int, question: Question, *, channel: str = "form
 
 
 async def _let_loop_go_on(app: App, number: int, loop_id: str | None) -> bool:
-    """Start the next run of a loop that halted at this issue, whose question is answered; whether it goes on now.
+    """Start the next run of the loop that halted at this issue, now answered; returns whether the loop continues.
 
-    Waits until that run has the lease and says so, or ends without.
+    Waits until that run has the lease and reports it, or ends without.
     """
     if loop_id is None:
         return False
     following = await asyncio.to_thread(replacement, app, loop_id)
-    if following and following.sequence == 1:  # the answer was an approval of other tasks: nobody drives these yet
+    if following and following.sequence == 1:  # the answer was an approval of other tasks, which no run drives yet
         await asyncio.to_thread(start_loop, app, following.id)
     if not await asyncio.to_thread(_halted_at, app, loop_id, number):
         return False

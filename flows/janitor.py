@@ -1,4 +1,4 @@
-"""`janitor`: notices runs whose process died and questions nobody asks, and takes them up again from the log."""
+"""`janitor`: find runs whose process died and questions that no run asks, and resume them from the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`loop`: starts one issue's run after the other until the goal is reached or a person is needed (Loop Mode)."""
+"""`loop`: start one issue's run after the other until the goal is reached or a user is needed (Loop Mode)."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here, watch_issue
 logger = logging.getLogger(__name__)
 
 Show = Callable[[UUID | None], Coroutine[Any, Any, UUID | None]]
-"""Shows how far the work is, in what an earlier call has shown."""
+"""Shows the progress, updating what an earlier call has shown."""
 SHOWN_WITHIN: Final = 30.0
-"""Seconds that the end of the work waits for what is being shown."""
+"""Seconds to wait at the end of the work for an update in progress."""
 
 
 @asynccontextmanager
 async def display(show: Show, *, within: float = SHOWN_WITHIN) -> AsyncIterator[Callable[[], None]]:
-    """Yield what to call to have *show* called once more: beside the work, one call behind the other.
+    """Yield a function that requests another call of *show*; calls run beside the work, one at a time.
 
-    What fails in it is logged. The end of the block waits for what is being shown, for *within* seconds; a cancelled
-    one for nothing.
+    Errors in it are logged. At the end of the block an update in progress is awaited for *within* seconds, or not at
+    all if the block was cancelled.
     """
     wanted: asyncio.Queue[None] = asyncio.Queue(maxsize=1)
 
@@ -93,9 +93,9 @@ ENDS_WITHOUT_PROGRESS = 3
 """How often an issue's run may end without a new event before the loop gives up on it."""
 HALTED = "Halted"
 TELL_WITHIN = 30.0
-"""Seconds for which a loop that halted waits to tell so on the forge. Its question is open by then, its lease free."""
+"""Seconds that a halted loop waits to report it on the forge. Its question is open by then, its lease free."""
 TELL_BEFORE_FORM = 2.0
-"""The same where the question is the loop's own, and its form comes behind that."""
+"""The same for the loop's own questions, whose form appears only after that."""
 
 
 @flow(name="loop", flow_run_name="loop {loop_id}", retries=0, persist_result=False)
@@ -124,7 +124,7 @@ async def loop(repository: str, loop_id: str) -> State[None]:
 
 
 async def _ask(app: App, loop_id: str, question: Question) -> None:
-    """Suspend for a question of the loop itself; the lease is free meanwhile."""
+    """Suspend for a question of the loop itself, with the lease released."""
 
     async def record(answer: Answer) -> None:
         await asyncio.to_thread(answer_loop, app, loop_id, answer)
@@ -147,7 +147,7 @@ async def _drive_with_lease(app: App, loop_id: str) -> State[None] | None:
 
 
 def _stop_if_cancelled(app: App, loop_id: str) -> None:
-    """Stop for good what a person cancelled in Prefect, the issue's run too; a worker that ends is no such word."""
+    """Halt the loop and its issue's run if a user cancelled it in Prefect; a worker's end is no cancellation."""
     with connect() as client:
         if not state(client, UUID(flow_run.get_id())).cancelled:
             return
@@ -158,7 +158,7 @@ def _stop_if_cancelled(app: App, loop_id: str) -> None:
 
 
 async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> State[None] | None:
-    """Until the goal is reached or a person is needed; None when the loop itself has to ask."""
+    """Run until the goal is reached or a user is needed; `None` if the loop itself has to ask."""
     idle_ends: Counter[str] = Counter()
     while True:
         now = await asyncio.to_thread(loops.read_loop, app, loop_id)
@@ -188,12 +188,12 @@ async def _drive(app: App, loop_id: str, show_again: Callable[[], None]) -> Stat
 
 
 async def _show(app: App, loop_id: str, shown: UUID | None) -> UUID | None:
-    """Show how far the loop is, in the bar that is *shown*."""
+    """Show the loop's progress, in the bar *shown*."""
     return await show_loop(app, loop_id, shown, await asyncio.to_thread(pages_of_issues, app, loop_id))
 
 
 async def _follow(app: App, before: TaskState, run: RunInfo) -> RunInfo | None:
-    """Wait until the issue's run has brought it to its end or to a halt; the run if it ended without any progress."""
+    """Wait until the issue is done or halted; returns its run if that ended without any progress."""
     found = await _watch(app, before, run)
     if not isinstance(found, RunInfo):
         return None
@@ -205,7 +205,7 @@ async def _follow(app: App, before: TaskState, run: RunInfo) -> RunInfo | None:
 
 
 async def _watch(app: App, before: TaskState, run: RunInfo) -> RunInfo | bool:
-    """Wait for the issue's run, as a row of our own run's page whose log tells what happened."""
+    """Wait for the issue's run, shown as a row of our own run's page with a log of what happened."""
     logger, title = get_run_logger(), await asyncio.to_thread(row_title, app, before)
     logger.info("%s: at %s", title, url_for(run.id))
     row = watch_issue.with_options(task_run_name=title)
@@ -216,7 +216,7 @@ async def _watch(app: App, before: TaskState, run: RunInfo) -> RunInfo | bool:
 
 
 def _what_happened(app: App, issue_number: int, *, after: int) -> Iterator[str]:
-    """The events of the issue behind the sequence *after*, in words."""
+    """The events of the issue after the sequence *after*, in words."""
     for record in app.log.read(issue_number).records:
         if record.event.sequence > after:
             yield f"#{issue_number} {say_issue_event(record)}"
@@ -228,7 +228,7 @@ def _stop_at(app: App, issue_number: int) -> None:
 
 
 def _set_going(app: App, loop_id: str, state: TaskState) -> RunInfo:
-    """Start the issue's run; one that is suspended though its question was answered elsewhere starts again."""
+    """Start the issue's run; restart one that is suspended although its question was answered elsewhere."""
     run = start_issue(app, state, loop_id)
     if run.state != "PAUSED":
         return run
@@ -237,13 +237,13 @@ def _set_going(app: App, loop_id: str, state: TaskState) -> RunInfo:
 
 
 def _settled(app: App, issue_number: int) -> bool | None:
-    """True once the issue is done or waits for a person."""
+    """`True` once the issue is done or waits for a user."""
     state = state_of(app, issue_number)
     return True if state and (state.done or halt_of(state)) else None
 
 
 def _halt(app: App, loop_id: str, decision: Halt) -> State[None] | None:
-    """Record why the loop stops; an issue's question is then asked by its own run, the loop's by this one."""
+    """Record why the loop stops; an issue's question is asked by its own run, the loop's by this one."""
     if _stopped_elsewhere(app, loop_id, decision):
         loops.resume(app, loop_id)
     if decision.reason == "goal_reached":
@@ -263,7 +263,7 @@ def _reach_goal(app: App, loop_id: str) -> State[None]:
 
 
 def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
-    """Have the issue's run ask, and say where; None where the question is the loop's own."""
+    """Have the issue's run ask, and report where; `None` if the question is the loop's own."""
     if decision.task_key is None:
         return None
     state, rule = read_world(app).states[decision.task_key], RULE[decision.reason]
@@ -272,7 +272,7 @@ def _have_asked(app: App, loop_id: str, decision: Halt) -> State[None] | None:
 
 
 def _stopped_elsewhere(app: App, loop_id: str, decision: Halt) -> bool:
-    """Whether the log still tells of another halt, whose question is answered: the loop went on, as far as this one."""
+    """Whether the log still shows an earlier, answered halt: the loop has since continued up to this one."""
     entity = loops.read_loop(app, loop_id).entity
     return entity.status == "halted" and (entity.halt_reason, entity.halt_at_task_key) != (
         decision.reason,

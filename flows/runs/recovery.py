@@ -1,4 +1,4 @@
-"""Which runs are alive (a kernel lock each, R3), which should exist by what the log says, and how these are started."""
+"""Which runs are alive (a kernel lock each, R3), which should exist according to the log, and starting those."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ from irontree.store.layout import Layout
 from irontree.store.locks import remove_if_free
 from irontree.tasks.artifacts import mirror
 
-# --- Where a loop's issues are shown, and what it says of them on its own page
+# --- The pages of a loop's issues, and the runs of issues and loops
 
 
 def pages_of_issues(app: App, loop_id: str) -> Mapping[int, str]:
-    """The pages of the runs of this loop's issues, by issue number, as far as there are any; none without a server."""
+    """The pages of the existing runs of this loop's issues, by issue number; empty without a server."""
     states = read_world(app).states
     keys = {issue_key(app, states[key]): states[key] for key in read_loop(app, loop_id).keys if key in states}
     try:
@@ -70,12 +70,12 @@ def pages_of_issues(app: App, loop_id: str) -> Mapping[int, str]:
 
 
 def row_title(app: App, state: TaskState) -> str:
-    """The row of an issue on the loop's page: `#3 Split an expense`."""
+    """The title of an issue's row on the loop's page: `#3 Split an expense`."""
     return f"#{state.issue_number} {title_of(read_world(app), state.task_key)}"
 
 
 def start_issue(app: App, state: TaskState, loop_id: str | None) -> RunInfo:
-    """Have the run of this issue waiting, working or asking; the same run for the issue's whole life."""
+    """Ensure that the run of this issue is waiting, working or asking; one run for the issue's whole life."""
     with connect() as client:
         return ensure_run(
             client,
@@ -92,13 +92,13 @@ def start_issue(app: App, state: TaskState, loop_id: str | None) -> RunInfo:
 
 
 def start_own_run(app: App, number: int, loop_id: str | None) -> RunInfo:
-    """Have the issue's own run, for one that was made by hand: in the loop that it names, or that has the issue."""
+    """Start the issue's own run in place of one created by hand, in the loop it names or the issue's loop."""
     state = read_world(app).state(number)
     return start_issue(app, state, loop_id or loop_of(open_loops(app), state.task_key))
 
 
 def start_loop(app: App, loop_id: str) -> RunInfo:
-    """Have a run that drives this stretch of the loop; the same one for whoever asks twice."""
+    """Ensure that a run drives this stretch of the loop; a second call returns the same run."""
     loop = read_loop(app, loop_id)
     with connect() as client:
         return ensure_run(
@@ -111,7 +111,7 @@ def start_loop(app: App, loop_id: str) -> RunInfo:
         )
 
 
-# --- How a flow run ends when something refuses to go on
+# --- How a flow run ends when its work is refused
 
 
 Parameters = ParamSpec("Parameters")
@@ -119,12 +119,12 @@ FlowBody = Callable[Parameters, Awaitable[State[None]]]
 
 
 def waits_if_refused(body: FlowBody[Parameters]) -> FlowBody[Parameters]:
-    """End the run as `Waiting` when an issue or a loop cannot go on now; it is taken up again by what the log says."""
+    """End the run as `Waiting` if an issue or loop cannot continue now; it is resumed according to the log."""
     return _ends_if_refused(body, lambda message: Completed(name="Waiting", message=message))
 
 
 def fails_if_refused(body: FlowBody[Parameters]) -> FlowBody[Parameters]:
-    """End the run as `Failed`, without a traceback, when what it was asked to do cannot be done."""
+    """End the run as `Failed`, without a traceback, if its request cannot be carried out."""
     return _ends_if_refused(body, lambda message: Failed(message=message))
 
 
@@ -141,11 +141,11 @@ def _ends_if_refused(body: FlowBody[Parameters], end: Callable[[str], State[None
     return run
 
 
-# --- A flow run says by a kernel lock that its process lives (R3)
+# --- Liveness: each flow run's process holds a kernel lock (R3)
 
 
 FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""How Prefect names runs; other files there are held by who serves the repository, and stay."""
+"""The form of Prefect's run ids; other files there are held by processes that serve the repository, and stay."""
 LOOK_EVERY = 0.2
 """Seconds."""
 AT_WORK_ALREADY = (
@@ -158,8 +158,8 @@ AT_WORK_ALREADY = (
 async def hold_liveness(app: App) -> AsyncIterator[None]:
     """Hold this flow run's lock for the block, and end with the runner that started the process.
 
-    A run whose state somebody changed by hand is started beside the process that it still has: the second waits as
-    long as that lives. Were it to end before, it would end the run of the first.
+    A run whose state was changed by hand is started while its first process still lives: the second process waits
+    for the first to end. Were it to end earlier, it would end the run of the first.
     """
     end_with_runner()
     lock = app.alive(str(flow_run.get_id()))
@@ -170,9 +170,9 @@ async def hold_liveness(app: App) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def hold_liveness_lock(lock: Lock, what: str, *, waits: Callable[[], None]) -> AsyncIterator[None]:
-    """Hold *lock* for the block, and be seen to: its file may be tidied away between our opening and our locking it.
+    """Hold *lock* for the block, visibly to others: its file may be removed between our opening and locking it.
 
-    Waits while another process has it, calls *waits* once before, and leaves the event loop to others.
+    Waits while another process has it, without blocking the event loop; calls *waits* once before.
     """
     told = False
     while True:
@@ -187,7 +187,7 @@ async def hold_liveness_lock(lock: Lock, what: str, *, waits: Callable[[], None]
 
 
 def _is_held(held: ExitStack, lock: Lock, what: str) -> bool:
-    """Whether *held* has the lock now, in the file that others look at."""
+    """Whether *held* now has the lock on the file that other processes see."""
     try:
         held.enter_context(lock.hold(what))
     except Busy:
@@ -197,34 +197,34 @@ def _is_held(held: ExitStack, lock: Lock, what: str) -> bool:
 
 
 def tidy(app: App) -> int:
-    """Remove the lock files of flow runs that no process holds; how many there were."""
+    """Remove the lock files of flow runs that no process holds; returns their number."""
     folder = Layout(app.repository.root).alive("any").parent
     files = [path for path in folder.glob("*") if FLOW_RUN.fullmatch(path.name)]
     return sum(remove_if_free(path) for path in files)
 
 
-# --- From what the log says should be going on to the runs that should exist (rulings, Crashes)
+# --- Recovery: starting the runs that should exist according to the log (rulings, Crashes)
 
 
 STARTING = timedelta(seconds=120)
 SOMEBODY_STARTS: Final = {"PENDING": STARTING, "RUNNING": STARTING, "CANCELLING": STARTING}
-"""How long a run may be in a state without the lock of its process: one that was just started has not taken it yet."""
+"""How long a run may be in a state without its process's lock: one that was just started has not taken it yet."""
 WORKERS_START: Final = {"PENDING": STARTING}
-"""The same for who serves a repository alone, but for the workers that a configured server may have."""
+"""The same if only we serve the repository, except for workers that a configured server may have."""
 NOBODY_STARTS: Final[Mapping[str, timedelta]] = {}
-"""The same for who has the private server, and serves the repository alone or has just stopped to."""
+"""The same on the private server, if only we serve the repository or have just stopped serving it."""
 GOING: Final = {
     "SCHEDULED": "goes on",
     "PENDING": "goes on",
     "RUNNING": "is at work",
     "PAUSED": "waits for a person",
 }
-"""What a run does, in words for who reads a log."""
+"""What a run does, in words for a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenUp:
-    """What was done to have going what should be, a line each."""
+    """What recovery did, one line each."""
 
     dead: tuple[str, ...]
     approving: tuple[str, ...]
@@ -233,9 +233,9 @@ class TakenUp:
 
 
 def take_up_all(app: App, *, asks_forge: bool = True) -> TakenUp:
-    """Find the runs whose process died, and have going and asked what the log says, and nothing else (*asks_forge*).
+    """Mark dead runs, start those the log calls for, close obsolete forms (approvals of issues only if *asks_forge*).
 
-    The one thing to do after a crash, a restart or a deleted database; the order matters.
+    This is all there is to do after a crash, a restart or a deleted database; the order matters.
     """
     return TakenUp(
         dead=mark_dead_runs(app),
@@ -248,9 +248,9 @@ def take_up_all(app: App, *, asks_forge: bool = True) -> TakenUp:
 
 
 def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS) -> tuple[str, ...]:
-    """Say of runs that no living process has that they crashed; what was said, one line each.
+    """Mark runs without a living process as crashed; returns one line each.
 
-    A run is alive as long as its process holds its lock (R3). *grace* is how long it may do without.
+    A run is alive as long as its process holds its lock (R3). *grace*, by state, is how long it may lack the lock.
     """
     with connect() as client:
         found = taken_up(client, app.repository.id)
@@ -261,23 +261,23 @@ def mark_dead_runs(app: App, *, grace: Mapping[str, timedelta] = SOMEBODY_STARTS
 
 
 def put_in_order(app: App, who: str) -> None:
-    """Settle and deliver what a crash left undone; who holds the driver lock now has done that already (R9, R11)."""
+    """Settle and deliver what a crash left undone; any current holder of the driver lock has done so (R9, R11)."""
     with suppress(Busy), app.driver.hold(f"{who}, catch up"):
         catch_up(app)
 
 
 def start_what_waits(app: App) -> tuple[str, ...]:
-    """Have each open loop driven or asking; what is now waiting, working or asking, one line each.
+    """Ensure that each open loop is driven or asking; returns a line for each that is waiting, working or asking.
 
-    Where a person cancelled the run that would do it, that holds until a person resumes the loop.
+    If a user cancelled the run that would do so, it stays cancelled until a user resumes the loop.
     """
-    loop_ids = [loop.id for loop in read_loops(app)[0]]  # one that cannot be read keeps no other from going on (R13)
+    loop_ids = [loop.id for loop in read_loops(app)[0]]  # an unreadable loop must not stop the others (R13)
     found = ((loop_id, take_up(app, loop_id)) for loop_id in loop_ids if not _was_cancelled(app, loop_id))
     return tuple(f"loop {loop_id}{_of_issue(run)} {_doing(run)}" for loop_id, run in found if run)
 
 
 def _of_issue(run: RunInfo) -> str:
-    """Which issue, where it is the issue's run; the loop's own needs no name."""
+    """The issue's name if this is an issue's run; empty for the loop's own run."""
     return f": {run.name}" if "number" in run.parameters else ""
 
 
@@ -286,9 +286,9 @@ def _doing(run: RunInfo) -> str:
 
 
 def go_on_approving(app: App) -> tuple[str, ...]:
-    """Start the approvals of documents again whose process died; one line each.
+    """Restart approvals of documents whose process died; returns one line each.
 
-    No log tells of them before they are approved: only the run knows its document, and the answer to its form.
+    The log does not have them before they are approved: only the run knows its document and the answer to its form.
     """
     with connect() as client:
         died = crashed(client, app.repository.id, "intake")
@@ -298,7 +298,7 @@ def go_on_approving(app: App) -> tuple[str, ...]:
 
 
 def _was_cancelled(app: App, loop_id: str) -> bool:
-    """Whether a person cancelled the run of this loop, or that of the issue whose question it waits for."""
+    """Whether a user cancelled the run of this loop, or of the issue whose question it waits for."""
     loop = read_loop(app, loop_id)
     if not loop.is_open:
         return False
@@ -311,10 +311,10 @@ def _was_cancelled(app: App, loop_id: str) -> bool:
 
 
 def take_up(app: App, loop_id: str) -> RunInfo | None:
-    """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+    """Ensure that the right run of this loop, according to the log, is working or asking; `None` if the loop has ended.
 
-    Safe to call at any time, by anybody: what is going on already is left alone. None too while another loop is at
-    work here (R19).
+    Safe to call at any time: runs in progress are left alone. Also `None` while another loop is running here
+    (R19).
     """
     loop = read_loop(app, loop_id)
     if not loop.is_open:
@@ -333,9 +333,9 @@ def take_up(app: App, loop_id: str) -> RunInfo | None:
 
 
 def wake(app: App, issue_number: int) -> tuple[RunInfo, ...]:
-    """Let what is suspended for this issue look at the log again: the question was answered elsewhere.
+    """Restart the suspended runs of this issue, whose question was answered elsewhere, to read the log again.
 
-    That may be the run of an earlier revision, which asked for the approval of this one.
+    This may include the run of an earlier revision, which asked for the approval of this one.
     """
     with connect() as client:
         suspended = suspended_runs(client, app.repository.id, issue_tag(issue_number))
@@ -343,10 +343,10 @@ def wake(app: App, issue_number: int) -> tuple[RunInfo, ...]:
 
 
 def wake_overtaken(app: App, *, asks_forge: bool = True) -> tuple[RunInfo, ...]:
-    """Let every suspended run look at the log again whose question the log does not ask (any more).
+    """Restart or end every suspended run whose question the log does not ask (any more).
 
-    So no form stays open that nobody waits for: its loop was cancelled, its task skipped, its question answered. An
-    approval that was given elsewhere ends its run here; that of issues is looked at only if it *asks_forge*.
+    This closes obsolete forms: their loop was cancelled, their task skipped, their question answered. An approval
+    given elsewhere ends its run here; approvals of issues are checked only with *asks_forge*.
     """
     with connect() as client:
         suspended = suspended_runs(client, app.repository.id)
@@ -360,7 +360,7 @@ def _asks_of_issues(app: App, run: RunInfo) -> bool:
 
 
 def _settle(app: App, client: SyncPrefectClient, run: RunInfo, key: str) -> RunInfo | None:
-    """Have the run look again, or end, if what it asks as *key* is not the question any more; None if it still is."""
+    """Restart or end the run if its question *key* is not asked any more; `None` if it still is."""
     if "document" not in run.parameters:
         return None if _is_asked(app, run, key) else reschedule(client, run.id)
     match standing_of(app, str(run.parameters["document"]), key):
@@ -373,7 +373,7 @@ def _settle(app: App, client: SyncPrefectClient, run: RunInfo, key: str) -> RunI
 
 
 def _is_asked(app: App, run: RunInfo, key: str) -> bool:
-    """Whether the log asks what this run shows."""
+    """Whether the log still asks what this run shows."""
     given = run.parameters
     number = given.get("number")
     try:
@@ -392,15 +392,15 @@ def newest_run(app: App, loop_id: str) -> RunInfo | None:
 
 
 def have_asking(app: App, state: TaskState, question: Question) -> RunInfo:
-    """Have the issue's run ask this question."""
+    """Ensure that the issue's run asks this question."""
     return _have_asked(app, start_issue(app, state, question.loop_id), question)
 
 
 def _have_asked(app: App, run: RunInfo, question: Question) -> RunInfo:
-    """Have this run ask the question, and no other: each would be answered for itself.
+    """Ensure that only this run asks the question: the forms of two runs would be answered separately.
 
-    One that is suspended with an earlier one starts again, and so does one that ended, or whose process died before
-    it had stored its form; and one whose question time has answered: it records that.
+    A run is restarted if it is suspended with an earlier question, has ended, or died before storing its form; also
+    if time has answered its question, so that it records that.
     """
     if run.final:
         with connect() as client:
@@ -420,11 +420,11 @@ def _is_dead(app: App, run: RunInfo, grace: timedelta) -> bool:
     return run.since is None or datetime.now(UTC) - run.since >= grace
 
 
-# --- After an answer that came from elsewhere than the form
+# --- After an answer that was not given in the form
 
 
 def start_again(app: App, issue_number: int) -> str | None:
-    """Start the issue's suspended run again, and the loop that halted there; what was started, in words.
+    """Restart the issue's suspended run and the loop that halted there; returns what was started, in words.
 
     The answer is in the log already. Raises ServerUnavailable if the server does not answer.
     """
@@ -439,6 +439,6 @@ def start_again(app: App, issue_number: int) -> str | None:
 
 
 def close_overtaken(app: App) -> None:
-    """Let suspended runs end whose loop was cancelled or whose task was skipped; the janitor does what this cannot."""
+    """End suspended runs whose loop was cancelled or task skipped; the janitor handles those that this cannot."""
     with suppress(ServerUnavailable):
         wake_overtaken(app)

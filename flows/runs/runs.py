@@ -1,7 +1,7 @@
-"""Flow runs as a client sees them: named, made once, rescheduled, ended, looked at; what a suspended one asks.
+"""Flow runs from a client's view: name, create, reschedule, end and read them; read and answer their questions.
 
 Synchronous, for the command line and threads; a flow calls them through `asyncio.to_thread`. Prefect's client
-itself tries again on 503 (SQLite under two writers) and on broken connections.
+itself retries on 503 (SQLite under two writers) and on broken connections.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def issue_key(app: App, state: TaskState) -> str:
 
 
 def is_key_of_issue(key: str | None, app: App, state: TaskState) -> bool:
-    """Whether *key* is that of a run of this issue, of whatever revision; one that was made by hand has none."""
+    """Whether *key* belongs to a run of this issue, of any revision; a run created by hand has no key."""
     return key is not None and key.startswith(issue_key(app, state).removesuffix(state.approved_revision))
 
 
 def is_key_of_another_revision(key: str | None, app: App, state: TaskState) -> bool:
-    """Whether *key* is that of this issue's run, but before it was approved again."""
+    """Whether *key* belongs to this issue's run of another approved revision."""
     return is_key_of_issue(key, app, state) and key != issue_key(app, state)
 
 
@@ -74,7 +74,7 @@ def loop_key(app: App, loop_id: str, sequence: int) -> str:
 
 
 def tags(app: App, *more: str) -> list[str]:
-    """Tags by which the UI filters; the name of the folder is for the eye."""
+    """Tags for filtering in the UI; the folder's name is for recognition only."""
     return ["irontree", f"repository:{app.repository.id}", *more, f"folder:{app.repository.root.name}"]
 
 
@@ -84,7 +84,7 @@ def issue_tag(issue_number: int) -> str:
 
 
 def step_title(step: Step, state: TaskState) -> str:
-    """The row of a step on the run's page: `run: attempt 2 of 4`, `checkup: finalize`."""
+    """The title of a step's row on the run's page: `run: attempt 2 of 4`, `checkup: finalize`."""
     match step:
         case Run():
             return f"run: attempt {state.attempt_count + 1} of {state.total_attempts}"
@@ -104,9 +104,9 @@ def step_title(step: Step, state: TaskState) -> str:
 PATIENCE = 5.0
 """Seconds."""
 PAGE = 200
-"""How many runs Prefect's server names at a time."""
+"""Page size of Prefect's run listings."""
 TAKEN_UP = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
-"""A process has the run, or died with it."""
+"""States in which a process has the run, or died with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class RunInfo:
     message: str
     parameters: Mapping[str, Any]
     since: datetime | None
-    """When it got into its state, UTC."""
+    """When it entered its state, UTC."""
 
     @property
     def final(self) -> bool:
@@ -129,20 +129,20 @@ class RunInfo:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody asked in Prefect for its end; nothing but a person's word starts it again."""
+        """Whether its cancellation was requested in Prefect; only a user's request restarts it."""
         return self.state in {"CANCELLING", "CANCELLED"}
 
     @property
     def taken_up(self) -> bool:
-        """Whether a process has it, or had it when it died."""
+        """Whether a process has it, or died with it."""
         return self.state in {kind.value for kind in TAKEN_UP}
 
 
 @contextmanager
 def connect() -> Iterator[SyncPrefectClient]:
-    """Open a client of the server that the settings name; raises ServerUnavailable for whatever it cannot do for us.
+    """Open a client of the configured server; raises ServerUnavailable for every failure inside the block.
 
-    What a caller means to happen (that something is not there) it catches inside.
+    Failures that a caller expects (something does not exist) must be caught inside.
     """
     try:
         _wait_for_loopback()
@@ -163,7 +163,7 @@ def connect() -> Iterator[SyncPrefectClient]:
 
 
 def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
-    """What the answer of the server says to who must act."""
+    """Convert the server's error answer to an exception with a remedy."""
     if error.response.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return ServerUnavailable(
             f"The Prefect server at {_api_url()} does not let us in: {error}.",
@@ -178,7 +178,7 @@ def _refusal(error: PrefectHTTPStatusError) -> ServerUnavailable:
 
 
 def _httpx_settings() -> dict[str, Any] | None:
-    """For plain http: a client made without loading all root certificates, which takes 20 ms each time."""
+    """Settings for plain http that skip loading all root certificates, which takes 20 ms each time."""
     plain = (_api_url() or "").startswith("http://")
     return {"verify": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)} if plain else None
 
@@ -188,7 +188,7 @@ def _api_url() -> str | None:
 
 
 def _wait_for_loopback() -> None:
-    """A private server that was killed listens again within a second; Prefect's client gives up at once."""
+    """Wait for a killed private server, which listens again within a second; Prefect's client gives up at once."""
     address = urlsplit(_api_url() or "")
     if address.hostname not in LOOPBACK_NAMES or address.port is None:
         return
@@ -211,11 +211,11 @@ def ensure_run(
     name: str | None = None,
     tags: Sequence[str] = (),
 ) -> RunInfo:
-    """Have a run of *deployment* (`flow/name`) under the idempotency *key* that is waiting, working or asking.
+    """Ensure that the run of *deployment* (`flow/name`) with idempotency *key* is waiting, working or asking.
 
-    There is one such run for life (protocol, Runs): the first call makes it, a later one finds it and, if it has ended,
-    schedules the same run again. *parameters* hold from its next start. Raises ServerUnavailable if nobody serves
-    the deployment.
+    There is one such run for life (protocol, Runs): the first call creates it, a later one finds it and, if it has
+    ended, schedules the same run again. *parameters* apply from its next start. Raises ServerUnavailable if the
+    deployment is not served.
     """
     run = client.create_flow_run_from_deployment(
         deployment_id(client, deployment), parameters=dict(parameters), idempotency_key=key, name=name, tags=tags
@@ -235,7 +235,7 @@ def is_served(client: SyncPrefectClient, deployment: str) -> bool:
 
 
 def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
-    """The id of *deployment* (`flow/name`); raises ServerUnavailable if nobody serves it."""
+    """The id of *deployment* (`flow/name`); raises ServerUnavailable if it is not served."""
     try:
         return client.read_deployment_by_name(deployment).id
     except ObjectNotFound as error:
@@ -246,7 +246,7 @@ def deployment_id(client: SyncPrefectClient, deployment: str) -> UUID:
 
 
 def reschedule(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
-    """Let the same run start again from the top: one that ended, or one that is suspended, answered elsewhere.
+    """Restart a run from the top: one that ended, or a suspended one that was answered elsewhere.
 
     A run that a process has taken up, or that is scheduled already, is left as it is.
     """
@@ -258,15 +258,15 @@ def reschedule(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
 
 
 def cancel(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
-    """Ask for the run's end: at once if it waits or is suspended, through its runner (3 to 5 s) if it works."""
+    """Cancel the run: at once if it is waiting or suspended, through its runner (3 to 5 s) if it is working."""
     client.set_flow_run_state(run_id, Cancelling())
     return state(client, run_id)
 
 
 def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> RunInfo:
-    """End a run that is suspended, and whose question needs no answer any more; no process is started for that.
+    """End a suspended run whose question needs no answer any more, without starting a process.
 
-    One that went on meanwhile, with its answer, is left as it is.
+    A run that has continued meanwhile, with its answer, is left as it is.
     """
     run = state(client, run_id)
     if run.state != "PAUSED":
@@ -276,7 +276,7 @@ def supersede(client: SyncPrefectClient, run_id: UUID, reason: str) -> RunInfo:
 
 
 def state(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
-    """The run as it is now; one that somebody deleted meanwhile counts as crashed: it did not come to its end."""
+    """The run's current state; a deleted run counts as crashed: it did not finish."""
     try:
         return info_of(client.read_flow_run(run_id))
     except ObjectNotFound:
@@ -284,12 +284,12 @@ def state(client: SyncPrefectClient, run_id: UUID) -> RunInfo:
 
 
 def find_run(client: SyncPrefectClient, key: str) -> RunInfo | None:
-    """The run with that idempotency key; None if there is none (the server's database may have been deleted)."""
+    """The run with that idempotency key; `None` if there is none (the server's database may have been deleted)."""
     return find_runs(client, [key]).get(key)
 
 
 def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, RunInfo]:
-    """Those that there are of the runs with these idempotency keys, by their keys."""
+    """The existing runs with these idempotency keys, by key."""
     found: dict[str, RunInfo] = {}
     for start in range(0, len(keys), PAGE):
         asked = list(keys[start : start + PAGE])
@@ -299,7 +299,7 @@ def find_runs(client: SyncPrefectClient, keys: Sequence[str]) -> Mapping[str, Ru
 
 
 def taken_up(client: SyncPrefectClient, workspace_id: str) -> tuple[RunInfo, ...]:
-    """Runs of the deployments named *workspace_id* that a process has taken up and not brought to an end."""
+    """Runs of the deployments named *workspace_id* that a process has started and not finished."""
     return _in_state(client, workspace_id, FlowRunFilter(state=_types(*TAKEN_UP)))
 
 
@@ -315,7 +315,7 @@ def suspended_runs(client: SyncPrefectClient, workspace_id: str, *tags: str) -> 
 
 
 def of_flow(client: SyncPrefectClient, workspace_id: str, flow: str) -> tuple[RunInfo, ...]:
-    """The newest 200 runs of that flow for the deployments named *workspace_id*, in whatever state."""
+    """The newest 200 runs of that flow for the deployments named *workspace_id*, in any state."""
     found = client.read_flow_runs(
         flow_filter=_named(flow),
         deployment_filter=_mine(workspace_id),
@@ -331,7 +331,7 @@ def _types(*types: StateType) -> FlowRunFilterState:
 def _in_state(
     client: SyncPrefectClient, workspace_id: str, chosen: FlowRunFilter, of: FlowFilter | None = None
 ) -> tuple[RunInfo, ...]:
-    """All of them, page by page, in an order that no change of state disturbs."""
+    """All matching runs, page by page, in an order that is independent of state changes."""
     found: list[FlowRun] = []
     while len(found) % PAGE == 0:
         page = client.read_flow_runs(
@@ -356,18 +356,18 @@ def _mine(workspace_id: str) -> DeploymentFilter:
 
 
 def mark_ended(client: SyncPrefectClient, run: RunInfo, reason: str) -> None:
-    """Say of one run, whose process is known to be gone, that it crashed; or was cancelled, if that was on its way."""
+    """Mark a run whose process is gone as crashed, or as cancelled if its cancellation was in progress."""
     ended = Cancelled if run.cancelled else Crashed
     client.set_flow_run_state(run.id, ended(message=reason), force=True)
 
 
 def url_for(run_id: UUID) -> str:
-    """The run's page, in the version of the UI that has the Resume button in sight."""
+    """The run's page, in the UI version that shows the Resume button."""
     return page_of_run(get_current_settings().ui_url, run_id)
 
 
 def info_of(run: FlowRun) -> RunInfo:
-    """What we want to know of it."""
+    """The values that we need of a run."""
     return RunInfo(
         id=run.id,
         name=run.name,
@@ -379,7 +379,7 @@ def info_of(run: FlowRun) -> RunInfo:
     )
 
 
-# --- The gate from outside: what a suspended run asks, and answering it (terminal, comments, tests)
+# --- The gate from outside: reading and answering a suspended run's question (terminal, comments, tests)
 
 
 NOT_ASKED_YET = "Run input schema not found."
@@ -404,10 +404,10 @@ class FormQuestion:
 
 
 def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | None:
-    """What the run asks now; None if it is not suspended.
+    """The run's open question; `None` if it is not suspended.
 
-    Also None as long as not all of the form is stored (the state comes first, then the schema, then the text); if the
-    process died there, `runs.reschedule` lets it ask again.
+    Also `None` until the whole form is stored (the state comes first, then the schema, then the text); if the
+    process died before that, `runs.reschedule` makes it ask again.
     """
     if (key := _open_key(client.read_flow_run(run_id))) is None:
         return None
@@ -419,7 +419,7 @@ def open_question(client: SyncPrefectClient, run_id: UUID) -> FormQuestion | Non
 
 
 def answer_form(client: SyncPrefectClient, run_id: UUID, payload: Mapping[str, Any], *, key: str) -> None:
-    """Answer the question *key* of the run, as its form in the browser does; the first valid answer counts.
+    """Answer the question *key* of the run as its browser form does; the first valid answer counts.
 
     Raises AnswerRefused, with the server's reason, when that question is not open (any more) or the answer does not
     fit its form; the run then waits on.
@@ -455,7 +455,7 @@ def _open_key(run: FlowRun) -> str | None:
     return run.state.state_details.pause_key
 
 
-# --- Waits for what another run brings about by looking at our own log
+# --- Waiting for another run by polling the log
 
 
 Found = TypeVar("Found")

@@ -1,1 +1,1 @@
-"""Serving the flows of repositories: from a terminal, or all the time with `irontree serve`."""
+"""Serving the flows of repositories: from a terminal, or permanently with `irontree serve`."""

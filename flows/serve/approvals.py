@@ -1,6 +1,6 @@
-"""The approvals that forms ask for before anything is in the log, as the Prefect server knows them (R6).
+"""Approvals that forms ask for and the log does not have yet, read from the Prefect server (R6).
 
-Asked over HTTP, without importing Prefect: verbs that only read want to know.
+Read over HTTP, without importing Prefect, because read-only verbs use it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PATIENCE_SECONDS: Final = 2.0
 
 
 def asked_approvals(repository_id: str, environment: Mapping[str, str]) -> tuple[Question, ...]:
-    """Those that suspended `intake` runs of the repository ask for, on the server that *environment* names.
+    """Approvals that suspended `intake` runs of the repository ask for, on the server that *environment* names.
 
-    Raises ServerUnavailable where it does not answer in time, or with anything else.
+    Raises ServerUnavailable if it does not answer in time, or its answer is not as expected.
     """
     chosen = {
         "flows": {"name": {"any_": ["intake"]}},
@@ -57,7 +57,7 @@ def _post(environment: Mapping[str, str], path: str, body: Mapping[str, Any]) ->
 
 
 def _listed(answer: Any) -> list[Any]:
-    """Something else may answer at that address."""
+    """The answer's list; anything else may be listening at that address."""
     if not isinstance(answer, list):
         raise TypeError(f"not a list of runs: {answer!r:.100}")
     return answer

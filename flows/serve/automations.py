@@ -1,6 +1,6 @@
-"""Automations of a repository on a Prefect server: notify, start, reconcile, kept as the configuration has them.
+"""A repository's automations on a Prefect server: notify, start, reconcile, kept in line with the configuration.
 
-An automation is known by its name: registering again changes it, and removes what the configuration switched off.
+Automations are identified by name: registering again updates them and removes those that are switched off.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Who decides, and how to answer, stands here, behind the button Resume: {{ event.
 
 
 def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
-    """Have exactly those automations of this repository on the server that its configuration wants; their names.
+    """Make the server have exactly the automations that this repository's configuration wants; returns their names.
 
-    Its deployments have to be there. Raises ConfigRefused for a notification block that is not, ServerUnavailable
-    for a deployment that is not; nothing is changed then.
+    Its deployments must exist. Raises ConfigRefused for a missing notification block, ServerUnavailable for a
+    missing deployment; nothing is changed then.
     """
     wanted = {automation.name: automation for automation in _wanted(client, app, app.preferences().automations)}
     there = _there(client, app)
@@ -54,7 +54,7 @@ def register_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]
 
 
 def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
-    """Remove all that this repository has on the server; their names."""
+    """Remove all automations of this repository from the server; returns their names."""
     there = _there(client, app)
     for automation in there.values():
         client.delete_automation(automation)
@@ -62,7 +62,7 @@ def remove_automations(client: SyncPrefectClient, app: App) -> tuple[str, ...]:
 
 
 def _there(client: SyncPrefectClient, app: App) -> dict[str, UUID]:
-    """By the id: the folder may have had another name when they were registered."""
+    """The registered automations, found by workspace id: the folder may have been renamed since."""
     return {found.name: found.id for found in client.read_automations() if _is_ours(found.name, app.repository.id)}
 
 
@@ -88,7 +88,7 @@ def _wanted(client: SyncPrefectClient, app: App, chosen: Automations) -> Iterato
 
 
 def _automation(app: App, name: str, events: set[str], action: ActionTypes, why: str) -> AutomationCore:
-    """One that acts on each of these events of this repository, its issues and its loops."""
+    """An automation that acts on each of these events of this repository, its issues and its loops."""
     resource = f"irontree.{app.repository.id}"
     trigger = EventTrigger(
         expect=events,
@@ -121,7 +121,7 @@ def _block(client: SyncPrefectClient, name: str) -> UUID:
         ) from error
 
 
-# --- The server follows a repository's configuration while it is served
+# --- Following a repository's configuration while it is served
 
 
 Connect = Callable[[], AbstractContextManager[SyncPrefectClient]]
@@ -129,13 +129,13 @@ Connect = Callable[[], AbstractContextManager[SyncPrefectClient]]
 
 @dataclass
 class Configured:
-    """Registers what `automations:` wants when it is first called for a repository, and whenever that has changed."""
+    """Registers `automations:` of a repository at the first call, and whenever the setting has changed."""
 
     connect: Connect = connect
     _registered: dict[str, Automations] = field(default_factory=dict)
 
     def __call__(self, app: App) -> Iterator[str]:
-        """A line for a change; raises ConfigRefused and ServerUnavailable, and registers it with the next call then."""
+        """Yield a line per change; after ConfigRefused or ServerUnavailable the next call tries again."""
         wanted, known = app.preferences().automations, self._registered.get(app.repository.id)
         if wanted == known:
             return
@@ -148,15 +148,15 @@ class Configured:
             yield f"automations as .mino/config.yml says now; {tonight}"
 
     def forget(self, repository_id: str) -> None:
-        """Register it with the next call: the server may have another database by now."""
+        """Register again at the next call: the server may have a new database."""
         self._registered.pop(repository_id, None)
 
 
 def have_nights(client: SyncPrefectClient, app: App, parameters: Mapping[str, Any]) -> None:
-    """Have `intake` start every night with these parameters, with none not at all.
+    """Make `intake` start every night with these parameters; with none, not at all.
 
-    Prefect's own registering keeps a schedule that is not asked for any more. One that is as it should be stays as it
-    is: a person may have paused it. Raises ServerUnavailable where the deployment is not there.
+    Prefect's own registration keeps schedules that are no longer wanted. A correct schedule is left as it is, since a
+    user may have paused it. Raises ServerUnavailable if the deployment does not exist.
     """
     cron, slug = NIGHTLY
     intake = deployment_id(client, deployment("intake", app))

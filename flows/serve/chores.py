@@ -1,4 +1,4 @@
-"""What is done from time to time for each repository that is served: chores, and looks at comments that answer."""
+"""Periodic work for each served repository: chores, and polling comments for answers."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ LABELLED: Final = "labelled."
 TELLINGS: Final = "tellings."
 DECIDED: Final = "decided."
 AGAIN_SECONDS: Final = 600
-"""What a server needs at most from the event to the run that asks."""
+"""The longest time that a server takes from the event to the run that asks."""
 LONGEST_SECONDS: Final = 24 * HOUR
 ENDED: Final = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
-"""States of runs that do not go on by themselves: one that crashed is started again."""
+"""States of runs that do not continue by themselves; crashed ones are restarted."""
 
 
 def tell_labelled(app: App) -> tuple[int, ...]:
-    """Emit `irontree.issue_labelled` once for each open issue with the configured label that is not known here.
+    """Emit `irontree.issue_labelled` once for each open issue with the configured label that the log does not have.
 
-    Those numbers; none where no label is configured, or the forge does not answer now. Again, each time after a longer
-    wait, where the server has no run that asks for its approval: the event was lost, or the server's database, or its
-    automation is paused. Not where a person was seen to have decided: the server drops the runs that tell of it in
-    time. Raises Busy, and ServerUnavailable.
+    Returns their numbers; none if no label is configured or the forge does not answer. Repeated at growing intervals
+    while the server has no run that asks for approval (the event or the database was lost, or the automation is
+    paused), but not once an approver was seen to have decided: the server eventually drops the runs that show it.
+    Raises Busy, and ServerUnavailable.
     """
     label = app.preferences().automations.start_label
     if not label:
@@ -70,26 +70,26 @@ def tell_labelled(app: App) -> tuple[int, ...]:
 
 
 def is_due(told: Mapping[str, int], number: int, now: int) -> bool:
-    """Whether it was never told, or long ago for how often it was, and nobody is known to have decided about it."""
+    """Whether its event was never emitted, or long enough ago for the count so far, and no decision is known."""
     wait = AGAIN_SECONDS << min(told.get(f"{TELLINGS}{number}", 1) - 1, 16)
     is_long_ago = now - told.get(f"{LABELLED}{number}", 0) >= min(LONGEST_SECONDS, wait)
     return is_long_ago and f"{DECIDED}{number}" not in told
 
 
 def was_told(told: Mapping[str, int], numbers: Iterable[int], now: int) -> dict[str, int]:
-    """What to remember of those that were told: when, and how often by now."""
+    """What to remember about emitted events: when, and how often so far."""
     often = {f"{TELLINGS}{number}": told.get(f"{TELLINGS}{number}", 0) + 1 for number in numbers}
     return often | {f"{LABELLED}{number}": now for number in numbers}
 
 
 def was_decided(asking: Mapping[int, Collection[RunInfo]]) -> dict[str, int]:
-    """What to remember of those that a person was asked about, and no run asks about any more."""
+    """What to remember about issues whose approval was asked for and is not any more."""
     states = {number: {run.state for run in mine} for number, mine in asking.items()}
     return {f"{DECIDED}{number}": 1 for number, found in states.items() if found <= ENDED and found != {"FAILED"}}
 
 
 def _asking_for(app: App, numbers: Collection[int]) -> Mapping[int, list[RunInfo]]:
-    """The runs that ask or asked for their approval; those that have none are left out."""
+    """The runs that ask or asked for the issues' approval; issues without one are left out."""
     if not numbers:
         return {}
     asking: defaultdict[str, list[RunInfo]] = defaultdict(list)
@@ -100,14 +100,14 @@ def _asking_for(app: App, numbers: Collection[int]) -> Mapping[int, list[RunInfo
 
 
 def _tell_labelled(app: App, issue: Issue, label: str, before: int) -> None:
-    """*before* is when it was told last: telling once more is another event."""
+    """Emit the event; *before*, when it was last emitted, makes a repetition a separate event."""
     payload = {"issue_number": issue.number, "title": issue.title, "label": label}
     stream, key = f"issue.{issue.number}", f"labelled:{issue.number}:{before}"
     emit("issue_labelled", workspace_id=app.repository.id, stream=stream, name=issue.title, payload=payload, key=key)
 
 
 def remind(app: App) -> tuple[str, ...]:
-    """Emit `irontree.question_waits` for each question, every so many hours that it is open; the names of the runs."""
+    """Emit `irontree.question_waits` for each open question at the configured interval; returns the runs' names."""
     hours = app.preferences().automations.remind_hours
     if not hours:
         return ()
@@ -128,25 +128,25 @@ def remind(app: App) -> tuple[str, ...]:
 
 
 def _asking_of(run: RunInfo) -> str:
-    """This asking of the run: one that asks anew is another."""
+    """Identifies the run's current question: asking again is a new one."""
     return f"{REMINDED}{run.id}.{run.since:%Y%m%d%H%M%S}" if run.since else f"{REMINDED}{run.id}"
 
 
 def _spans(run: RunInfo, now: datetime, hours: int) -> int:
-    """How often that many hours have passed since the run was suspended."""
+    """How many times *hours* have passed since the run was suspended."""
     return int((now - run.since).total_seconds() // (hours * HOUR)) if run.since else 0
 
 
-# --- Tells the server's automations when others changed issues on the forge: `irontree.forge_changed`
+# --- `irontree.forge_changed`: telling the server's automations that issues changed on the forge
 
 
 EVERY: Final = 60.0
-"""Seconds between two looks at a repository, and at least between two events about it."""
+"""Seconds between two polls of a repository, and the minimum between two events about it."""
 
 
 @dataclass
 class ForgeChanges:
-    """Emits once for what is new of each repository. May be hinted at from other threads."""
+    """Emits one event for what has changed in each repository. Hints may come from other threads."""
 
     tell: Callable[[App, Sequence[int]], None] = field(default_factory=lambda: tell_changed)
     clock: Callable[[], float] = time.monotonic
@@ -156,11 +156,11 @@ class ForgeChanges:
     _hinted: set[str] = field(default_factory=set)
 
     def hint(self, address: str) -> None:
-        """Look at the repository with this page with the next call."""
+        """Poll the repository with this page at the next call."""
         self._hinted.add(_same(address))
 
     def __call__(self, app: App) -> Iterator[str]:
-        """Look if it is time; what was told, a line."""
+        """Poll if due; yield a line for an emitted event."""
         preferences, now, own = app.preferences(), self.clock(), app.repository.id
         is_hinted = _same(preferences.tracker or "") in self._hinted
         is_due = is_hinted or now - self._looked.get(own, now - EVERY) >= EVERY
@@ -174,7 +174,7 @@ class ForgeChanges:
             yield f"changed on the forge: {', '.join(f'#{number}' for number in new)}"
 
     def _new(self, app: App) -> list[int]:
-        """What the last look did not show; nothing while the forge is away, which other work says."""
+        """Changes since the last poll; none during an outage of the forge, which other work reports."""
         before = self._known.get(app.repository.id, frozenset())
         try:
             self._known[app.repository.id] = drifted_issues(app)
@@ -193,19 +193,19 @@ def _same(address: str) -> str:
     return address.rstrip("/").casefold()
 
 
-# --- What who serves repositories does beside serving
+# --- Chores
 
 
 Say = Callable[[App, str], None]
 
 
 def _nothing(_: str) -> None:
-    """Where nothing is remembered."""
+    """Do nothing, for chores that remember nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Something to do *every* so many seconds for a repository; yields what there is to say about it."""
+    """Work to do *every* so many seconds for a repository; yields messages to print."""
 
     name: str
     every: float
@@ -213,29 +213,29 @@ class Chore:
     at_once: bool = False
     """Whether it is also done as soon as the repository is served."""
     forget: Callable[[str], None] = _nothing
-    """Forgets what the server was told about the repository with this id: it may have another database by now."""
+    """Forgets what the server was told about the repository with this id: it may have a new database."""
 
 
 def take_up_what_died(app: App) -> Iterable[str]:
-    """Find the runs whose process died, and have what the log says going on; the janitor comes by only every 5 min."""
-    found = take_up_all(app, asks_forge=False)  # whoever approves does so at once, the janitor later
+    """Recover runs whose process died according to the log, sooner than the janitor, which runs every 5 min."""
+    found = take_up_all(app, asks_forge=False)  # approving ends such runs at once, else the janitor does later
     return (*found.dead, *found.approving)
 
 
 def go_on(app: App) -> Iterable[str]:
-    """Have going what the log says should be, and asked what is open (rulings, Crashes); a line a loop."""
+    """Start the runs that the log calls for and ask open questions (rulings, Crashes); a line per loop."""
     found = take_up_all(app)
     return (*found.approving, *found.going)
 
 
 def tell_what_happened(app: App) -> Iterable[str]:
-    """Tell the server's automations what commands recorded."""
+    """Emit events for what commands recorded, for the server's automations."""
     tell_events(app)
     return ()
 
 
 def tell_what_waits(app: App) -> Iterable[str]:
-    """Tell the server's automations what was labelled, and which question waits for long."""
+    """Emit events for labelled issues and for questions that have long been open, for the server's automations."""
     yield from (f"#{number} was labelled: it is put up for approval" for number in tell_labelled(app))
     yield from (f"{run}: its question is still open" for run in remind(app))
 
@@ -249,14 +249,14 @@ CHORES: Final = (
 
 @dataclass
 class Failures:
-    """Says what could not be done for a repository, once as long as it stays the same."""
+    """Reports failures per repository, each once until it changes."""
 
     say: Say
     _said: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @contextmanager
     def said(self, app: App, what: str, *, passing: tuple[type[IrontreeError], ...] = ()) -> Iterator[None]:
-        """Say what ends the block, which does *what* for *app*; raises what is *passing*."""
+        """Report the error that ends the block, which does *what* for *app*; reraises those in *passing*."""
         try:
             yield
             self._said.pop((app.repository.id, what), None)
@@ -266,7 +266,7 @@ class Failures:
             self.say_once(app, what, error)
 
     def say_once(self, app: App, what: str, error: IrontreeError) -> None:
-        """Say the *error* that keeps somebody from doing *what*, unless it was said, of this or of something else."""
+        """Report the *error* that prevents *what*, unless the same text was reported for this or other work."""
         mine, text = app.repository.id, in_words(error)
         if text not in (words for (repository, _), words in self._said.items() if repository == mine):
             self.say(app, text)
@@ -275,7 +275,7 @@ class Failures:
 
 @dataclass
 class Duties:
-    """Does what is due. What cannot be done is said, once as long as it stays the same, and tried again when due."""
+    """Does chores when due. Failures are reported once until they change, and retried when due again."""
 
     say: Say
     chores: Sequence[Chore] = CHORES
@@ -285,7 +285,7 @@ class Duties:
         self._failures = Failures(self.say)
 
     def look(self, apps: Sequence[App], now: float) -> None:
-        """Do what is due at *now* (monotonic seconds); where a repository is new, after one interval unless at once."""
+        """Do what is due at *now* (monotonic seconds); for a new repository after one interval, unless `at_once`."""
         for app in apps:
             for chore in self.chores:
                 key = (app.repository.id, chore.name)
@@ -294,7 +294,7 @@ class Duties:
                     self._do(app, chore)
 
     def forget(self, app: App) -> None:
-        """Have the server told anew: the repository is served anew."""
+        """Forget what the server was told: the repository is served anew."""
         for chore in self.chores:
             chore.forget(app.repository.id)
 
@@ -304,7 +304,7 @@ class Duties:
                 self.say(app, line)
 
 
-# --- Comments that answer, for whoever serves
+# --- Answers in comments
 
 
 LETS_GO_SECONDS: Final = 10.0
@@ -313,10 +313,10 @@ LookForComments = Callable[[], tuple[CommentResult, ...]]
 
 
 def take_comments(app: App) -> tuple[CommentResult, ...]:
-    """Take what stands in comments, and let the runs go on that waited for it. Adopt Prefect's settings first.
+    """Record answers from comments and wake the runs that wait for them. Adopt Prefect's settings first.
 
-    Where no server answers, or it refuses what we ask, the runs start later: the answers are recorded, and the janitor
-    goes by the log.
+    If no server answers, or it refuses, the runs start later: the answers are recorded, and the janitor works from
+    the log.
     """
     found = look(app) if may_ask(app) else ()
     if any(comment.outcome == "taken" for comment in found):
@@ -327,7 +327,7 @@ def take_comments(app: App) -> tuple[CommentResult, ...]:
 
 
 class CommentPoller:
-    """Looks with ports that are opened once, and again after a failure: a forge's client knows what it saw (ETag)."""
+    """Polls with ports that are kept open, and reopened after a failure: a forge's client caches by ETag."""
 
     def __init__(
         self, open_it: Callable[[], App], look: Callable[[App], tuple[CommentResult, ...]] = take_comments
@@ -337,7 +337,7 @@ class CommentPoller:
         self._app: App | None = None
 
     def __call__(self) -> tuple[CommentResult, ...]:
-        """Look once."""
+        """Poll once."""
         app, self._app = self._app or self._open(), None
         found = self._look(app)
         if not any(looked.failed for looked in found):
@@ -346,7 +346,7 @@ class CommentPoller:
 
 
 class CommentWatch:
-    """Looks at comments in a thread of its own as long as its `with` block lasts; less often where the forge fails."""
+    """Polls comments in a thread for the duration of its `with` block; less often while the forge fails."""
 
     def __init__(
         self, look: LookForComments, *, every: timedelta = COMMENTS_EVERY, stopped: threading.Event | None = None
@@ -356,13 +356,13 @@ class CommentWatch:
         self._stopped = stopped or threading.Event()
         self._woken = threading.Event()
         self.trouble = ""
-        """Why comments cannot be looked at, as of the last look."""
+        """Why comments could not be read at the last poll."""
         context = copy_context()  # Prefect keeps its settings there
         self._thread = threading.Thread(target=context.run, args=(self._watch,), name="comments", daemon=True)
 
     @classmethod
     def of(cls, app: App, *, every: timedelta = COMMENTS_EVERY) -> Self:
-        """That of a repository, with ports of its own: the thread shares none with who made it."""
+        """A watch for a repository with its own ports: the thread shares none with its creator."""
         stopped, root = threading.Event(), str(app.repository.root)
         look = CommentPoller(lambda: app_of(root, origin=Origin("irontree", COMMENT), cancel=stopped))
         return cls(look, every=every, stopped=stopped)
@@ -375,21 +375,21 @@ class CommentWatch:
         self.end()
 
     def stop(self) -> None:
-        """Look no more; what is being recorded stops where it safely can."""
+        """Stop polling; recording in progress stops where it safely can."""
         self._stopped.set()
         self._woken.set()
 
     def end(self) -> None:
-        """Look no more, and wait for what is being recorded."""
+        """Stop polling, and wait for recording in progress."""
         self.stop()
         self._thread.join(LETS_GO_SECONDS)
 
     def died(self) -> bool:
-        """Whether it has ended without being asked to."""
+        """Whether its thread ended without being asked to."""
         return not self._stopped.is_set() and not self._thread.is_alive()
 
     def poll_now(self) -> None:
-        """Look now: somebody says that there is something to see. What the forge wants to wait for comes first."""
+        """Poll early, because of a hint that something changed. Delays that the forge asked for still apply."""
         self._woken.set()
 
     def _watch(self) -> None:
@@ -407,9 +407,9 @@ class CommentWatch:
                 interrupted.wait((again - now).total_seconds())
 
     def _look_once(self) -> CommentResult | None:
-        """What has to wait, if anything, and of that the gravest.
+        """Poll once; returns the gravest result that has to wait, if any.
 
-        An outage of the forge, a repository that cannot be read just now; else an issue that failed; else a busy one.
+        In order: an outage of the forge or a repository that cannot be read now; an issue that failed; a busy one.
         """
         try:
             waiting = [found for found in self._look() if found.outcome == "later"]
@@ -418,11 +418,11 @@ class CommentWatch:
         return max(waiting, key=lambda found: (found.ended_pass, found.failed), default=None)
 
 
-# --- The comment watches of many repositories, for as long as they are served
+# --- The comment watches of all served repositories
 
 
 class Watches:
-    """One for each repository that was added; one that died is replaced with the next `look`."""
+    """One watch per added repository; one that died is replaced at the next `look`."""
 
     def __init__(self, say: Say, watch_of: Callable[[App], CommentWatch] = CommentWatch.of) -> None:
         self._say = say
@@ -432,17 +432,17 @@ class Watches:
         self._told: dict[str, str] = {}
 
     def add(self, app: App) -> None:
-        """Look at the comments of *app* from now on."""
+        """Start polling the comments of *app*."""
         self._watches.append((app, self._held.enter_context(self._watch_of(app))))
 
     def remove(self, app: App) -> None:
-        """Look at the comments of *app* no more; what is being recorded ends first."""
+        """Stop polling the comments of *app*, after recording in progress has ended."""
         for found in [found for found in self._watches if found[0] is app]:
             self._watches.remove(found)
             found[1].end()
 
     def look(self) -> None:
-        """Replace those that died, and say so; say once of each trouble that keeps comments from being looked at."""
+        """Replace and report watches that died; report once each reason why comments cannot be read."""
         for app, watch in [found for found in self._watches if found[1].died()]:
             self._watches.remove((app, watch))
             self._say(app, "who looks at comments died; another goes on")
@@ -453,12 +453,12 @@ class Watches:
             self._told[app.repository.id] = watch.trouble
 
     def poll_now(self) -> None:
-        """Have the comments of all of them looked at now."""
+        """Poll the comments of all repositories now."""
         for _, watch in self._watches:
             watch.poll_now()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         for _, watch in self._watches:
             watch.stop()
 
