@@ -89,7 +89,7 @@ class PrivateClone:
 
     @property
     def _origin_config(self) -> Path:
-        """What `git clone` found out about the file system; its presence says that the clone is complete."""
+        """What `git init` found out about the file system; its presence says that the clone is complete."""
         return self.folder.parent / f"{self.folder.name}.gitconfig"
 
     def _restore_hooks(self, settings: Settings) -> None:

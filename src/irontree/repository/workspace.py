@@ -125,7 +125,8 @@ class GitWorkspace:
         if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
             return None
         self._restore()
-        head = self.git.repo.commit_of("HEAD")
+        words = ("--verify", "--quiet", "HEAD^{commit}")
+        head = self.git.repo.git.rev_parse(*words, with_exceptions=False)  # no repository is left, maybe: mended next
         self._mending((base,), lambda: self.git.change("reset", "--quiet", base))
         self._stage(whole=False)
         sha = self._snapshot(head if head and self.git.repo.commit_of(head) else base, ref)

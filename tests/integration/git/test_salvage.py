@@ -54,6 +54,9 @@ def test_commits_that_cancel_each_other_out_are_kept_too(project, workspace):
     [
         "touch .git/index.lock",
         "rm -rf .git",
+        "rm -rf .git/refs",
+        "rm -rf .git/objects",
+        "echo rubbish > .git/HEAD",
         "git checkout --quiet --orphan other",
         "echo rubbish > .git/index",
         "git init --quiet deep; mv half deep; git -C deep add .; git -C deep commit --quiet --message deep",
