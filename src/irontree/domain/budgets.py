@@ -146,15 +146,19 @@ class SpendingLimits(Section):
         return ", ".join(str(getattr(self, unit)) for unit in self.units)
 
 
+# Not validated: what validates a class is made with its first value, and most commands need none of this one.
+_UNLIMITED: Final = SpendingLimits.model_construct()
+
+
 class BudgetPolicy(Section):
     """What coding agents, reviewers and planners may take before a person is asked."""
 
     attempt: SpendingLimits = Field(
-        default=SpendingLimits(), description="One attempt at an issue; stopped there if that can be seen."
+        default=_UNLIMITED, description="One attempt at an issue; stopped there if that can be seen."
     )
-    issue: SpendingLimits = Field(default=SpendingLimits(), description="All attempts and reviews of an issue.")
-    loop: SpendingLimits = Field(default=SpendingLimits(), description="All issues of a loop.")
-    day: SpendingLimits = Field(default=SpendingLimits(), description="All of this repository in a day.")
+    issue: SpendingLimits = Field(default=_UNLIMITED, description="All attempts and reviews of an issue.")
+    loop: SpendingLimits = Field(default=_UNLIMITED, description="All issues of a loop.")
+    day: SpendingLimits = Field(default=_UNLIMITED, description="All of this repository in a day.")
     time_zone: str = Field(default="UTC", description="Where the day begins, such as `Europe/Vienna`.")
 
     @field_validator("time_zone")
