@@ -1,1 +1,1 @@
-"""Prefect tasks: one service call each, and all that Prefect shows about a step."""
+"""Prefect tasks, one service call each, and everything that Prefect shows about a step."""

@@ -1,6 +1,6 @@
-"""What Prefect shows of an issue: its protocol events, the tree, its story, each verification report.
+"""What Prefect shows about issues: protocol events, the task tree, each issue's history, verification reports.
 
-The log does not depend on any of it. An event that is shown twice has one id, and is one event to Prefect.
+The log does not depend on any of it. An event emitted twice has the same id and counts once in Prefect.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ logger = logging.getLogger(__name__)
 Shown = TypeVar("Shown")
 
 NEWS: Final = timedelta(days=1)
-"""What is older is not told any more: after a move, or a restored log, nobody wants all of it again."""
+"""Events older than this are not emitted: after a move or a restored log they would all be repeated."""
 TELLING: Final = "telling"
 TELLING_SECONDS: Final = 10.0
 
 
 def mirror(app: App) -> int:
-    """Emit each event of the log that was not emitted yet; how many. Never fails the work."""
+    """Emit each event of the log that was not emitted yet; returns their number. Never fails the work."""
     try:
         return tell_events(app)
     except (IrontreeError, OSError) as error:
@@ -62,7 +62,7 @@ def mirror(app: App) -> int:
 
 
 def tell_events(app: App) -> int:
-    """The same as `mirror`, for who says itself what fails; raises what reading the log raises, and Busy."""
+    """As `mirror`, for callers that report failures: raises what reading the log raises, and Busy."""
     with telling(app):
         return _mirror(app)
 
@@ -80,9 +80,9 @@ def _mirror(app: App) -> int:
 
 @contextmanager
 def telling(app: App) -> Iterator[None]:
-    """Be alone with what was told for the block: flows, the janitor and who serves read it, tell, and write it anew.
+    """Lock the record of emitted events for the block: flows, the janitor and servers all update it.
 
-    Raises Busy if others need long.
+    Raises Busy if others hold it for long.
     """
     with app.alive(TELLING).hold("tell Prefect", wait_seconds=TELLING_SECONDS):
         yield
@@ -97,10 +97,10 @@ def emit(
     payload: Mapping[str, Any] | None = None,
     key: str = "",
 ) -> None:
-    """Emit `irontree.<event>`; returns at once, and never fails the work.
+    """Emit `irontree.<event>`; returns at once and never fails the work.
 
-    Resource ids: `irontree.<workspace id>` for a repository, and behind that `.issue.<N>` or `.loop.<id>`, which is
-    the *stream*. *payload* must be JSON values. Two events with the same *key* are one.
+    Resource ids: `irontree.<workspace id>` for a repository, followed by `.issue.<N>` or `.loop.<id>`, the *stream*.
+    *payload* must be JSON values. Two events with the same *key* count as one.
     """
     repository = f"irontree.{workspace_id}"
     resource = f"{repository}.{stream}" if stream else repository
@@ -117,9 +117,9 @@ def emit(
 
 
 def tell_asked(app: App, title: str, *, key: str, number: int | None = None, loop_id: str | None = None) -> None:
-    """Say in this run's log and as `irontree.question_asked` that it is about to ask the question *key*, with its page.
+    """Announce in this run's log and as `irontree.question_asked` that it will ask the question *key*, with its page.
 
-    It is no event of our log: a question follows from that.
+    It is no event of our log, from which questions are derived.
     """
     stream = f"issue.{number}" if number else f"loop.{loop_id}" if loop_id else ""
     page = page_of_run(get_current_settings().ui_url, flow_run.get_id())
@@ -150,11 +150,11 @@ def _emit_happening(app: App, happening: FeedEntry) -> None:
 
 def _is_news(happening: FeedEntry, now: datetime) -> bool:
     at = moment(happening.payload["time"])
-    return at is None or now - at < NEWS  # where the log does not say when, it is told
+    return at is None or now - at < NEWS  # events without a time are emitted
 
 
 def read_told(app: App) -> dict[str, int]:
-    """The newest sequence that was emitted, by place; empty if that is not known."""
+    """The newest emitted sequence by place; empty if unknown."""
     try:
         found = json.loads(Layout(app.repository.root).mirrored.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -163,7 +163,7 @@ def read_told(app: App) -> dict[str, int]:
 
 
 def write_told(app: App, told: Mapping[str, int]) -> None:
-    """Keep it."""
+    """Store the record of emitted events."""
     replace(Layout(app.repository.root).mirrored, json.dumps(told).encode())
 
 
@@ -171,27 +171,27 @@ def _id(resource: str, key: str) -> UUID:
     return uuid5(NAMESPACE_URL, f"{resource}/{key}")
 
 
-# --- What a flow run shows besides its log: the tree, the issue's story, each verification report
+# --- Artifacts of a flow run: the tree, the issue's history, verification reports
 
 
 NOT_SHOWN = (HttpError, PrefectException, OSError)
-"""The server is away or does not know the artifact any more; the report's file was deleted."""
+"""Errors if the server is away or the artifact or the report's file was deleted."""
 
 
 def key_of(app: App, what: str) -> str:
-    """The key of an artifact, the title of its card: `fairshare-f91b3f-issue-3`. No two repositories share it."""
+    """The key of an artifact, also its card's title: `fairshare-f91b3f-issue-3`. Unique across repositories."""
     return f"{slugify(app.repository.root.name)}-{app.repository.id[:6]}-{what}"
 
 
 def page_of(artifact: UUID | None) -> str:
-    """The page of that artifact; empty for one that could not be shown."""
+    """The page of that artifact; empty if it could not be created."""
     return f"{get_current_settings().ui_url}/artifacts/artifact/{artifact}" if artifact else ""
 
 
 async def publish_report(app: App, task_key: str, *, after: int) -> None:
-    """Show the verification report that the issue's events behind the sequence *after* name, if they do.
+    """Show the verification report named by the issue's events after the sequence *after*, if any.
 
-    A new version under the same key. The verdict is recorded by then: what cannot be shown is no failure.
+    It becomes a new version under the same key. The verdict is already recorded, so failing to show it is no failure.
     """
     state = (await asyncio.to_thread(read_world, app)).states.get(task_key)
     if state is None or not (report := await asyncio.to_thread(_new_report, app, state.issue_number, after)):
@@ -207,7 +207,7 @@ async def publish_report(app: App, task_key: str, *, after: int) -> None:
 
 
 def _new_report(app: App, issue_number: int, after: int) -> str | None:
-    """Where the newest report lies that was written since then, relative to the repository."""
+    """The path of the newest report written since then, relative to the repository."""
     events = [record.event for record in app.log.read(issue_number).records if record.event.sequence > after]
     named = [str(path) for event in events if (path := getattr(event, "report_path", None))]
     return named[-1] if named else None
@@ -220,9 +220,9 @@ def _issue(app: App, number: int) -> str:
 
 
 async def tell_story(app: App, issue_number: int, *, question: str = "") -> str:
-    """Show in this run what happened to its issue, in one artifact for the run's whole life; the address of its page.
+    """Show the issue's history in this run, as one artifact for the run's whole life; returns its page's address.
 
-    With the text of the open *question*, which has more room there than above its form.
+    Includes the text of the open *question*, which has more room there than above its form.
     """
     what = f"the story of #{issue_number}"
     report = await _if_possible(_newest(key_of(app, f"issue-{issue_number}-report")), what)
@@ -233,21 +233,21 @@ async def tell_story(app: App, issue_number: int, *, question: str = "") -> str:
 
 
 async def show_approval(app: App, name: str, text: str) -> str:
-    """Show in this run what is to be approved; the address of its page."""
+    """Show in this run what is to be approved; returns its page's address."""
     put = _put(key_of(app, f"approval-{slugify(name)}"), text, f"What is to be approved: revision {name}")
     return page_of(await _if_possible(put, f"the approval of {name}"))
 
 
 async def show_tree(app: App, loop_id: str, runs: Mapping[int, str]) -> str:
-    """Show in this run the tree of the loop's tasks, with the pages of the issues' *runs*; the address of its page."""
+    """Show the loop's task tree in this run, linked to the issues' *runs*; returns its page's address."""
     tree, what = await asyncio.to_thread(tree_text, app, loop_id, runs), f"the tree of loop {loop_id}"
     return page_of(await _if_possible(_put(key_of(app, "tree"), tree, what.capitalize()), what))
 
 
 async def show_loop(app: App, loop_id: str, shown: UUID | None, runs: Mapping[int, str]) -> UUID | None:
-    """Show how far the loop is: its tree, and a bar, which is *shown* once it was made.
+    """Show the loop's progress: its tree, and a progress bar, *shown* being the existing one if any.
 
-    A server that is away at the moment stops no work.
+    An unreachable server does not stop the work.
     """
     tree, what = await show_tree(app, loop_id, runs), f"loop {loop_id}"
     done, total = await asyncio.to_thread(_done, app, loop_id)
@@ -260,7 +260,7 @@ async def show_loop(app: App, loop_id: str, shown: UUID | None, runs: Mapping[in
 
 
 def show_inbox(client: SyncPrefectClient, host: str, text: str) -> None:
-    """Show what waits for a person in what is served on *host*: one page for good, whoever serves there.
+    """Show the open questions of what is served on *host*, on one permanent page for every server there.
 
     Outside of any run. Raises what the client raises.
     """
@@ -282,7 +282,7 @@ def _done(app: App, loop_id: str) -> tuple[int, int]:
 
 
 async def _put(key: str, text: str, description: str) -> UUID:
-    """Have one Markdown artifact of this flow run under *key*: made by the first call, changed by later ones."""
+    """Keep one Markdown artifact of this flow run under *key*: created by the first call, updated by later ones."""
     mine = ArtifactFilter(
         key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(flow_run.get_id())])
     )
@@ -295,7 +295,7 @@ async def _put(key: str, text: str, description: str) -> UUID:
 
 
 async def _newest(key: str) -> UUID | None:
-    """The newest artifact under *key*, of whichever run."""
+    """The newest artifact under *key*, of any run."""
     chosen = ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
     async with get_client() as client:
         found = await client.read_artifacts(artifact_filter=chosen, sort=ArtifactSort.CREATED_DESC, limit=1)

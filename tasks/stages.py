@@ -1,4 +1,4 @@
-"""The tasks of an issue's flow run. Each row in the UI is work that happened: nothing is cached or persisted."""
+"""The tasks of an issue's flow run. Each row in the UI is work that was done: nothing is cached or persisted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 async def in_thread(work: Callable[[Cancellation], Result]) -> Result:
-    """Return what *work* returns; it gets a flag that is set when this task is cancelled, and is always waited for.
+    """Run *work* in a thread and always wait for it; it gets a flag that is set when this task is cancelled.
 
     Prefect cancels a run by SIGTERM, which reaches an async task as CancelledError, and kills the process 30 s later.
     """
@@ -47,7 +47,7 @@ async def in_thread(work: Callable[[Cancellation], Result]) -> Result:
         raise
 
 
-# --- Opens the repository that a run was given: by its path, or by the name of a block
+# --- Opening the repository of a run: by its path, or by the name of a block
 
 
 def app_of(
@@ -63,7 +63,7 @@ def app_of(
     """
     if Path(repository).is_absolute():
         return open_app(Path(repository), origin=origin, cancel=cancel, progress=progress)
-    # Declaring types of blocks takes 25 ms of a run's start, and most runs are given a path.
+    # Declaring block types takes 25 ms of a run's start, and most runs are given a path.
     from irontree.blocks import load_repository  # noqa: PLC0415
 
     block = load_repository(repository)
@@ -71,17 +71,17 @@ def app_of(
     return open_app(Path(block.path), origin=origin, cancel=cancel, progress=progress, environment=environment)
 
 
-# --- What a step says, as lines of its run's log: bounded, without secrets, and never silent for long
+# --- A step's output in its run's log: bounded, without secrets, and never silent for long
 
 
 WHOLE: Final = 1000
-"""Lines of one step that are all shown; Prefect keeps each in its database. The transcript has everything."""
+"""Lines of a step shown without limit; Prefect stores each in its database. The transcript has everything."""
 SAMPLE_EVERY: Final = 10.0
 """Seconds between lines that are shown beyond that."""
 LONGEST: Final = 1000
 """Characters of a line."""
 SILENCE: Final = 60.0
-"""Seconds after which a step that says nothing is said to be at work."""
+"""Seconds of silence after which a step is reported to be still running."""
 
 Logger = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
@@ -98,7 +98,7 @@ class LogProgress:
         self._lines = self._left_out = 0
 
     def note(self, text: str) -> None:
-        """One line; of very many only one now and then."""
+        """Log one line; of very many lines, only one at intervals."""
         with self._lock:
             self._heard = self._now()
             self._lines += 1
@@ -111,7 +111,7 @@ class LogProgress:
         self._say(without_secrets(text, self._secrets)[:LONGEST])
 
     def say_if_silent(self) -> None:
-        """Say for how long the step has been at work, if nothing else was shown for a while."""
+        """Log for how long the step has been running, if nothing else was shown for a while."""
         now = self._now()
         if now - self._shown < SILENCE:
             return
@@ -125,7 +125,7 @@ class LogProgress:
 
 @asynccontextmanager
 async def never_silent(progress: LogProgress, every: float = SILENCE / 4) -> AsyncIterator[None]:
-    """Have *progress* say for the block that the step is at work, when it is silent; looks *every* so many seconds."""
+    """For the block, have *progress* report a silent step as still running; checked *every* so many seconds."""
 
     async def look() -> None:
         while True:
@@ -151,7 +151,7 @@ def _span(seconds: float) -> str:
 Found = TypeVar("Found")
 
 REFUSED = "Refused"
-"""The state of an answer that was not taken, and of a step that could not be; its message says why."""
+"""The state of a refused answer or step; its message gives the reason."""
 WAIT_FOR_DRIVER = 900.0
 """Seconds to wait for a command that holds the driver lock before the run gives up."""
 
@@ -211,7 +211,7 @@ def open_here(
     actor: str = "irontree",
     progress: LogProgress | None = None,
 ) -> App:
-    """The ports of *repository* on behalf of the flow run this is called in; progress goes to its log."""
+    """The ports of *repository* on behalf of the current flow run; progress goes to its log."""
     origin = Origin(actor=actor, channel=channel, flow_run=flow_run.get_id())
     return app_of(repository, origin=origin, cancel=cancel, progress=progress or LogProgress(get_run_logger()))
 

@@ -1,4 +1,4 @@
-"""What `irontree serve` does for as long as it runs: the flows of many repositories, taken up by a worker.
+"""The service behind `irontree serve`: workers that run the flows of many repositories.
 
 Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 """
@@ -22,7 +22,7 @@ from irontree.flows.serve.chores import CHORES, Chore, Duties, Failures, Say, Wa
 from irontree.flows.serve.serving import LIMIT, Served, Serving, close_queue, deployments_of, drop_schedules, open_queue
 from irontree.flows.serve.session import at_rest, held, is_private, mark_dead, settle
 
-# --- What `irontree serve` does for as long as it runs
+# --- The service behind `irontree serve`
 
 
 JOIN_EVERY: Final = 5.0
@@ -32,17 +32,17 @@ CONFIGURE_EVERY: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup:
-    """A worker and whose runs it takes up."""
+    """A worker and the repositories whose runs it takes."""
 
     apps: tuple[App, ...]
     worker: Serving
 
 
 class Service:
-    """Serves each of *apps* that no terminal serves, and takes over the others when their terminal ends.
+    """Serves those of *apps* that no terminal serves, and takes over the others when their terminal ends.
 
-    A worker that dies is replaced, and its runs are taken up again. What keeps one repository from being served, its
-    folder that is gone, keeps no other. Use it in a `with`: its end kills the flows.
+    A worker that dies is replaced, and its runs are resumed. A repository that cannot be served, such as one whose
+    folder is gone, does not affect the others. Use it in a `with`: its end kills the flows.
     """
 
     def __init__(
@@ -77,24 +77,24 @@ class Service:
         self._join_at = self._revive_at = 0.0
 
     def start(self) -> None:
-        """Serve those that nobody serves; raises ServerUnavailable."""
+        """Serve the repositories that no other process serves; raises ServerUnavailable."""
         for app in tuple(self._elsewhere):
             self._join(app, passing=(ServerUnavailable,))
         self._start_workers()
 
     def add(self, app: App) -> None:
-        """Serve *app* too, from one of the next looks on; or on, where it was to be let go."""
+        """Serve *app* too, from one of the next calls of `look`; cancels a pending `let_go`."""
         self._leaving.discard(app.repository.id)
         if app.repository.id not in {mine.repository.id for mine in (*self._elsewhere, *self._without, *self.served)}:
             self._elsewhere.append(app)
 
     def let_go(self, repository_id: str) -> None:
-        """Serve it no more, from the first of the next looks on at which nothing is at work there."""
+        """Stop serving it at the first call of `look` at which nothing is running there."""
         self._leaving.add(repository_id)
         self._elsewhere = [app for app in self._elsewhere if app.repository.id != repository_id]
 
     def look(self) -> tuple[str, ...]:
-        """Look after everything once; to be called often. The ids of the repositories that were let go."""
+        """Do all periodic work once; to be called often. Returns the ids of repositories no longer served."""
         now = self._now()
         self._mark_crashed()
         gone = tuple(self._let_go())
@@ -111,22 +111,22 @@ class Service:
 
     @property
     def served(self) -> tuple[App, ...]:
-        """The repositories whose flows are served by us now."""
+        """The repositories whose flows this process serves now."""
         return tuple(app for group in self._groups for app in group.apps)
 
     @property
     def elsewhere(self) -> tuple[App, ...]:
-        """Those that somebody else serves, for the time being."""
+        """The repositories that another process serves at present."""
         return tuple(self._elsewhere)
 
     def finish(self) -> None:
-        """Let the flows stop after their present step."""
+        """Ask the flows to stop after their current step."""
         self._watches.stop()
         for group in self._groups:
             group.worker.finish()
 
     def poll_now(self) -> None:
-        """Look at the comments of all repositories now."""
+        """Poll the comments of all repositories now."""
         self._watches.poll_now()
 
     def at_rest(self) -> bool:
@@ -134,7 +134,7 @@ class Service:
         return all(at_rest(app) for app in self.served)
 
     def stop(self) -> None:
-        """End all flow processes now, and settle by evidence what they left; what cannot be, the next start settles."""
+        """End all flow processes now and settle by evidence what they left; failures are left to the next start."""
         for group in self._groups:
             group.worker.stop()
         for app in self.served:
@@ -148,10 +148,10 @@ class Service:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._held, self._watches:
-            pass  # who looks at comments ends first, then workers, then the locks are free
+            pass  # comment watches end first, then workers, then the locks are released
 
     def _join(self, app: App, *, passing: tuple[type[IrontreeError], ...] = ()) -> None:
-        """Take it on, if its terminal has ended; raises what is *passing*."""
+        """Start serving it if its terminal has ended; reraises errors in *passing*."""
         hold = ExitStack()
         with self._failures.said(app, "join", passing=passing), suppress(Busy):
             hold.enter_context(held(app, "irontree serve", private=self._private))
@@ -161,7 +161,7 @@ class Service:
             self._without.append(app)
 
     def _start_workers(self) -> None:
-        """Have a worker for those that are ours, have none, and can be served; raises ServerUnavailable."""
+        """Start a worker for our repositories that lack one and can be served; raises ServerUnavailable."""
         found = [(app, self._deployments(app)) for app in self._without]
         apps = tuple(app for app, deployments in found if deployments)
         if not apps:
@@ -178,14 +178,14 @@ class Service:
             self._on_join(app)
 
     def _deployments(self, app: App) -> tuple[Served, ...]:
-        """Those of *app*; none where it is to be let go, or cannot be served: it is said why."""
+        """The deployments of *app*; none if it is to be let go, or cannot be served, which is reported."""
         if app.repository.id not in self._leaving:
             with self._failures.said(app, "deployments"):
                 return deployments_of(app)
         return ()
 
     def _let_go(self) -> Iterator[str]:
-        """Let go of those that are to be, as soon as they are at rest; what fails is tried again with the next look."""
+        """Let go of repositories as requested, once nothing runs there; failures are retried at the next look."""
         ours = (*self.served, *self._without)
         for app in [app for app in ours if app.repository.id in self._leaving | self._closed]:
             with self._failures.said(app, "let go"):
@@ -195,9 +195,9 @@ class Service:
                 yield app.repository.id
 
     def _may_leave(self, app: App) -> bool:
-        """Whether it was at rest at two looks, with its queue closed at the first; raises ServerUnavailable.
+        """Whether nothing ran there at two looks, the queue being closed since the first; raises ServerUnavailable.
 
-        What the worker was just taking up shows by the second. If it is not at rest then, its queue is open again.
+        A run that the worker was just taking shows at the second look; its queue is reopened then.
         """
         mine = app.repository.id
         goes = mine in self._leaving and at_rest(app)
@@ -213,7 +213,7 @@ class Service:
         return False
 
     def _on_leave(self, app: App) -> None:
-        """Free its lock, and have nothing start there; raises ServerUnavailable, with it served on."""
+        """Release its lock and prevent runs from starting there; after ServerUnavailable it is still served."""
         with connect() as client:
             drop_schedules(client, app.repository.id)
         self._dismiss(app)
@@ -224,7 +224,7 @@ class Service:
         self._say(app, f"not served any more: {app.repository.root}")
 
     def _dismiss(self, app: App) -> None:
-        """Have no worker for it: its own ends, where it has others as well they keep theirs."""
+        """Take it from its worker, which ends unless it has other repositories."""
         self._without = [other for other in self._without if other is not app]
         for group in [group for group in self._groups if app in group.apps]:
             self._groups.remove(group)
@@ -234,7 +234,7 @@ class Service:
                 group.worker.stop()
 
     def _mark_crashed(self) -> None:
-        """Say of the runs of a worker that died that they crashed; it is replaced with the next look."""
+        """Mark the runs of a dead worker as crashed; the worker is replaced at the next look."""
         for group in [group for group in self._groups if not group.worker.alive()]:
             self._groups.remove(group)
             group.worker.stop()
@@ -243,7 +243,7 @@ class Service:
                 self._say(app, "the worker died; starting another")
 
     def _restart(self) -> None:
-        """Have a worker again for those that have none; what cannot be done now is tried again in a while."""
+        """Start workers for repositories that lack one; failures are retried after a while."""
         for app in self._without:
             with self._failures.said(app, "dead runs"):
                 mark_dead(app, private=self._private)
@@ -254,7 +254,7 @@ class Service:
                 self._failures.say_once(app, "worker", error)
 
     def _on_join(self, app: App) -> None:
-        """Show it in the UI, and take up where it was; what cannot be of it keeps the rest from nothing."""
+        """Show it in the UI and resume its work; a failure in one part does not prevent the rest."""
         self._chores.forget(app)
         for do in (_show, go_on):
             try:
@@ -265,7 +265,7 @@ class Service:
 
 
 def _show(app: App) -> tuple[str, ...]:
-    """Have its block on the server."""
+    """Register its block on the server."""
     with connect():
         keep_block(app.repository.id, app.repository.root)
     return ()

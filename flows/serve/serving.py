@@ -1,4 +1,4 @@
-"""Serves deployments while the command goes on: a child process, seen by its parent, and what the child itself does.
+"""Serve deployments from a child process: the parent's handle, registration, and the child's own program.
 
 Why a child and not a thread of the command: docs/decisions/0003-prefect-local-mode.md.
 """
@@ -49,18 +49,18 @@ from irontree.flows.runs.runs import tags
 from irontree.flows.server.connection import FINISH, RUNNER, end_with, keep_short, size, start, tail
 from irontree.http_client import Unreachable
 
-# --- The child, as its parent sees it
+# --- The parent's handle on the child
 
 
 LIMIT = 2
 """Flow processes per repository: the loop, and the issue it waits for."""
 By = Literal["runner", "worker"]
-"""A Prefect runner takes up the runs of one repository, for a terminal; a worker those of many."""
+"""A Prefect runner takes the runs of one repository, for a terminal; a worker those of many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One deployment: a flow by its module path, and what its runs get unless told otherwise.
+    """One deployment: a flow by its module path, and the default parameters of its runs.
 
     *name* is the workspace id: two folders on one server do not take each other's runs (R21).
     """
@@ -71,17 +71,17 @@ class Served:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     cron: str | None = None
     slug: str | None = None
-    """The name of the schedule, where there is one."""
+    """The name of the schedule, if any."""
     scheduled: Mapping[str, Any] = field(default_factory=dict)
-    """What scheduled runs get besides."""
+    """Additional parameters of scheduled runs."""
     tags: tuple[str, ...] = ()
 
 
 class Serving:
-    """Takes up the runs of *deployments*, each in a process of its own, from the moment it is made until `stop`.
+    """Executes the runs of *deployments*, each in its own process, from construction until `stop`.
 
-    All of it is one session that no Ctrl-C of ours reaches, with *home* as its working folder; it ends when this
-    process ends, whatever ends it. `stop` has to be called, or the object used in a `with`.
+    The child is a session of its own that our Ctrl-C does not reach, with *home* as its working folder; it ends when
+    this process ends, for whatever reason. Call `stop`, or use the object in a `with`.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class Serving:
         self._order({**order, "deployments": [asdict(served) for served in deployments]})
 
     def wait_ready(self, timeout: float = 60) -> dict[str, str]:
-        """Wait until the deployments are registered; returns their ids by full name (`flow/deployment`). Once only.
+        """Wait until the deployments are registered; returns ids by full name (`flow/deployment`). Call it only once.
 
-        Raises ServerUnavailable when the child ends first, or says nothing for *timeout* seconds; it is ended then.
+        Raises ServerUnavailable if the child ends first, or is silent for *timeout* seconds and is then ended.
         """
         output = cast("IO[bytes]", self._program.stdout)
         ready, _, _ = select.select([output], [], [], timeout)
@@ -119,17 +119,17 @@ class Serving:
         return deployments
 
     def alive(self) -> bool:
-        """False if the child has ended: its runs are then dead, and it can be made anew."""
+        """`False` if the child has ended: its runs are dead then, and a new one can be started."""
         return self._program.poll() is None
 
     def finish(self) -> None:
-        """Ask the flows to stop after their present step (first Ctrl-C); they look at `finish_asked`."""
+        """Ask the flows to stop after their current step (first Ctrl-C); they check `finish_asked`."""
         self._finish.touch()
 
     def stop(self) -> None:
-        """End the child and all flow processes at once, and leave nothing behind; the server does not know it."""
+        """End the child and all flow processes at once and clean up; the server is not told."""
         if not Path(self._folder.name).exists():
-            return  # done already; by now the group's number may be somebody else's
+            return  # done already; the group's id may have been reused
         with suppress(ProcessLookupError, PermissionError):  # macOS says EPERM for a group of zombies
             os.killpg(self._program.pid, signal.SIGKILL)
         self._program.wait()
@@ -146,17 +146,17 @@ class Serving:
         with (
             suppress(BrokenPipeError),
             cast("IO[bytes]", self._program.stdin) as pipe,
-        ):  # ended already: wait_ready says so
+        ):  # ended already: wait_ready reports it
             pipe.write(json.dumps(order).encode())
 
 
-# --- The five deployments of a repository, for whoever serves it from its own folder (protocol, Runs)
+# --- The five deployments of a repository (protocol, Runs)
 
 
 SCHEDULES = {"reconcile": ("0 3 * * *", "nightly"), "janitor": ("*/5 * * * *", "five-minutes")}
 """Cron and slug: every night, and every five minutes; the same as in prefect.yaml."""
 POOL = "irontree"
-"""The work pool; the queue of a repository is called like its deployments, by the workspace id (R21)."""
+"""The work pool; the queue of a repository is named like its deployments, by the workspace id (R21)."""
 FLOWS = {
     "intake": "Show what a requirement document would become, and wait for its approval.",
     "issue": "Bring one issue as far as its log allows; the run that waits when a decision is due.",
@@ -164,22 +164,22 @@ FLOWS = {
     "reconcile": "Compare the log with itself and with the forge, every night.",
     "janitor": "Take up what a crash left, every five minutes.",
 }
-"""With what the UI says of each, behind the folder of the repository; the same as in prefect.yaml."""
+"""Each flow with its description in the UI, shown after the repository's folder; the same as in prefect.yaml."""
 
 
 NIGHTLY = ("30 1 * * *", "nightly")
-"""Cron and slug of `intake`, where `automations.nightly` says what to go on with."""
+"""Cron and slug of `intake`, used if `automations.nightly` is set."""
 SLUGS = frozenset(slug for _, slug in (*SCHEDULES.values(), NIGHTLY))
-"""Of the schedules that are ours: a person may have made others."""
+"""Slugs of our own schedules: users may have added others."""
 
 
 def nightly_parameters(wanted: Automations) -> dict[str, str]:
-    """What `intake` gets every night; nothing where nothing is wanted at night."""
+    """The parameters of the nightly `intake`; empty if it is not configured."""
     return {"document": wanted.nightly} if wanted.nightly else {}
 
 
 def deployments_of(app: App) -> tuple[Served, ...]:
-    """Named after the workspace id, with the repository as their parameter."""
+    """The deployments of *app*, named after the workspace id, with the repository as parameter."""
     nightly = nightly_parameters(app.preferences().automations)
     schedules = SCHEDULES | ({"intake": NIGHTLY} if nightly else {})
     return tuple(
@@ -197,14 +197,14 @@ def deployments_of(app: App) -> tuple[Served, ...]:
     )
 
 
-# --- What a server must know before anybody can serve a repository
+# --- Registering deployments and queues on the server
 
 
 COMMAND = command_to_string([sys.executable, "-P", "-m", "prefect.engine"])
-"""How a worker starts a flow: by itself, with the Python that irontree is installed in. Left to its default it starts
-a supervisor first, which imports Prefect once more and puts the flow where the end of the worker does not reach it."""
+"""How a worker starts a flow: directly, with the Python that irontree is installed in. By default it starts a
+supervisor first, which imports Prefect once more and puts the flow out of reach of the worker's end."""
 NOT_SERVED = "not served any more: "
-"""Before the folder in the description of a queue that we closed: the limit that a person set stays."""
+"""Precedes the folder in the description of a queue that we closed: keeps the limit that a user set."""
 
 AddDeployment = Callable[[RunnerDeployment], Awaitable[UUID]]
 
@@ -212,11 +212,11 @@ AddDeployment = Callable[[RunnerDeployment], Awaitable[UUID]]
 async def register(
     deployments: Sequence[Mapping[str, Any]], *, queue_limit: int, add: AddDeployment, reopen: bool = False
 ) -> dict[str, UUID]:
-    """Make known what *deployments* say (as `Served`), each in the queue that is called like it; ids by full name.
+    """Register *deployments* (as `Served`), each in the queue of the same name; returns ids by full name.
 
-    The same whoever serves them: a run keeps the queue that its deployment had when it was made. With *reopen*, queues
-    that `close_queue` closed are open again: for a worker. A runner asks by deployment, and needs none; beside it, a
-    worker that let go of the repository would take up the runs of an open one.
+    The same for runners and workers: a run keeps the queue that its deployment had when it was created. *reopen*, for
+    workers, opens queues that `close_queue` closed. A runner asks by deployment and needs none; if the queue were open
+    then, a worker that let go of the repository would take its runs.
     """
     async with get_client() as client:
         await _ensure_pool(client)
@@ -235,12 +235,12 @@ async def _ensure_pool(client: PrefectClient) -> None:
     template = ProcessWorker.get_default_base_job_template()
     try:
         await client.create_work_pool(WorkPoolCreate(name=POOL, type=ProcessWorker.type, base_job_template=template))
-    except ObjectAlreadyExists:  # as it was made, or as somebody set it since
+    except ObjectAlreadyExists:  # as it was created, or as a user has changed it since
         return
 
 
 async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository: str, *, reopen: bool) -> None:
-    """Named like its deployments; what it is for people is in its description."""
+    """Create the queue, named like its deployments and described by the repository; *reopen* one that we closed."""
     try:
         await client.create_work_queue(name, description=repository, work_pool_name=POOL, concurrency_limit=limit)
     except ObjectAlreadyExists:
@@ -252,24 +252,24 @@ async def _ensure_queue(client: PrefectClient, name: str, limit: int, repository
 
 
 def close_queue(client: SyncPrefectClient, name: str, repository: str) -> None:
-    """Have no worker take up the runs of this queue, until a worker of ours serves its repository again.
+    """Keep workers from taking runs of this queue until a worker of ours serves its repository again.
 
-    No slot is left in it. Pausing it would say the same, but Prefect's server does not answer that with SQLite.
+    Its limit becomes 0. Pausing it would do the same, but Prefect's server does not answer that with SQLite.
     """
     queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
     client.update_work_queue(queue.id, concurrency_limit=0, description=f"{NOT_SERVED}{repository}")
 
 
 def open_queue(client: SyncPrefectClient, name: str, repository: str, limit: int) -> None:
-    """Have workers take up the runs of this queue, *limit* at a time, after `close_queue`."""
+    """Let workers take the runs of this queue again, *limit* at a time, after `close_queue`."""
     queue = client.read_work_queue_by_name(name, work_pool_name=POOL)
     client.update_work_queue(queue.id, concurrency_limit=limit, description=repository)
 
 
 def drop_schedules(client: SyncPrefectClient, name: str) -> None:
-    """Have nothing start by itself that nobody takes up; registering makes the schedules again.
+    """Remove the schedules, whose runs no process would take; registering creates them again.
 
-    What they had made goes with them. One that a person paused makes nothing, and stays as it is.
+    The runs that they created are removed too. A schedule that a user paused creates none, and is kept.
     """
     mine = DeploymentFilter(name=DeploymentFilterName(any_=[name]))
     for deployment in client.read_deployments(deployment_filter=mine):
@@ -292,7 +292,7 @@ def _deployment(served: Mapping[str, Any]) -> RunnerDeployment:
 
 
 async def drop_missed(client: PrefectClient, deployments: Collection[UUID]) -> None:
-    """Of the scheduled runs that nobody served in time keep the latest per deployment: one janitor is enough."""
+    """Of the scheduled runs that were missed, keep only the latest per deployment: one janitor is enough."""
     made_up_for: set[UUID | None] = set()
     for run in await _missed(client, deployments):
         if run.deployment_id in made_up_for:
@@ -312,17 +312,17 @@ async def _missed(client: PrefectClient, deployments: Collection[UUID]) -> list[
     return [run for run in waiting if run.auto_scheduled]
 
 
-# --- The child itself: its order, its life with its parent, its report
+# --- The child's program
 
 
 TIDY_EVERY = 60.0
 QUERY_SECONDS = 1.0
 PREFETCH_SECONDS = 1.0
-"""A run that is taken up before its time keeps one of the two slots of its queue until then."""
+"""Kept short: a run taken before its time occupies one of the two slots of its queue until then."""
 
 
 def run_child() -> None:
-    """Serve what the order on stdin says until killed; the parent's pid is the first argument.
+    """Serve the deployments described on stdin until killed; the parent's pid is the first argument.
 
     The whole process group ends with the parent, and each flow process with us.
     """
@@ -336,14 +336,14 @@ def run_child() -> None:
 
 
 async def _run_runner(deployments: list[dict[str, Any]], limit: int) -> None:
-    """Take up their runs, at most *limit* at a time."""
+    """Execute their runs, at most *limit* at a time."""
     runner = Runner(query_seconds=QUERY_SECONDS, limit=limit, pause_on_shutdown=False)
     _report(await register(deployments, queue_limit=limit, add=runner.aadd_deployment))
     await runner.start()
 
 
 async def _run_worker(deployments: list[dict[str, Any]], limit: int) -> None:
-    """Take up the runs in their queues, at most *limit* at a time of each: the queues see to that."""
+    """Execute the runs in their queues, at most *limit* per queue, which the queues enforce."""
     ids = await register(deployments, queue_limit=limit, add=RunnerDeployment.aapply, reopen=True)
     _report(ids)
     queues = sorted({served["name"] for served in deployments})
@@ -363,7 +363,7 @@ def _report(deployments: Mapping[str, UUID]) -> None:
 
 
 async def _drop_missed(ids: Mapping[str, UUID]) -> None:
-    """While a loop and its issue have both slots for hours, no schedule may pile up behind them."""
+    """Keep scheduled runs from piling up while a loop and its issue occupy both slots for hours."""
     while True:
         await asyncio.sleep(TIDY_EVERY)
         with suppress(Unreachable, PrefectHTTPStatusError):

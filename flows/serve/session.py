@@ -1,4 +1,4 @@
-"""What a terminal does with the flows of one repository: serve them, set them going, answer what they ask.
+"""A terminal's session with the flows of one repository: serve them, start them, answer their questions.
 
 Importing this module imports Prefect: adopt the settings first (`irontree.flows.server.connection.adopt`).
 """
@@ -47,7 +47,7 @@ from irontree.services.questions.questions import Question
 from irontree.services.record import read_world
 from irontree.services.views.overview import SERVING
 
-# --- What goes with serving one repository's flows, whoever does it
+# --- Serving one repository's flows, shared by terminals and the service
 
 
 FREE_SECONDS: Final = 2.0
@@ -57,9 +57,9 @@ LOOK_EVERY: Final = 0.2
 
 @contextmanager
 def held(app: App, who: str, *, private: bool) -> Iterator[None]:
-    """Be the one who serves *app*'s flows for the block; raises Busy if another process is.
+    """Hold the right to serve *app*'s flows for the block; raises Busy if another process has it.
 
-    The block has to end the processes that it starts: what they had is then said to have crashed.
+    The block must end the processes that it starts: their unfinished runs are then marked as crashed.
     """
     with app.alive(SERVING).hold(who):
         tidy(app)
@@ -67,12 +67,12 @@ def held(app: App, who: str, *, private: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            with suppress(IrontreeError):  # the server is away, or the folder gone: the lock is free all the same
+            with suppress(IrontreeError):  # the server is away, or the folder gone: the lock is released all the same
                 _tell_what_became(app, private=private)
 
 
 def mark_dead(app: App, *, private: bool) -> None:
-    """Say of runs without a process that they crashed; the caller holds the lock of who serves.
+    """Mark runs without a process as crashed; the caller holds the SERVING lock.
 
     Only workers of a configured server may be starting a run beside us.
     """
@@ -86,9 +86,9 @@ def at_rest(app: App) -> bool:
 
 
 def settle(app: App) -> None:
-    """Settle by evidence what processes left that were ended in the middle of a step (R11, R13).
+    """Settle by evidence what processes killed in the middle of a step left (R11, R13).
 
-    Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
+    Raises Busy while a command is running here, and what a recovery raises: the next command settles it then.
     """
     with app.driver.hold("stopped, recover", wait_seconds=DRIVER_SECONDS):
         settle_leftovers(app)
@@ -96,13 +96,13 @@ def settle(app: App) -> None:
 
 
 def is_private(environment: Mapping[str, str], home: Path) -> bool:
-    """Whether *environment* names the private server in *home*, which nobody's worker uses but ours."""
+    """Whether *environment* names the private server in *home*, which only our own workers use."""
     address = ServerState(home).address()
     return address is not None and address.api_url == environment.get("PREFECT_API_URL")
 
 
 def _tell_what_became(app: App, *, private: bool) -> None:
-    """No run of the processes that we ended may seem to go on; each frees its lock a moment after it is killed."""
+    """Mark the runs of killed processes as crashed, retrying until each has released its lock."""
     deadline = time.monotonic() + FREE_SECONDS
     mark_dead(app, private=private)
     while not at_rest(app) and time.monotonic() < deadline:
@@ -112,13 +112,13 @@ def _tell_what_became(app: App, *, private: bool) -> None:
 
 REST_SECONDS: Final = 15.0
 OTHERS_SECONDS: Final = 60.0
-"""The terminal that serves may have just begun to: on a busy machine that takes a while."""
+"""Seconds to wait for a terminal that has just begun to serve: on a busy machine that takes a while."""
 
 
 class TerminalSession:
     """One terminal's hold on the flows. `serves` is False for a viewer: another terminal serves them already.
 
-    Who serves looks at comments too, each *comments_every*.
+    The serving terminal also polls comments, every *comments_every*.
     """
 
     def __init__(
@@ -133,12 +133,12 @@ class TerminalSession:
 
     @property
     def serves(self) -> bool:
-        """Whether the flow processes are ours."""
+        """Whether this process serves the flows."""
         return self._serving is not None
 
     @property
     def served_by(self) -> str:
-        """The command that has the flow processes, in words for a viewer."""
+        """The command that serves the flows, in words for a viewer."""
         holder = self._app.alive(SERVING).holder()
         return f"`{holder.what}` (process {holder.pid})" if holder else "nobody"
 
@@ -159,7 +159,7 @@ class TerminalSession:
         self._held.close()
 
     def wait_ready(self) -> None:
-        """Wait until our runs would be taken up, by us or the terminal that serves; raises ServerUnavailable."""
+        """Wait until runs would be taken, by us or the serving terminal; raises ServerUnavailable."""
         if self._serving:
             self._serving.wait_ready()
             return
@@ -169,9 +169,9 @@ class TerminalSession:
                 time.sleep(LOOK_EVERY)
 
     def set_going(self, loop_id: str) -> RunInfo | None:
-        """Have the right run of this loop working or asking, by what the log says; None if the loop has ended.
+        """Ensure that the right run of this loop, according to the log, works or asks; `None` if the loop has ended.
 
-        Raises Busy while another loop is at work in this repository (R19).
+        Raises Busy while another loop is running in this repository (R19).
         """
         active = self._app.lease.holder()
         if active and active.what != loop_id:
@@ -179,7 +179,7 @@ class TerminalSession:
         return take_up(self._app, loop_id)
 
     def close_overtaken(self) -> None:
-        """Let runs end whose question the log does not ask any more."""
+        """End runs whose question the log does not ask any more."""
         close_overtaken(self._app)
 
     def run_of_issue(self, issue_number: int) -> RunInfo | None:
@@ -199,7 +199,7 @@ class TerminalSession:
         return self.run_of_loop(question.loop_id or "")
 
     def asked(self, question: Question) -> Asked | None:
-        """The form of this question; None until its run has suspended: the log knows of a halt before Prefect does."""
+        """The form of this question; `None` until its run has suspended: the log has a halt before Prefect does."""
         run = self.run_that_asks(question)
         if run is None:
             return None
@@ -208,7 +208,7 @@ class TerminalSession:
         return found if found and found.key.startswith(question.key) else None
 
     def answer(self, question: Question, answer: Answer, asked: Asked) -> None:
-        """Answer as the form in the browser does; raises AnswerRefused if it does not fit, or somebody was faster."""
+        """Answer as the browser form does; raises AnswerRefused if the answer does not fit or came too late."""
         choice = validate(question, answer)
         extra = {"count": answer.count, "amount": answer.amount, "revision": answer.revision}
         payload: dict[str, object] = {"decision": choice.label, "approver": answer.by, "note": answer.note}
@@ -226,13 +226,13 @@ class TerminalSession:
         return url_for(asked.run_id)
 
     def finish(self) -> None:
-        """Let the flows stop after their present step."""
+        """Ask the flows to stop after their current step."""
         self._comments.stop()
         if self._serving:
             self._serving.finish()
 
     def alive(self) -> bool:
-        """Whether the flows are still served, by us or by the terminal that we look on at."""
+        """Whether the flows are still served, by us or by the terminal that we are viewing."""
         if self._serving:
             return self._serving.alive()
         return self._app.alive(SERVING).holder() is not None
@@ -242,13 +242,13 @@ class TerminalSession:
         return at_rest(self._app)
 
     def come_to_rest(self, seconds: float = REST_SECONDS) -> None:
-        """Let flows that have done their work tell Prefect so: who ends them before leaves them running for ever."""
+        """Let finished flows report their end to Prefect: if killed before, their runs would stay Running for ever."""
         deadline = time.monotonic() + seconds
         while self.serves and not self.at_rest() and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY)
 
     def stop(self) -> None:
-        """End all flow processes now, and settle by evidence what they left (R11, R13).
+        """End all flow processes now and settle by evidence what they left (R11, R13).
 
         Raises Busy while a command works here, and what a recovery raises: the next command settles it then.
         """

@@ -1,4 +1,4 @@
-"""A small receiver of webhooks: what is signed hurries the next look at the forge; nothing in it is believed."""
+"""A small webhook receiver: signed deliveries trigger an early poll of the forge; their content is not trusted."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from irontree.errors import ServerUnavailable
 from irontree.flows.server.connection import LOOPBACK
 
 MOST_BYTES: Final = 25 * 1024 * 1024
-"""The most that GitHub sends."""
+"""The largest payload that GitHub sends."""
 PATIENCE_SECONDS: Final = 10
 _LENGTH: Final = re.compile(r"[0-9]{1,12}")
 
 
 class WebhookReceiver:
-    """Listens on loopback, for a proxy or a tunnel to reach, as long as its `with` block lasts."""
+    """Listens on loopback, behind a proxy or tunnel, for the duration of its `with` block."""
 
     def __init__(self, port: int, secret: str, poll_now: Callable[[], None], changed: Callable[[str], None]) -> None:
-        """Call *poll_now* for each delivery, and *changed* with the repository's page where an issue was changed.
+        """Call *poll_now* for each delivery, and *changed* with the repository's page if an issue was changed.
 
-        Port 0 is any free one. Raises ServerUnavailable where the port is taken.
+        Port 0 means any free port. Raises ServerUnavailable if the port is taken.
         """
         calls = {"poll_now": staticmethod(poll_now), "changed": staticmethod(changed)}
         handler = type("Handler", (_Handler,), {"secret": secret, **calls})
@@ -41,7 +41,7 @@ class WebhookReceiver:
 
     @property
     def url(self) -> str:
-        """Where the forge's webhook has to end."""
+        """The URL that the forge's webhook must reach."""
         return f"http://{LOOPBACK}:{self._server.server_port}/"
 
     def __enter__(self) -> Self:
@@ -55,7 +55,7 @@ class WebhookReceiver:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of who left in the middle: that is no trouble of whoever reads the terminal."""
+        """Ignore clients that disconnect early: the operator need not know."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -67,13 +67,13 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE_SECONDS
 
     def do_POST(self) -> None:
-        """Take one delivery."""
+        """Handle one delivery."""
         status = self._taken()
         self.send_response(status)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base class calls it so)
-        """Say nothing: what is refused may be anybody's."""
+        """Log nothing: refused requests may come from anywhere."""
 
     def _taken(self) -> HTTPStatus:
         length = self.headers.get("Content-Length", "")

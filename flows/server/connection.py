@@ -1,4 +1,4 @@
-"""Which Prefect server is meant: settings of our processes, how they start and end, where the private one is found."""
+"""Which Prefect server to use: our processes' settings, how they start and end, where the private server is."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ from irontree.errors import ServerUnavailable
 from irontree.files import swap, take_lock
 from irontree.store.layout import Layout
 
-# --- The Prefect settings of our processes, complete: nothing on the machine chooses for us (rulings, Local mode)
+# --- The complete Prefect settings of our processes, independent of the machine's (rulings, Local mode)
 
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 OURS = ("PREFECT_", "IRONTREE__")
-"""Prefixes of variables that are between us and Prefect, and no business of agents and checks."""
+"""Prefixes of variables for our use of Prefect, which agents and checks must not see."""
 
 ADDRESS = "server.json"
-"""The file in the state folder that says where the private server answers."""
+"""The file in the state folder that holds the private server's address."""
 
 PASSWORD = "PREFECT_SERVER_API_AUTH_STRING"
-"""`user:password` of a private server that others can reach: the one setting of Prefect's that we take for it."""
+"""`user:password` of a private server that others can reach: the only Prefect setting we take from the user for it."""
 
 CLIENT = {
     "DO_NOT_TRACK": "1",
     "PREFECT_LOGGING_COLORS": "false",
     "PREFECT_LOGGING_LEVEL": "INFO",
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-    # A step that is in the log is not called again; stored results would be a second truth beside it.
+    # A step that is in the log is not called again; stored results would be a second source of truth.
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
     # Without it Prefect starts a hidden server of its own when ours cannot be reached.
     "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
-    # A worker's default of 10 s would be most of the time from an answer to the first thing that is done about it.
+    # With a worker's default of 10 s, most of the time from an answer to its first effect would be waiting.
     "PREFECT_WORKER_QUERY_SECONDS": "1",
 }
 SERVER = {
     "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "false",  # the private server has no such protection: saves a request
-    "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",  # one version by construction: saves another
+    "PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false",  # always the same version: saves another
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-    # One coming run of each schedule, not a dozen: they crowd the pages of those that work or ask.
+    # One future run per schedule, not a dozen: they crowd out the runs that work or ask.
     "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_RUNS": "1",
     "PREFECT_SERVER_SERVICES_SCHEDULER_MIN_SCHEDULED_TIME": "PT5M",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-    # Runs that ended 90 days ago go; by default only events do, and a server that always runs would grow for ever.
+    # Runs that ended 90 days ago are deleted; by default only events are, and the database would grow for ever.
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     # Batches: a task run costs the server 5 ms instead of 24 ms.
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
@@ -72,12 +72,12 @@ SERVER = {
 
 
 def state_folder() -> Path:
-    """Where the private server of this user and this Prefect version lives; everything in it is disposable."""
+    """The folder of the private server of this user and Prefect version; everything in it is disposable."""
     return platformdirs.user_state_path("irontree") / f"prefect-{version('prefect')}"
 
 
 def left_addresses() -> Iterator[Path]:
-    """Where servers of any version said that they answer; one that was killed leaves its file too. Makes nothing."""
+    """Address files of servers of any version, including killed ones. Creates nothing."""
     return platformdirs.user_state_path("irontree").glob(f"prefect-*/{ADDRESS}")
 
 
@@ -87,7 +87,7 @@ def chosen_api_url(environ: Mapping[str, str], config_value: str | None) -> str 
 
 
 def strip(environ: Mapping[str, str]) -> dict[str, str]:
-    """*environ* without anything that is between us and Prefect: what agents and checks may start from."""
+    """*environ* without the variables for our use of Prefect: the basis for agents and checks."""
     return {name: value for name, value in environ.items() if not name.startswith(OURS)}
 
 
@@ -105,7 +105,7 @@ def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> d
         | _places(environ, home, api_url)
         | password(environ)
         | {
-            # By default any page in the user's browser may call the API, and answer our questions.
+            # By default any page in the user's browser could call the API and answer our questions.
             "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": f"{address},{address.replace('127.0.0.1', 'localhost')}",
             "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
             # The default is a folder inside the installed package, which may be read-only.
@@ -115,13 +115,13 @@ def local_environment(environ: Mapping[str, str], home: Path, api_url: str) -> d
 
 
 def password(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a private server and its clients need where *environ* has a password for it."""
+    """The settings of a private server and its clients if *environ* has a password for it."""
     given = environ.get(PASSWORD)
     return {PASSWORD: given, "PREFECT_API_AUTH_STRING": given} if given else {}
 
 
 def configured_environment(environ: Mapping[str, str], home: Path, api_url: str) -> dict[str, str]:
-    """The whole environment of a process that uses a configured server: *environ* counts, profiles do not."""
+    """The whole environment of a process that uses a configured server: *environ* applies, profiles do not."""
     return CLIENT | dict(environ) | _places(environ, home, api_url)
 
 
@@ -158,7 +158,7 @@ def adopt(environment: Mapping[str, str], home: Path) -> None:
 
 
 def _refuse_others(environment: Mapping[str, str]) -> None:
-    """Prefect would go on with the settings that it found, and start a hidden server of its own."""
+    """Fail if Prefect loaded other settings: it would use those and start a hidden server of its own."""
     if any(os.environ.get(name) != value for name, value in environment.items() if name.startswith(OURS)):
         raise RuntimeError("Prefect was imported before its settings were adopted")
 
@@ -171,19 +171,19 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a server has to be; None: anywhere, and at any free port."""
+    """Where a server must listen; `None` means any host or any free port."""
 
     host: str | None = None
     port: int | None = None
 
     def is_at(self, address: Address) -> bool:
-        """Whether a server there is where it has to be."""
+        """Whether a server at *address* satisfies this."""
         return self.host in (None, address.host) and self.port in (None, address.port)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server answers: on loopback, and at *host* if that is another."""
+    """Where the server answers: on loopback, and on *host* if different."""
 
     port: int
     pid: int
@@ -196,11 +196,11 @@ class Address:
 
 
 class ServerState:
-    """The state folder *home*. Liveness is the kernel's: what holds a lock lives, whatever the files say.
+    """The state folder *home*. Kernel locks show liveness: the holder of a lock is alive, whatever the files say.
 
-    `start.lock` is held by the one server, so that two starts give one; `alive.lock` is held by it too, and asked
-    for by its clients; `clients.lock` is shared by the clients, and held alone by a server that is about to end.
-    A lock ends with the process that holds it.
+    `start.lock` is held by the one server, so that two starts give one; `alive.lock` is held by it too, and tested
+    by its clients; `clients.lock` is shared by the clients, and held exclusively by a server that is about to end.
+    A lock is released when its holder ends.
     """
 
     def __init__(self, home: Path) -> None:
@@ -213,22 +213,22 @@ class ServerState:
     # --- the server's side ---
 
     def become_the_server(self) -> bool:
-        """Be the one server until this process ends; False if another process is."""
+        """Become the one server until this process ends; `False` if another process is the server."""
         return _lock(self.home / "start.lock") is not None
 
     def come_alive(self) -> int | None:
-        """Let clients see that there is a server; returns the port of the one before: clients may still know it.
+        """Show clients that there is a server; returns the previous server's port, which clients may still use.
 
-        The one before is the last that answered, however many could not start since.
+        The previous server is the last one that answered, even if others have failed to start since.
         """
-        with suppress(FileNotFoundError):  # before the lock: who finds it held may trust the address
+        with suppress(FileNotFoundError):  # before the lock: whoever finds it held may trust the address
             self._address.replace(self._before)
         _lock(self.home / "alive.lock", wait=True)
         last = _read(self._before)
         return last.port if last else None
 
     def publish(self, address: Address) -> None:
-        """Say where the server answers, now that it does."""
+        """Publish the address, now that the server answers."""
         swap(self._address, json.dumps(asdict(address)).encode())
         self._before.unlink(missing_ok=True)
 
@@ -240,7 +240,7 @@ class ServerState:
         return descriptor is None
 
     def shut_out(self) -> bool:
-        """Let no client in until this process has ended; False if there is one after all."""
+        """Admit no clients until this process ends; `False` if there is one after all."""
         if _lock(self.home / "clients.lock") is None:
             return False
         self._address.unlink(missing_ok=True)
@@ -249,25 +249,25 @@ class ServerState:
     # --- the clients' side ---
 
     def join(self) -> int:
-        """Be a client until the descriptor is closed; waits for a server that is just ending."""
+        """Become a client until the descriptor is closed; waits for a server that is just ending."""
         descriptor = _opened(self.home / "clients.lock")
         take_lock(descriptor, shared=True, wait=True)
         return descriptor
 
     def lives(self) -> bool:
-        """Whether there is a server, answering or still on its way."""
+        """Whether there is a server, answering or still starting."""
         descriptor = _lock(self.home / "alive.lock", shared=True)
         if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
 
     def address(self) -> Address | None:
-        """Where the living server answers; None if there is none, or if it does not answer yet."""
+        """The running server's address; `None` if there is none or it does not answer yet."""
         return _read(self._address) if self.lives() else None
 
 
 def _read(file: Path) -> Address | None:
-    """None, too, for a file that a power cut left half: the next server writes it anew."""
+    """The address in *file*; also `None` for a file that a power cut truncated: the next server rewrites it."""
     try:
         found = json.loads(file.read_text())
         return Address(int(found["port"]), int(found["pid"]), str(found["host"]))
@@ -280,7 +280,7 @@ def _opened(path: Path) -> int:
 
 
 def _lock(path: Path, *, shared: bool = False, wait: bool = False) -> int | None:
-    """The descriptor that holds the lock; None if somebody else does."""
+    """The descriptor that holds the lock; `None` if another process holds it."""
     descriptor = _opened(path)
     if take_lock(descriptor, shared=shared, wait=wait):
         return descriptor
@@ -288,24 +288,24 @@ def _lock(path: Path, *, shared: bool = False, wait: bool = False) -> int | None
     return None
 
 
-# --- Which Prefect server a command has to do with
+# --- Which Prefect server a command uses
 
 
 def environment_of_server(app: App) -> Mapping[str, str] | None:
-    """The settings of a process that uses the server of *app*: the configured one, or the private one if it runs."""
+    """Settings for using the server of *app*: the configured one, or the private one if it runs."""
     home = state_folder()
     configured = chosen_api_url(os.environ, app.preferences().api_url)
     if configured:
         return configured_environment(os.environ, home, configured)
     try:
         address = ServerState(home).address()
-    except OSError:  # where no file can be made no server can live, and who only looks needs none
+    except OSError:  # if no file can be created there is no server, and read-only use needs none
         return None
     return local_environment(os.environ, home, address.api_url) if address else None
 
 
 def adopt_server(app: App) -> bool:
-    """Make the settings of *app*'s server this process's own, as `adopt` does; False where no server is known."""
+    """Adopt the settings of *app*'s server in this process (see `adopt`); `False` if no server is known."""
     environment = environment_of_server(app)
     if environment is not None:
         adopt(environment, state_folder())
@@ -313,7 +313,7 @@ def adopt_server(app: App) -> bool:
 
 
 def require_server(app: App) -> Mapping[str, str]:
-    """The same, for what needs a server; raises ServerUnavailable if none runs."""
+    """As `environment_of_server`, but raises ServerUnavailable if no server runs."""
     environment = environment_of_server(app)
     if environment is None:
         raise ServerUnavailable(
@@ -324,7 +324,7 @@ def require_server(app: App) -> Mapping[str, str]:
 
 
 def ui_url(environment: Mapping[str, str]) -> str:
-    """Where that server's pages are."""
+    """The URL of that server's UI."""
     return environment.get("PREFECT_UI_URL") or environment["PREFECT_API_URL"].rstrip("/").removesuffix("/api")
 
 
@@ -333,18 +333,18 @@ def runs_url(ui: str, app: App) -> str:
     return f"{ui}/runs?tag=repository:{quote(app.repository.id)}"
 
 
-# --- Whether a Prefect server can know anything of a repository
+# --- Whether any Prefect server can know a repository
 
 
 _ASKS: Final = (b"api_url", b"start_label", b"nightly")
-"""The keys of the configuration that name a server, or let one ask for an approval."""
+"""Configuration keys that name a server, or let one ask for an approval."""
 
 
 def is_unknown_to_servers(app: App) -> bool:
-    """Whether surely no server asks anything of *app*: none runs here, or is configured, and nothing lets one ask.
+    """Whether certainly no server has a question for *app*: none runs here or is configured, and no setting needs one.
 
-    Cheap, for what is typed often: a key that is nowhere in the file is not set, and to read it properly takes `status`
-    a fifth more.
+    Cheap, for frequent commands: a key that does not occur in the file is not set, and parsing the file properly
+    would make `status` a fifth slower.
     """
     if any(name.startswith(OURS) for name in os.environ) or any(left_addresses()):
         return False
@@ -355,7 +355,7 @@ def is_unknown_to_servers(app: App) -> bool:
     return not any(key in written for key in _ASKS)
 
 
-# --- Our own Python programs beside this process
+# --- Background Python programs of ours
 
 
 LOG_LIMIT = 1_000_000
@@ -375,10 +375,10 @@ def start(
     log: Path,
     talk: bool = False,
 ) -> Program:
-    """Run `python -m module` in a session of its own, with *home* as its working folder and its output in *log*.
+    """Run `python -m module` in its own session, with *home* as its working folder and its output in *log*.
 
-    A Ctrl-C in our terminal does not reach it, and its process group is its pid. With *talk* its stdin and stdout
-    are pipes to us; stdin then also tells it, by its end, that we are gone.
+    A Ctrl-C in our terminal does not reach it, and its pid is its process group. With *talk* its stdin and stdout
+    are pipes to us; the end of stdin then also tells it that we are gone.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     turn_over_if_long(log)
@@ -396,12 +396,12 @@ def start(
 
 
 def reap(program: Program) -> None:
-    """Let *program* outlive this process, and take note of its end if it comes earlier."""
+    """Let *program* outlive this process, and reap it if it ends earlier."""
     threading.Thread(target=program.wait, daemon=True).start()
 
 
 def tail(log: Path, *, start: int = 0) -> str:
-    """The last lines of *log* behind byte *start*, wherever where it was begun anew; empty if there is none."""
+    """The last lines of *log* after byte *start*, or from its beginning if it was rotated; empty if it is missing."""
     if not log.exists():
         return ""
     written = log.read_bytes()
@@ -415,7 +415,7 @@ def size(log: Path) -> int:
 
 
 def keep_short(log: Path) -> None:
-    """Turn *log* over whenever it has become long, from a thread of its own; for the process that writes it."""
+    """Rotate *log* whenever it has become long, from a thread; for the process that writes it."""
 
     def watch() -> None:
         while True:
@@ -426,9 +426,9 @@ def keep_short(log: Path) -> None:
 
 
 def turn_over_if_long(log: Path) -> None:
-    """Begin *log* anew if it is long; what it had is `.old.log` then.
+    """Truncate *log* if it is long, after copying it to `.old.log`.
 
-    It stays the same file: whoever has it open to append to it, as our programs do, goes on at its new beginning.
+    It stays the same file: processes that append to it, as our programs do, continue at its new beginning.
     """
     if size(log) > LOG_LIMIT:
         with suppress(OSError):  # a full disk has no room for the copy
@@ -437,28 +437,28 @@ def turn_over_if_long(log: Path) -> None:
             os.truncate(log, 0)
 
 
-# --- Ends processes whose parent is gone
+# --- Ending processes whose parent is gone
 
 
 RUNNER = "IRONTREE__RUNNER"
 """The pid of our own process that serves the deployment; unset under another worker: its runs may outlive it."""
 FINISH = "IRONTREE__FINISH"
-"""A path that exists once the person asked to stop after the present step."""
+"""A path that exists once the user has asked to stop after the current step."""
 LOOK_FOR_PARENT_EVERY = 0.2
 
 
 def end_with_runner(environ: Mapping[str, str] = os.environ) -> None:
-    """Kill this flow process when the runner that started it is gone; the first line of every flow.
+    """Kill this flow process when the runner that started it is gone; called first in every flow.
 
-    Otherwise it would go on beside the one that takes its work up again. The kernel's own way (PDEATHSIG) exists
-    on Linux alone, and a check of the parent's pid has no thread whose end it could mistake for the parent's.
+    Otherwise it would run beside the process that resumes its work. The kernel's own mechanism (PDEATHSIG) exists
+    on Linux only and can mistake the end of the parent's thread for the parent's; checking its pid cannot.
     """
     if runner := environ.get(RUNNER):
         end_with(int(runner), lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def end_with(parent: int, end: Callable[[], None]) -> None:
-    """Call *end* in a thread of its own once *parent* is no longer the parent of this process."""
+    """Call *end* in a separate thread once *parent* is no longer the parent of this process."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -469,5 +469,5 @@ def end_with(parent: int, end: Callable[[], None]) -> None:
 
 
 def finish_asked(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether to stop after the present step (first Ctrl-C); asked between steps."""
+    """Whether to stop after the current step (first Ctrl-C); checked between steps."""
     return FINISH in environ and Path(environ[FINISH]).exists()

@@ -46,19 +46,19 @@ from irontree.flows.server.connection import (
 if TYPE_CHECKING:
     import uvicorn
 
-# --- Its sockets, and who has a port that it should have
+# --- Its sockets, and which program occupies its port
 
 
 FIRST_PORT = 4280
 PORTS = 200
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (only where somebody asked for it)
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  (only if the operator asked for it)
 
 
 def listen(place: ListenAddress, last_port: int | None) -> list[socket.socket]:
-    """Sockets that listen at *place*, and on loopback in any case: that is where our own programs look.
+    """Sockets that listen at *place*, and always on loopback, where our own programs connect.
 
-    Where no port is given: that of the last server if it is free, so that its clients find this one; else the first
-    free one. Raises ServerUnavailable.
+    Without a given port: that of the last server if free, so that its clients find this one, else the first free
+    one. Raises ServerUnavailable.
     """
     if place.port is None:
         return [_first_free(last_port)]
@@ -71,7 +71,7 @@ def listen(place: ListenAddress, last_port: int | None) -> list[socket.socket]:
 
 
 def require_free(place: ListenAddress) -> None:
-    """Raise ServerUnavailable, naming who has it, if the port of *place* cannot be had."""
+    """Raise ServerUnavailable, naming the program that has it, if the port of *place* is taken."""
     if place.port is not None:
         for listener in listen(place, None):
             listener.close()
@@ -120,7 +120,7 @@ def _try(host: str, port: int) -> socket.socket:
 
 
 def who_has(port: int) -> str:
-    """The program that listens at that port, as far as the system tells us."""
+    """The program that listens on that port, as far as the system reveals it."""
     what = "a Prefect server" if is_prefect(port) else "another program"
     with suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("inet"):
@@ -130,7 +130,7 @@ def who_has(port: int) -> str:
 
 
 def is_prefect(port: int) -> bool:
-    """Whether Prefect's health check on that port of 127.0.0.1 says yes; proxies play no part."""
+    """Whether Prefect's health check succeeds on that port of 127.0.0.1, bypassing proxies."""
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=5)
     try:
         connection.request("GET", "/api/health")
@@ -141,14 +141,14 @@ def is_prefect(port: int) -> bool:
         connection.close()
 
 
-# --- A client's hold on it: one server per user and version, on loopback (rulings, Local mode)
+# --- The client side: one server per user and version, on loopback (rulings, Local mode)
 
 
 LINGER = 60.0
 LOOK_EVERY = 0.05
 KEEP_EVERY = 0.2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-"""Seconds until one that could not start is started again; twice as long each time."""
+"""Seconds before retrying a failed start; doubled each time."""
 LEAVING = 5.0
 ANYWHERE = ListenAddress()
 
@@ -156,11 +156,11 @@ ANYWHERE = ListenAddress()
 class LocalServer:
     """A client's hold on the private server in *home*: it lives until *linger* seconds after its last client.
 
-    It is at any free port, or at *place*: one that is elsewhere and that nobody uses is ended for that.
+    It listens on any free port, or at *place*: an unused server that listens elsewhere is ended for that.
 
-    Everything in *home* is disposable. A server that is killed is started again, on the same port: processes that
-    know its address go on, because Prefect's client tries again for a minute. One that cannot start is started again
-    after a while, first *pause* seconds. Raises ServerUnavailable if *home* cannot be made.
+    Everything in *home* is disposable. A killed server is restarted on the same port: processes that know its address
+    continue, because Prefect's client retries for a minute. A failed start is retried after a while, at first *pause*
+    seconds. Raises ServerUnavailable if *home* cannot be created.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class LocalServer:
     def wait_ready(self, timeout: float = 60) -> str:
         """Wait until the server answers and return its API address.
 
-        Raises ServerUnavailable after *timeout* seconds, or when the server dies at its start.
+        Raises ServerUnavailable after *timeout* seconds, or if the server dies while starting.
         """
         self.start()
         deadline = time.monotonic() + timeout
@@ -215,11 +215,11 @@ class LocalServer:
         return address.api_url
 
     def trouble(self) -> ServerUnavailable | None:
-        """Why there is no server, with its last words, from the moment that one could not start until one answers."""
+        """Why there is no server, with its last output; set from a failed start until a server answers."""
         return self._unavailable(f"The private Prefect server {self._failure}") if self._failure else None
 
     def close(self) -> None:
-        """Leave the server to its other clients; the last one's leaving ends it after a while."""
+        """Leave the server to its other clients; it ends a while after the last one has left."""
         self._left.set()
         if self._keeper:
             self._keeper.join()
@@ -245,7 +245,7 @@ class LocalServer:
             self._failure = f"cannot be started: {error}"
 
     def _make_room(self) -> None:
-        """End a server that is elsewhere, once nobody uses it; its last client may be leaving just now."""
+        """End a server that listens elsewhere once it has no clients; its last one may just be leaving."""
         deadline = time.monotonic() + LEAVING
         while (address := self._state.address()) and not self._place.is_at(address):
             if not self._state.in_use():
@@ -260,14 +260,14 @@ class LocalServer:
             pass
 
     def _see_to_it(self) -> None:
-        """Have a server, or try again later: what fills the disk or hides a file may pass."""
+        """Ensure there is a server, or retry later: a full disk or a hidden file may be temporary."""
         try:
             self._have_a_server()
         except OSError as error:
             self._fail(f"cannot be started: {error}")
 
     def _have_a_server(self) -> None:
-        """Exit code 0 says that another process was the server, a negative one that ours was killed."""
+        """Start a server if there is none. Exit code 0: another process was the server; negative: ours was killed."""
         if self._state.lives():
             if self._state.address():
                 self._failure, self._pause = None, self._first_pause
@@ -324,15 +324,15 @@ def _remedy(output: str, state: ServerState) -> str:
     return f"The whole output is in {state.log}."
 
 
-# --- Its database, copied from a migrated template
+# --- The database, copied from a migrated template
 
 
 NO_SERVER = "http://127.0.0.1:9/api"
-"""An address for settings that need one where nothing is asked."""
+"""A placeholder for settings that need an address although no request is made."""
 
 
 def ensure(home: Path) -> None:
-    """Have `prefect.db` in *home*: what is there stays; otherwise a copy of the template. Deleting it loses nothing.
+    """Ensure `prefect.db` in *home*: an existing one is kept, else the template is copied. Deleting it loses nothing.
 
     Raises ServerUnavailable for a file that is no database, or one of another Prefect version.
     """
@@ -340,7 +340,7 @@ def ensure(home: Path) -> None:
     if database.exists():
         _check(database, template)
         return
-    for leftover in [*home.glob("prefect.db-*"), home / "memo_store.toml"]:  # of the database that was deleted
+    for leftover in [*home.glob("prefect.db-*"), home / "memo_store.toml"]:  # from a database that was deleted
         leftover.unlink(missing_ok=True)
     swap(database, template.read_bytes())
 
@@ -356,16 +356,16 @@ def _check(database: Path, template: Path) -> None:
 
 
 def _revision(database: Path) -> str:
-    """The migration that the database is at."""
+    """The database's migration revision."""
     with closing(sqlite3.connect(database)) as connection:
         found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(found[0]) if found else "none"
 
 
 def build_template(home: Path) -> Path:
-    """Have `template.db`, an empty migrated database of the installed Prefect version, in *home*; returns its path.
+    """Create `template.db`, an empty migrated database of the installed Prefect version, in *home*; returns its path.
 
-    Raises ServerUnavailable when Prefect cannot make one.
+    Raises ServerUnavailable if Prefect cannot create one.
     """
     template = home / "template.db"
     with locked(home / "template.lock"):
@@ -398,7 +398,7 @@ def _migrate(home: Path, database: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line; returns the exit code: 0 also when another process is the server already."""
+    """Run the command line; returns the exit code, which is also 0 if another process is the server already."""
     parser = argparse.ArgumentParser(prog="python -m irontree.flows.server.private", description=__doc__)
     parser.add_argument("--home", type=Path, default=state_folder(), help="the state folder (default: %(default)s)")
     parser.add_argument("--linger", type=float, default=0, help="seconds to stay without any client")
@@ -438,15 +438,15 @@ def _serve(state: ServerState, linger: float, place: ListenAddress) -> None:
 
 
 def _pages(host: str) -> dict[str, str]:
-    """The pages call the API of this machine's loopback unless told otherwise: wrong in somebody else's browser."""
+    """Point the UI at *host*: by default its pages call the API on loopback, which is wrong in remote browsers."""
     return {} if host == LOOPBACK else {"PREFECT_UI_API_URL": "/api"}
 
 
 def _queued_writers() -> AbstractContextManager[object]:
-    """Give Prefect's server a SQLite whose transactions begin with the write lock: writers wait for each other.
+    """Make SQLite transactions of Prefect's server begin with the write lock, so that writers wait for each other.
 
-    Prefect 3.8 begins most transactions without it. Two that read first and then write cannot both go on: SQLite
-    fails the second at once, the server answers 503, and its clients try again only seconds later; whoever presses
+    Prefect 3.8 begins most transactions without it. Two that read first and then write cannot both proceed: SQLite
+    fails the second at once, the server answers 503, and its clients retry only seconds later; a user who presses
     Resume in the browser sees an error (github.com/PrefectHQ/prefect/issues/10188).
     """
     from prefect.server.database.configurations import AioSqliteConfiguration  # noqa: PLC0415  (as below)
@@ -484,7 +484,7 @@ class _Attendant:
         self._last_used = time.monotonic()
 
     async def look(self) -> None:
-        """Called by uvicorn: as soon as it answers, and then every second."""
+        """Called by uvicorn as soon as it answers, and then every second."""
         turn_over_if_long(self._state.log)
         if self._address:
             self._state.publish(self._address)
