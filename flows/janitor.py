@@ -9,7 +9,14 @@ from prefect import flow, get_run_logger
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, put_in_order, take_up_all, tidy
+from irontree.flows.runs.recovery import (
+    fails_if_refused,
+    hold_liveness,
+    mark_dead_runs,
+    put_in_order,
+    take_up_all,
+    tidy,
+)
 from irontree.flows.serve.chores import tell_what_waits
 from irontree.services.answers.comments import look
 from irontree.services.consistency.reconcile import drop_old_transcripts
@@ -26,6 +33,7 @@ async def janitor(repository: str) -> State[None]:
     async with hold_liveness(app):
         await asyncio.to_thread(tidy, app)
         _, unreadable = await asyncio.to_thread(read_loops, app)
+        dead = await asyncio.to_thread(mark_dead_runs, app)  # first: what comes next may have to refuse
         await asyncio.to_thread(put_in_order, app, "janitor")
         looked = await asyncio.to_thread(look, app)
         await asyncio.to_thread(mirror, app)
@@ -35,9 +43,10 @@ async def janitor(repository: str) -> State[None]:
     for line in unreadable:
         get_run_logger().warning(line)
     comments = (f"#{one.issue_number}: the answer of {one.by} was {one.outcome}" for one in looked if one.by)
-    for line in (*found.dead, *comments, *found.approving, *found.going, *found.closed):
+    dead += found.dead
+    for line in (*dead, *comments, *found.approving, *found.going, *found.closed):
         get_run_logger().info(line)
-    return Completed(message=f"{_count(found.dead, 'dead run')}, {_count(found.going, 'open loop')}")
+    return Completed(message=f"{_count(dead, 'dead run')}, {_count(found.going, 'open loop')}")
 
 
 def _count(found: Sized, what: str) -> str:

@@ -106,6 +106,13 @@ def fetch(git: Git, remote: str) -> None:
         raise remote_failure(f"cannot fetch {LOG_REF} from {remote}", said(done))
 
 
+def _content(git: Git, blob: str) -> bytes:
+    content = git.repo.content(blob)
+    if content is None:
+        raise GitFailed(f"the backup in {LOG_REF} lacks {blob}", remedy="look there with `git fsck`")
+    return content
+
+
 def versions(git: Git, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
     """For each of *paths* all contents that the backup ever held, newest first."""
     wanted, found = frozenset(paths), dict[str, tuple[bytes, ...]]()
@@ -114,5 +121,5 @@ def versions(git: Git, paths: Sequence[str]) -> dict[str, tuple[bytes, ...]]:
         listed = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS)
         for entry, path in zip(listed[::2], listed[1::2], strict=True):
             if path in wanted:
-                found[path] = (*found.get(path, ()), git.repo.content(entry.split()[3]) or b"")
+                found[path] = (*found.get(path, ()), _content(git, entry.split()[3]))
     return found
