@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+from irontree.errors import GitFailed
+from irontree.repository.backup import versions
 from tests.support.repositories import everything, git, head
 
 LOG = "refs/irontree/log"
@@ -138,3 +140,12 @@ def test_a_stream_that_was_archived_is_not_lost(project, state):
     put(project, "events/issue-1/0001-task-re-adopted.yml")
     project.repository.back_up()
     assert project.repository.lost_files() == ()
+
+
+def test_a_content_that_is_gone_from_it_is_named_and_not_taken_for_an_empty_file(project, state):
+    project.repository.back_up()
+    path = ".mino/plans/aaaaaaaa.yml"
+    blob = git(project.root, "rev-parse", f"{LOG}:{path}").strip()
+    (project.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(GitFailed, match=blob):
+        versions(project.repository.git, [path])
