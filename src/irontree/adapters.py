@@ -1,4 +1,4 @@
-"""What an App makes by its configuration, when that is first asked for: the forge, agents, checks, their settings."""
+"""The adapters of an App, made from its configuration on first use: forge, agents, checks, settings."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from irontree.store.layout import Layout
 from irontree.store.streams import ISSUE_FORM, stream_folders
 
 _QUESTION_SECONDS = 20.0
-"""A program that knows a token answers at once, or has to be asked by a person."""
+"""Time limit: a program that knows a token answers at once; otherwise it would prompt."""
 
 
 @dataclass(frozen=True)
 class Adapters:
-    """Everything that an App makes by one configuration, when it is first asked for."""
+    """Everything that an App makes from one configuration, on first use."""
 
     config: Config
     repository: GitRepository
     layout: Layout
     children: ChildProcesses
     environment: Mapping[str, str] = field(repr=False)
-    """The caller's; no text shows its secrets."""
+    """The caller's environment; no text shows its secrets."""
 
     @cached_property
     def forge(self) -> Forge:
-        """The forge that it names. Raises ConfigRefused."""
+        """The configured forge. Raises ConfigRefused."""
         settings = ForgeSettings(
             folder=self.layout.state / "forge",
             account=self.repository.user_name() or "irontree",
@@ -57,12 +57,12 @@ class Adapters:
 
     @cached_property
     def checks(self) -> CheckRunner:
-        """What runs checks here."""
+        """The runner of checks."""
         return ShellCheckRunner(self.children.lending(self.repository.stores), self.environment)
 
     @cached_property
     def preferences(self) -> Preferences:
-        """What needs no approval."""
+        """The settings that need no approval."""
         config, location = self.config, self._location
         return Preferences(
             tracker=f"{location.url}/{location.repository}" if location else "",
@@ -83,11 +83,11 @@ class Adapters:
         add_permissions(self.layout.config, rules)
 
     def policy(self, approved: PublishPolicy | None) -> ExecutionPolicy:
-        """What the configuration says now about everything that a person approves (R6).
+        """The current configuration of everything that is subject to approval (R6).
 
-        A remote and a target branch that it does not name are the *approved* ones: to look at another branch in
-        mid-work is no change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD where no branch was
-        approved: none could be meant.
+        A remote and a target branch that it does not name are the *approved* ones: checking out another branch in
+        mid-work is not a change. Raises ConfigRefused, and EnvironmentRefused on a detached HEAD if no branch was
+        approved.
         """
         config, repository = self.config, self.repository
         remote = approved.remote if approved else default_remote(repository.remotes())
@@ -103,7 +103,7 @@ class Adapters:
 
     @property
     def _location(self) -> Location | None:
-        """Where the configuration and the remote say that the repository is on the web; files are nowhere."""
+        """The repository's place on the web, from the configuration and the remote; local files have none."""
         config, repository = self.config, self.repository
         if config.forge.adapter == "local":
             return None
@@ -116,7 +116,7 @@ class Adapters:
 
 
 def ask_program(argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> str | None:
-    """What a program that only reads prints; None if it is not there, fails or takes too long."""
+    """The output of a read-only program; `None` if it is missing, fails or takes too long."""
     try:
         done = capture(argv, cwd=folder, environment=environment, seconds=_QUESTION_SECONDS)
     except EnvironmentRefused:

@@ -41,36 +41,36 @@ from irontree.ports import (
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What the configuration says of it; none of this needs an approval."""
+    """Settings that need no approval."""
 
     close_on_done: CloseOnDone | None = None
-    """None: bug -> manual, everything else -> auto (contract)."""
+    """`None` means by type: bug -> manual, everything else -> auto (contract)."""
     composite_threshold: int = COMPOSITE_THRESHOLD
     """An issue with more open checkboxes is not adopted (R16)."""
     reply: ReplyMode = "auto"
-    """Whether who wrote an issue gets a reply (protocol, Reply Dispatch)."""
+    """Whether an issue's author gets a reply (protocol, Reply Dispatch)."""
     loop_budget: int | None = None
-    """None: max(50, 10 * tasks) (R17)."""
+    """`None` means max(50, 10 * tasks) (R17)."""
     tracker: str = ""
-    """The address of the repository whose issues are written; empty where they are files."""
+    """The address of the repository whose issues are written; empty if issues are files."""
     api_url: str | None = None
     """The Prefect server that the configuration names."""
     automations: Automations = field(default_factory=Automations)
 
 
 class NoContainers:
-    """The container engine of nobody who runs something in one."""
+    """The container engine of an App that uses no containers."""
 
     def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:  # noqa: ARG002
-        """Nothing speaks against it."""
+        """There are none."""
         return ()
 
 
 class NoProgress:
-    """The progress of nobody watching."""
+    """Progress that is not shown anywhere."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Discard the note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class Origin:
     channel: str = "command"
     flow_run: str | None = None
     comment: str | None = None
-    """The address of the comment that says so."""
+    """The address of the comment that requests it."""
     commented_at: str | None = None
     """When it was posted, by the forge's clock."""
     approvers: tuple[str, ...] = ()
-    """Who says so with their comments (`alice https://…`), where a gate asks for more than one."""
+    """Approvers and their comments (`alice https://…`), if a gate requires more than one."""
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
@@ -97,7 +97,7 @@ class Origin:
 class App:
     """The ports of one repository, its settings, and who is asking.
 
-    What needs the configuration is called: commands that only read the log do not pay for reading it.
+    Configured values are callables, so commands that only read the log do not pay for reading the configuration.
     """
 
     repository: Repository
@@ -121,14 +121,14 @@ class App:
     clock: Clock
     renderer: Renderer
     policy: Callable[[PublishPolicy | None], ExecutionPolicy]
-    """What the configuration says today, compared with what was approved (R6); an approved remote and target
-    branch hold where it names none."""
+    """The current configuration, for comparison with the approved one (R6); where it names no remote or target
+    branch, the approved ones hold."""
     allow: Callable[[Sequence[PermissionRule]], None]
     """Adds rules to `agent.permissions` of the configuration; raises ConfigRefused, EnvironmentRefused."""
     preferences: Callable[[], Preferences]
     origin: Origin
     which: Callable[[str], str | None] = shutil.which
-    """Where a program is on PATH; None if it is not."""
+    """A program's place on PATH, or `None`."""
     engine: ContainerEngine = field(default_factory=NoContainers)
     progress: Progress = field(default_factory=NoProgress)
     cancel: Cancellation = field(default_factory=threading.Event)

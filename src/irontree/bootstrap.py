@@ -93,7 +93,7 @@ def open_app(
 def set_up(start: Path, environment: Mapping[str, str] = os.environ) -> GitRepository:
     """Give the repository that *start* is in its `.mino/` and its identity, and make this place its home (R21).
 
-    The same again changes nothing. Raises NotARepository, EnvironmentRefused.
+    Idempotent. Raises NotARepository, EnvironmentRefused.
     """
     repository = open_set_aside(start, environment)
     create(repository.root)
@@ -120,7 +120,7 @@ def _require_home(repository: GitRepository, layout: Layout, host: str) -> None:
 
 
 def require_settled(repository: GitRepository) -> None:
-    """Raise EnvironmentRefused where `export` gave the home up, or an import has not ended (R21)."""
+    """Raise EnvironmentRefused if `export` gave the home up, or an import has not finished (R21)."""
     if repository.importing:
         raise EnvironmentRefused(
             f"the import of {repository.importing} into {repository.root} has not ended",
@@ -135,7 +135,7 @@ def require_settled(repository: GitRepository) -> None:
 
 
 def require_log(repository: GitRepository, layout: Layout) -> None:
-    """Raise LogDamaged if there were events here and the folder is gone: never take that for a first run (R13)."""
+    """Raise LogDamaged if there were events here and the folder is gone: this must not pass for a first run (R13)."""
     if repository.has_history() and not layout.events.is_dir():
         raise LogDamaged(
             f"{layout.events} was deleted; without it nothing is known of the issues here",
@@ -144,7 +144,7 @@ def require_log(repository: GitRepository, layout: Layout) -> None:
 
 
 class _Equipping:
-    """What the configuration asks for, made anew when that has changed: who serves a repository does so for months."""
+    """Adapters by the configuration, remade when it changes, because a server may run for months."""
 
     def __init__(
         self, repository: GitRepository, layout: Layout, children: ChildProcesses, environment: Mapping[str, str]
@@ -154,8 +154,8 @@ class _Equipping:
         self._made: Adapters | None = None
 
     def __call__(self) -> Adapters:
-        """What goes with the configuration as it is now. Raises ConfigRefused."""
-        from irontree.adapters import Adapters  # noqa: PLC0415  (with the configuration; who looks does without)
+        """The adapters for the current configuration. Raises ConfigRefused."""
+        from irontree.adapters import Adapters  # noqa: PLC0415  (with the configuration; read-only commands do without)
         from irontree.config import load_config  # noqa: PLC0415  (as above)
 
         config = load_config(self._config)
@@ -166,13 +166,13 @@ class _Equipping:
 
 
 class _LazyRenderer:
-    """Imports the template engine with the first text: most commands render none."""
+    """Imports the template engine on first use: most commands render nothing."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def render(self, template: str, **values: object) -> str:
-        """Render with the real one."""
+        """Render with the real engine."""
         return _renderer(secret_values(self._environment)).render(template, **values)
 
 
@@ -184,7 +184,7 @@ def _renderer(secrets: frozenset[str]) -> Renderer:
 
 
 class _ChildRegistry:
-    """Children are recorded in the run lock, whose place is known only once the repository is."""
+    """Records children in the run lock, whose place is known only once the repository is."""
 
     file: RunLockFile | None = None
 

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
 
 
 def _words(value: object) -> object:
-    """A command as one string is split as a shell would; a list is taken as it is."""
+    """Split a command given as one string as a shell would; keep a list as it is."""
     return tuple(shlex.split(value)) if isinstance(value, str) else value
 
 
 def _checks(value: object) -> object:
-    """A check as one string is named by its command."""
+    """Name a check given as one string by its command."""
     if not isinstance(value, (list, tuple)):
         return value
     return tuple({"name": item, "run": item} if isinstance(item, str) else item for item in value)
@@ -186,7 +186,7 @@ class Publish(Section, PublishPolicy):
         default=None,
         description="Unset: `origin`, else the first one, at the first approval; without any, publication is local.",
     )
-    target_branch: RefName | None = Field(  # type: ignore[assignment]  # what is approved names one
+    target_branch: RefName | None = Field(  # type: ignore[assignment]  # an approved policy names one
         default=None, description="Unset: the branch that is checked out at the first approval."
     )
 
@@ -324,15 +324,15 @@ def load_config(path: Path) -> Config:
 
 @lru_cache(maxsize=16)
 def read_config(data: bytes | str, name: str) -> Config:
-    """Read YAML text, the same only once; *name* stands for it in messages."""
+    """Read YAML text (cached); *name* is its name in messages."""
     return _validated(_parsed(data, name), name)
 
 
 def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, str] | None = None) -> None:
     """Set keys (`publish.remote`) in the file, keeping its comments and everything else; create it if need be.
 
-    *comments* say above a key that is new where its value comes from. Raises ConfigRefused before anything is
-    written if the result would not be accepted.
+    *comments* go above new keys and say where their values come from. Raises ConfigRefused, before anything is
+    written, if the result would not be accepted.
     """
     before = path.read_bytes() if path.exists() else b""
     document = _parsed(before, str(path))
@@ -342,7 +342,7 @@ def write_config(path: Path, values: Mapping[str, Any], comments: Mapping[str, s
 
 
 def add_permissions(path: Path, rules: Sequence[PermissionRule]) -> None:
-    """Add *rules* behind those of `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
+    """Append *rules* to `agent.permissions` in the file, keeping the rest; raises as `write_config`."""
     from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
 
     document = _parsed(path.read_bytes() if path.exists() else b"", str(path))
@@ -407,7 +407,7 @@ def _validated(document: Any, name: str) -> Config:
     return config
 
 
-# What pydantic calls these is Python; the reader of the message writes YAML.
+# YAML names for pydantic's Python terms.
 _EXPECTED = {
     "bool_type": "true or false",
     "int_type": "a whole number",
@@ -418,7 +418,7 @@ _EXPECTED = {
 
 
 def _what(item: Mapping[str, Any]) -> str:
-    """One finding of pydantic for the person who wrote the file."""
+    """One of pydantic's findings in words for the file's author."""
     location = tuple(str(part) for part in item["loc"])
     key = ".".join(location)
     match item["type"]:
@@ -448,7 +448,7 @@ def _known_keys(location: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _line(document: Any, location: tuple[int | str, ...]) -> int:
-    """The line of the last part of *location* that the file has."""
+    """The line of the deepest part of *location* that is in the file."""
     line = 0
     node = document
     for part in location:

@@ -133,7 +133,7 @@ AccessProblem = Literal["authentication", "permission", "archived", "issues-disa
 
 
 class AccessRefused(RemoteFailed):
-    """The forge does not let us in, and will not until somebody changes what *reason* names."""
+    """The forge denies access until a user changes what *reason* names."""
 
     def __init__(self, message: str, *, reason: AccessProblem, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
@@ -165,5 +165,5 @@ class Cancelled(IrontreeError):
 
 
 FORGE_FAILED: Final = (RemoteFailed, ConfigRefused, EnvironmentRefused)
-"""What an effect on the forge survives (R9): the configuration names the forge, and a person may be editing it,
-or the token may be gone. It is made the next time; the work goes on."""
+"""Errors that only postpone an effect on the forge (R9): the configuration may be in the middle of an edit, or the
+token may be missing. The effect is made next time; the work goes on."""

@@ -1,4 +1,4 @@
-"""Effects on files: durable and plain replacement, kernel locks, what a failing disk means; whether a process lives."""
+"""File effects: durable and plain replacement, kernel locks, disk errors; and whether a process lives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irontree.errors import EnvironmentRefused
 
 
 def lives(pid: int) -> bool:
-    """Whether there is a process with that number, whoever it belongs to."""
+    """Whether there is a process with that id, of any user."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -30,19 +30,19 @@ def lives(pid: int) -> bool:
 if sys.platform == "darwin":
 
     def _sync(descriptor: int) -> None:
-        """Reach the platter: fsync alone stops at the drive's cache there."""
+        """Sync to the medium: fsync alone stops at the drive's cache there."""
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
 else:
     _sync = os.fsync
 
 TEMPORARY_SUFFIX = ".tmp"
 RESTORED_SUFFIX = ".restored"
-"""Of a hidden folder beside a stream, in which the stream is written whole."""
+"""Name part of the hidden folder beside a stream, in which the stream is written as a whole."""
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Say which file it was, and what can be done, when the operating system refuses."""
+    """Convert an OSError into an error that names the file and the remedy."""
     try:
         yield
     except OSError as error:
@@ -53,7 +53,7 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def is_leftover(name: str) -> bool:
-    """Whether *name* is a dot-temporary of ours: it stands only between two steps, or after a kill."""
+    """Whether *name* is a dot-temporary of ours, which exists only between two steps or after a kill."""
     return name.startswith(".") and name.endswith(TEMPORARY_SUFFIX)
 
 
@@ -64,7 +64,7 @@ def is_abandoned(name: str) -> bool:
 
 
 def _temporary_of(path: Path) -> Path:
-    """Beside *path*, and nobody else's: writers of projections and caches hold no lock."""
+    """A temporary beside *path*, unique to the writer: writers of projections and caches hold no lock."""
     return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{TEMPORARY_SUFFIX}")
 
 
@@ -72,12 +72,12 @@ class Disk:
     """The steps of a durable write, one method each, so that a test can die between any two of them (R2)."""
 
     def write_durably(self, path: Path, data: bytes) -> None:
-        """Replace *path* so that after a crash or power loss it holds the old or the new bytes, all of them."""
+        """Replace *path*; after a crash or power loss it holds either all the old or all the new bytes."""
         with disk_errors(path):
             self.put(path, data)
 
     def put(self, path: Path, data: bytes) -> None:
-        """The same for who says in words of their own what an OSError means."""
+        """The same, leaving OSError to the caller."""
         self.make_folder(path.parent)
         self.rename(self.write_temporary(path, data), path)
         self.sync_folder(path.parent)
@@ -99,11 +99,11 @@ class Disk:
         return temporary
 
     def rename(self, source: Path, target: Path) -> None:
-        """Make *source* visible under its name, in one step."""
+        """Make *source* visible under its final name, atomically."""
         source.replace(target)
 
     def sync_folder(self, folder: Path) -> None:
-        """Make the names in *folder* survive a power loss."""
+        """Make the directory entries of *folder* survive a power loss."""
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             _sync(descriptor)
@@ -112,21 +112,21 @@ class Disk:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Replace *path* in one step; after a power loss it may be gone. For what can be made again from the log."""
+    """Replace *path* atomically, but not durably: for files that can be made again from the log."""
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         swap(path, data)
 
 
 def swap(path: Path, data: bytes) -> None:
-    """The same in a folder that is there, for who says in words of their own what an OSError means."""
+    """The same in an existing folder, leaving OSError to the caller."""
     temporary = _temporary_of(path)
     temporary.write_bytes(data)
     temporary.replace(path)
 
 
 def overwrite(path: Path, data: bytes) -> bytes:
-    """Write *data* over the content of *path* in one call, padded with line ends to its old size; what is there now.
+    """Overwrite *path* in place in one call, padded with line ends to its old size; returns the content now.
 
     For a small file that changes with every program started: a rename onto an existing name makes ext4 write it
     out at once (auto_da_alloc), a hundred times the cost. The caller keeps other writers away.
@@ -142,9 +142,9 @@ def overwrite(path: Path, data: bytes) -> bytes:
 
 
 def read_bytes(path: Path, limit: int) -> bytes | None:
-    """The content, at most one byte more than *limit* (so that the reader can refuse it); None without such a file.
+    """The content, at most one byte more than *limit* (so that the reader can refuse it); `None` without a plain file.
 
-    A pipe that somebody put in its place has none, and keeps nobody waiting.
+    A pipe in its place has no content and does not block.
     """
     with disk_errors(path):
         try:
@@ -158,11 +158,11 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-# --- The kernel's lock of a file
+# --- Kernel file locks
 
 
 def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool:
-    """Take the lock of an open file, which ends with the descriptor; False if it is taken and nobody is to *wait*."""
+    """Lock an open file until its descriptor is closed; `False` if the lock is taken and *wait* is off."""
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.flock(descriptor, operation if wait else operation | fcntl.LOCK_NB)
@@ -173,7 +173,7 @@ def take_lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> b
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of *path*, which is made where it is missing, waiting for it; raises OSError."""
+    """Hold the lock of *path* (created if missing), waiting for it; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         take_lock(file.fileno(), wait=True)

@@ -14,21 +14,21 @@ from irontree.errors import ConfigRefused
 HttpClient = httpx.Client
 HttpResponse = httpx.Response
 HttpError: Final = httpx.HTTPError
-"""Anything that goes wrong with a request, an answer that says so included."""
+"""Any failure of a request, including an error response."""
 Unreachable: Final = httpx.TransportError
-"""No answer came: no connection, a broken one, or too slow."""
+"""No response: no connection, a broken one, or a time-out."""
 UnusableAddress: Final = httpx.InvalidURL
 
 
 def open_client(
     headers: Mapping[str, str], *, seconds: float, https: bool, ca_file: Path | None = None, direct: bool = False
 ) -> httpx.Client:
-    """Open a client that waits so many *seconds* for anything to arrive, and follows no redirect by itself.
+    """Open a client with a time-out of that many *seconds* that does not follow redirects.
 
-    A *direct* one uses no proxy, whatever the environment names. Without *ca_file* the certificates of the system
-    count. Raises ConfigRefused for a file that holds none.
+    A *direct* one uses no proxy, whatever the environment names. Without *ca_file* the system's certificates
+    are used. Raises ConfigRefused for a file that holds none.
     """
-    # Plain http has no use for the root certificates, which take 20 ms to load.
+    # Plain http does not need the root certificates, which take 20 ms to load.
     verify = _trusting(ca_file) if https else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.Client(
         headers=dict(headers), verify=verify, timeout=seconds, follow_redirects=False, trust_env=not direct

@@ -35,7 +35,7 @@ class Clock(Protocol):
 
 
 class Cancellation(Protocol):
-    """Asked-to-stop flag; `threading.Event` is one."""
+    """A request to stop; `threading.Event` implements it."""
 
     def is_set(self) -> bool:
         """True once a stop was asked for."""
@@ -47,10 +47,10 @@ class Cancellation(Protocol):
 
 
 class Progress(Protocol):
-    """Where a step says what it is doing; a terminal, a Prefect log, or nothing."""
+    """Progress output of a step: to a terminal, a Prefect log, or nowhere."""
 
     def note(self, text: str) -> None:
-        """One line for a person who watches."""
+        """Show one line to a watching user."""
         ...
 
 
@@ -62,7 +62,7 @@ class Renderer(Protocol):
         ...
 
 
-# --- Who is at work, and what they started (R3)
+# --- Locks, their holders, and child processes (R3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Holder:
     """For example `issue-12, run` or a loop id."""
     since: str
     pid: int
-    """0 for one that wrote nothing of itself."""
+    """0 if the holder wrote no process id."""
     host: str
 
     @property
     def about(self) -> str:
-        """Which process, where, since when; what is to be said of one that left no name."""
+        """Which process, where, since when, in words; also for a holder without a name."""
         if not self.pid:
             return "it left no name; `fuser` tells who has the file open"
         return f"process {self.pid} on {self.host}, since {self.since}"
@@ -98,7 +98,7 @@ class Lock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeftLease:
-    """A lease that nobody holds any more: of which loop, if that can be read, and in words."""
+    """An abandoned lease: its loop, if that can be read, and a description."""
 
     loop_id: str | None
     words: str
@@ -108,15 +108,15 @@ class Lease(Lock, Protocol):
     """The lease of the active loop; beside it `active.lock` for people and other tools (protocol, Active Lease; R3)."""
 
     def foreign(self) -> str | None:
-        """Whose loop is active, in words, if another tool or host says so and is believed to live."""
+        """The active loop of another tool or host that is believed to live, in words."""
         ...
 
     def stale(self) -> LeftLease | None:
-        """What another tool or host left behind: to be taken over once somebody confirmed that."""
+        """A lease left by another tool or host: to be taken over once an operator confirms that."""
         ...
 
     def left(self) -> LeftLease | None:
-        """What one of our own processes left behind, which the kernel says is gone: nobody has to confirm that."""
+        """A lease left by one of our own processes, which the kernel says is gone: needs no confirmation."""
         ...
 
     def override(self) -> None:
@@ -128,15 +128,15 @@ class RunLock(Protocol):
     """The contract's `.mino/run.lock`: information for people and other tools; liveness is the driver lock's (R3)."""
 
     def write(self, task_key: str, issue_number: int) -> None:
-        """Say that this issue is being worked on."""
+        """Write that this issue is being worked on."""
         ...
 
     def remove(self) -> None:
-        """Say that nothing is, if we said so; no error if nothing was said, or if another tool says it."""
+        """Remove the file if we wrote it; no error if there is none, or another tool's."""
         ...
 
     def stale(self) -> str | None:
-        """Who wrote it, in words, if that was another tool or host longer ago: to be overridden once confirmed."""
+        """Its writer, in words, if another tool or host wrote it too long ago: to be overridden once confirmed."""
         ...
 
     def override(self) -> None:
@@ -144,13 +144,13 @@ class RunLock(Protocol):
         ...
 
     def foreign(self) -> str | None:
-        """Who holds it, in words, if another tool or host wrote it less than the stale threshold ago."""
+        """Its holder, in words, if another tool or host wrote it less than the stale threshold ago."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A program that we started, as recorded. Equal *boot* and *started* mean that *pid* is still the same one."""
+    """A recorded program that we started. Equal *boot* and *started* mean that *pid* is still the same process."""
 
     pid: int
     pgid: int
@@ -159,26 +159,26 @@ class Child:
     mark: str
     command: str
     owner: int = 0
-    """The process that started it, of which *owner_started* tells whether it is still the same one."""
+    """The process that started it; *owner_started* tells whether it is still the same one."""
     owner_started: str = ""
     engine: str = ""
-    """The program that runs it in a container, which is named after the mark; empty: it is a process of ours."""
+    """The engine that runs it in a container, which is named after the mark; empty for a process of ours."""
 
 
 class Children(Protocol):
     """The processes that an earlier driver of this repository left behind (R3)."""
 
     def kill_leftovers(self) -> int:
-        """Kill those that are recorded and still the same process; how many there were."""
+        """Kill those recorded that are still the same process; returns how many."""
         ...
 
 
-# --- What stands under `.mino/`: the log, what is derived from it, and what was delivered
+# --- Files under `.mino/`: the log, what is derived from it, and what was delivered
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A file of the log that cannot be used, said to the person who must repair it."""
+    """A file of the log that cannot be used, described for the operator who must repair it."""
 
     path: str
     what: str
@@ -187,7 +187,7 @@ class Problem:
 
 
 class Ordered(Protocol):
-    """What can be sorted."""
+    """A sortable value."""
 
     def __lt__(self, other: Any, /) -> bool:
         """Whether it comes before *other*."""
@@ -195,7 +195,7 @@ class Ordered(Protocol):
 
 
 N = TypeVar("N", bound=Ordered)
-"""What names a stream among those of its kind: an issue's number, a loop's id."""
+"""A stream's name within its kind: an issue's number, a loop's id."""
 
 
 @dataclass(frozen=True)  # with slots too, `Stream()` cannot be called (Python 3.11)
@@ -213,7 +213,7 @@ class EventStream(Generic[E]):
         return self.records[-1].event.sequence if self.records else 0
 
     def replayed(self: EventStream[IssueEvent]) -> Replay:
-        """What it amounts to. What a newer version wrote is no gap: until this one is upgraded, nothing may follow."""
+        """The replayed state. Events by a newer version are not a gap, but nothing may follow before the upgrade."""
         found = replay(self.records, highest_sequence=self.highest_sequence)
         newer = next((problem for problem in self.problems if problem.newer), None)
         if newer is None:
@@ -257,7 +257,7 @@ class EventLog(Protocol[N, E]):
         ...
 
     def archive(self, name: N, revision: str) -> Path:
-        """Move the stream away by one atomic rename and say where to; it can then begin again (R7)."""
+        """Move the stream away by one atomic rename; returns where to. It can then begin again (R7)."""
         ...
 
     def archive_name(self, name: N, revision: str) -> str:
@@ -282,12 +282,12 @@ IssueLog: TypeAlias = EventLog[int, IssueEvent]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one stream amounts to, what it cost, and the files that could not be read."""
+    """A stream's replayed state, what it cost, and the files that could not be read."""
 
     replay: Replay
     problems: tuple[Problem, ...] = ()
     spendings: tuple[Spending, ...] = ()
-    """What the agents took that worked on it, by the events that can be read."""
+    """The agents' spending on it, by the events that can be read."""
 
 
 class Replays(Protocol):
@@ -347,31 +347,31 @@ class ResultStore(Protocol):
 
 
 Projection: TypeAlias = Literal["brief", "report"]
-"""A text for people about one issue: what it is and where it stands, and what the checks said."""
+"""A text for users about one issue: the brief, and the report of the checks."""
 
 
 class Projections(Protocol):
     """Text rendered from log and plan; never read back as truth, not fsynced."""
 
     def write(self, what: Projection, issue_number: int, text: str) -> Path:
-        """Write it, in place of an earlier one; where it is."""
+        """Write it, replacing an earlier one; returns where it is."""
         ...
 
     def read(self, what: Projection, issue_number: int) -> str | None:
-        """The text as it is; None without one."""
+        """The current text, or `None`."""
         ...
 
     def path(self, what: Projection, issue_number: int) -> str:
-        """Where it is, or will be, from the repository's root; POSIX."""
+        """Its path from the repository's root (POSIX), existing or not."""
         ...
 
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
 class EffectLedger:
-    """What was done on the forge for an issue beside its log: no effect is repeated, none that failed is lost (R9).
+    """Effects made on the forge for an issue, so that none is repeated and none that failed is lost (R9).
 
-    For each kind of effect, up to which event or for what it is done; then what failed, and what was seen there.
+    For each kind of effect, up to which event or for what it was made; then what failed, and what was seen there.
     The file has these keys in this order, and older versions refuse others: docs/decisions/0015-kernel.md.
     """
 
@@ -380,36 +380,36 @@ class EffectLedger:
     warnings: tuple[str, ...] = ()
     """What failed once and is not tried again: a reply (protocol, Reply Dispatch)."""
     replied: Annotated[int, Field(ge=0)] = 0
-    """The newest event for which a reply was decided; never asked again."""
+    """The newest event for which a reply was decided; never decided again."""
     closed: bool = False
     """Whether the issue was seen closed after it was done: if it is open then, a person opened it again."""
     text: str = ""
-    """Digest of title and body as they were when they were ours to the letter; empty: not looked at yet."""
+    """Digest of title and body when they were last exactly ours; empty if not compared yet."""
     noticed: tuple[str, ...] = ()
-    """What was changed outside and is not put right yet, in words."""
+    """Outside changes not put right yet, in words."""
     halt_told: str = ""
-    """The marker of the newest halt of a loop here that was told; empty: none was."""
+    """The marker of the newest loop halt commented here; empty if there was none."""
     ready: str = ""
-    """The request, and the attempt (`2 3`), that was made ready to merge; empty: none was."""
+    """The request, and the attempt (`2 3`), that was made ready to merge; empty if none was."""
     withdrawn: str = ""
-    """The work that was given up and whose requests are closed (`rev-1234abcd 12`); empty: none was."""
+    """The abandoned work whose requests are closed (`rev-1234abcd 12`); empty if there is none."""
     settled: tuple[str, ...] = ()
-    """Ids of the newest comments with commands that were taken, refused, or are nobody's: not looked at again."""
+    """Ids of the newest command comments that are settled (taken, refused, or ineligible): not examined again."""
     voted_on: str = ""
-    """The key of the question that a gate holds open; empty: none."""
+    """The key of the question that a gate holds open; empty if there is none."""
     voters: tuple[str, ...] = ()
-    """Who has said that it goes on, as last counted on the forge."""
+    """Those who approved going on, as last counted on the forge."""
 
 
 class Upkeep(Protocol):
-    """What crashes may leave under `.mino/`, and what can be made again at any time."""
+    """Clean-up of crash leftovers under `.mino/`, and of caches."""
 
     def remove_leftovers(self) -> int:
-        """Remove half-written files that no writer is at; how many there were."""
+        """Remove half-written files without a live writer; returns how many."""
         ...
 
     def drop_caches(self) -> None:
-        """Forget everything that was derived from the log and only saves time."""
+        """Drop everything derived from the log that only saves time."""
         ...
 
 
@@ -450,7 +450,7 @@ class PullRequest:
     merged_by: str | None
     """The account that merged it; None before that, or where the forge does not know."""
     mergeable: bool | None
-    """None: not known (yet)."""
+    """`None` while unknown."""
     author: str
     url: str
 
@@ -498,7 +498,7 @@ class CommitCheck:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFacts:
-    """Who we are to the forge, and what it lets us do."""
+    """Our account on the forge, and its permissions."""
 
     full_name: str
     """`owner/name`, as the forge has it now: a renamed repository shows its new name."""
@@ -511,7 +511,7 @@ class RepositoryFacts:
 
 
 class IssueChanges(TypedDict, total=False):
-    """What of an issue to change; what is not named stays."""
+    """Changes to an issue; fields not given stay."""
 
     title: str
     body: str
@@ -519,13 +519,13 @@ class IssueChanges(TypedDict, total=False):
 
 
 class PullRequestChanges(IssueChanges, total=False):
-    """The same of a pull request."""
+    """Changes to a pull request; fields not given stay."""
 
     draft: bool
 
 
 class PullRequests(Protocol):
-    """Pull requests of one repository; their branches were pushed before."""
+    """Pull requests of one repository, whose branches have to be pushed before."""
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head* into *base*. Raises RemoteFailed if there is one open already."""
@@ -536,7 +536,7 @@ class PullRequests(Protocol):
         ...
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
-        """Those of branch *head* of our own repository, in any state, lowest number first: look before you create."""
+        """Those of branch *head* of our own repository, in any state, lowest number first; call before creating one."""
         ...
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
@@ -544,12 +544,12 @@ class PullRequests(Protocol):
         ...
 
     def reviews(self, number: int) -> tuple[Review, ...]:
-        """What was handed in, oldest first, each with its remarks."""
+        """The submitted reviews, oldest first, each with its remarks."""
         ...
 
 
 class Checks(Protocol):
-    """What CI, and we, say about a commit."""
+    """Commit statuses: those of CI, and ours."""
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs, the newest of each name, ordered by name."""
@@ -558,23 +558,23 @@ class Checks(Protocol):
     def set_commit_status(
         self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
     ) -> None:
-        """Say under *name* how the commit fares; the newest counts. A description is cut to what the forge takes."""
+        """Set the commit's status under *name*; the newest counts. A description is cut to the forge's limit."""
         ...
 
 
 class About(Protocol):
-    """What a person wants to know before work begins, and who may do what."""
+    """Facts about the repository on the forge, and permissions."""
 
     def may_write(self, login: str) -> bool:
-        """Whether that account is ours or has write access now (R20); asked anew each time."""
+        """Whether that account is ours or has write access now (R20); never cached."""
         ...
 
     def about(self) -> RepositoryFacts:
-        """Ask the forge. Raises AccessRefused if it does not let us in, RemoteUnavailable if it does not answer."""
+        """Query the forge. Raises AccessRefused if it denies access, RemoteUnavailable if it does not answer."""
         ...
 
 
-# --- GitHub, Gitea/Forgejo, or plain files
+# --- The forge: GitHub, Gitea/Forgejo, or plain files
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,7 +598,7 @@ class Comment:
     url: str
     trusted: bool
     edited: bool = False
-    """Whether it was changed after it was posted: others than its author may do that."""
+    """Whether it was edited after it was posted, which other users than its author may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -666,7 +666,7 @@ class Comments(Protocol):
         ...
 
     def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Put *body* in place of the text of a comment of issue *number*."""
+        """Replace the text of a comment of issue *number* with *body*."""
         ...
 
 
@@ -674,41 +674,41 @@ class Labels(Protocol):
     """Labels of a repository and of its issues."""
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
-        """Create those that are missing; leave existing ones as they are."""
+        """Create missing labels; leave existing ones as they are."""
         ...
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove; what is there already, or not there, is no error."""
+        """Add and remove labels; adding one already set, or removing one not set, is not an error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Addresses of what is published, for people; None for all where the forge has no *page* of the repository."""
+    """Addresses of published things, for users; all `None` if the forge has no *page* of the repository."""
 
     page: str | None
     files: str = ""
-    """What stands between the page and a branch in the address of a file, with its `/`."""
+    """The part between page and branch in the address of a file, with its `/`."""
 
     def issue(self, number: int) -> str | None:
-        """Where the issue can be looked at."""
+        """The address of the issue."""
         return f"{self.page}/issues/{number}" if self.page else None
 
     def commit(self, sha: str | None) -> str | None:
-        """Where the commit can be looked at; None without one."""
+        """The address of the commit; `None` without one."""
         return f"{self.page}/commit/{sha}" if self.page and sha else None
 
     def file(self, branch: str, path: str) -> str | None:
-        """Where the file of that branch can be looked at."""
+        """The address of the file on that branch."""
         return f"{self.page}/{self.files}{quote(branch)}/{quote(path)}" if self.page else None
 
 
 class Forge(IssueTracker, Comments, Labels, PullRequests, Checks, About, Protocol):
     """GitHub, Gitea/Forgejo, or plain files.
 
-    Every method raises RemoteUnavailable where the forge may answer later, AccessRefused where it does not let us
-    in, RemoteFailed for everything else, such as an issue that is not there. Bodies come back to the letter as far as
-    the forge keeps them: see `irontree.forges.markers`.
+    Every method raises RemoteUnavailable if the forge may answer later, AccessRefused if it denies access, RemoteFailed
+    for everything else, such as a missing issue. Bodies come back verbatim as far as the forge keeps them: see
+    `irontree.forges.markers`.
     """
 
     @property
@@ -718,7 +718,7 @@ class Forge(IssueTracker, Comments, Labels, PullRequests, Checks, About, Protoco
 
     @property
     def links(self) -> Links:
-        """Where what is published can be looked at. Asks nobody."""
+        """The addresses of published things. Sends no request."""
         ...
 
 
@@ -741,14 +741,14 @@ class Committed:
     sha: str
     files: tuple[str, ...]
     dropped: tuple[str, ...] = ()
-    """Paths that hooks or the agent left and that are not in the commit."""
+    """Paths that hooks or the agent left outside the commit."""
     joined: tuple[str, ...] = ()
     """Commits that the agent made itself, oldest first (`abc1234 subject`): their changes are in this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRefused:
-    """git or a hook refused; `output` is what it said."""
+    """git or a hook refused the commit; `output` is its output."""
 
     output: str
 
@@ -777,12 +777,12 @@ class Document:
 
 
 WorkspaceName = Literal["run", "verify", "review"]
-"""Where agents change code, where checks run, and where agents only look: none sees what another left (R4)."""
+"""The workspaces: for agents' changes, for checks, and for reading agents; none sees what another left (R4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineCount:
-    """How many lines of a file came and went between two commits; both None for a file that has no lines."""
+    """Lines of a file added and removed between two commits; both `None` for a binary file."""
 
     path: str
     added: int | None
@@ -798,20 +798,20 @@ class Workspace(Protocol):
         ...
 
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
-        """HEAD detached at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; set up."""
+        """Detach HEAD at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; run set-up."""
         ...
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
-        """One commit on *base* of everything that differs from it (agent's own commits folded in); None: no change.
+        """Commit on *base* everything that differs from it (agent's commits folded in); `None` if nothing does.
 
         Raises EnvironmentRefused if the workspace was removed, or git fails.
         """
         ...
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
-        """One commit on *base* that changes that file alone, hooks included; None: git ignores it, or nothing differs.
+        """Commit that file alone on *base*, running hooks; `None` if git ignores it or nothing differs.
 
-        Raises EnvironmentRefused where a link in the path would lead elsewhere.
+        Raises EnvironmentRefused if a link in the path leads elsewhere.
         """
         ...
 
@@ -838,13 +838,13 @@ class Repository(Protocol):
         ...
 
     def user_name(self) -> str | None:
-        """Who commits here, as git knows them; None if it does not."""
+        """The committer's name in git's settings, or `None`."""
         ...
 
     def preflight(
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
-        """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
         ...
 
     def base(self, policy: PublishPolicy) -> str:
@@ -852,7 +852,7 @@ class Repository(Protocol):
         ...
 
     def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's own target branch the remote has not, as last fetched: work starts without.
+        """How many commits of the user's own target branch the remote lacks, as last fetched: work starts without them.
 
         0 without a remote, and where the remote or the user has no such branch.
         """
@@ -867,7 +867,7 @@ class Repository(Protocol):
         ...
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
-        """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing."""
+        """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent."""
         ...
 
     def read_ref(self, ref: str) -> str | None:
@@ -895,7 +895,7 @@ class Repository(Protocol):
         ...
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
-        """The same paths, each with how many lines came and went."""
+        """The same paths, each with its lines added and removed."""
         ...
 
     def contains(self, tip: str, sha: str) -> bool:
@@ -903,11 +903,11 @@ class Repository(Protocol):
         ...
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those of *shas* that are no commits here."""
+        """Those of *shas* that are not commits here."""
         ...
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those of *shas*, all of them here, that no ref reaches: git may throw them away."""
+        """Those of *shas*, all of them here, that no ref reaches: git may collect them."""
         ...
 
     def mark_history(self) -> None:
@@ -939,7 +939,7 @@ class AgentTask:
     """A folder of this attempt alone (keyed by the sequence of run_started)."""
     variables: Mapping[str, str] = field(default_factory=dict)
     allowance: Allowance = field(default_factory=Allowance)
-    """What it may take; an agent that says what it takes while it works is stopped there (protocol, Budgets)."""
+    """Its limits; an agent that reports its use while it works is stopped there (protocol, Budgets)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -951,25 +951,25 @@ class AgentResult:
     seconds: float
     output_tail: str
     claim: Claim | None = None
-    """None: its program ended without a terminal record, or has none."""
+    """`None` if its program ended without a terminal record, or has none."""
     failure: FailureClass | None = None
-    """Why it could not work, as its records say; None where they say nothing of the kind."""
+    """Why it could not work, according to its records, or `None`."""
     retry_at: datetime | None = None
     """When the service behind it may answer again (aware); set with `rate_limited` or `unreachable` at most."""
     usage: Usage = field(default_factory=Usage)
     session: str | None = None
-    """Its own name for the conversation, by which a person can open it."""
+    """Its own id of the conversation, by which a user can open it."""
     denied: tuple[str, ...] = ()
-    """What it asked leave for and was denied, in words."""
+    """The permissions it requested and was denied, in words."""
 
 
 class CodingAgent(Protocol):
     """A program that edits code in a workspace."""
 
     def no_access(self) -> str | None:
-        """Why its service would turn it away, if its program says so itself, at once and without calling anybody.
+        """Why its service would reject it, if its program reports that at once and without a network request.
 
-        None: it has access, or that cannot be told.
+        `None` if it has access, or that is unknown.
         """
         ...
 
@@ -979,10 +979,10 @@ class CodingAgent(Protocol):
 
 
 class CheckRunner(Protocol):
-    """Runs a check at the commit that the workspace stands at."""
+    """Runs a check at the commit that is checked out in the workspace."""
 
     def within(self, container: ContainerSpec | None) -> CheckRunner:
-        """The same, for checks that run in such a container; None: on this machine itself."""
+        """The same runner for checks in such a container; `None` means on this machine itself."""
         ...
 
     def run(
@@ -999,7 +999,7 @@ class CheckRunner(Protocol):
         ...
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
-        """Versions by name: the system, and those well-known tools of *commands*, or behind them, that say one."""
+        """Versions by name: the system, and the well-known tools that *commands* call or imply, if they report one."""
         ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
@@ -1008,8 +1008,8 @@ class CheckRunner(Protocol):
 
 
 class ContainerEngine(Protocol):
-    """What runs containers here."""
+    """The container engine on this machine."""
 
     def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
-        """Why nothing can be run in it now."""
+        """Why containers cannot be run now."""
         ...

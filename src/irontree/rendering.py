@@ -1,8 +1,8 @@
-"""Templates to text. Templates hold layout; what comes from people and programs goes through a filter here.
+"""Render templates to text. Templates hold layout; text from users and programs goes through a filter here.
 
-Every filter first drops what no reader should get: terminal escapes, control and bidirectional characters,
-line ends that only some programs know. Before that, and once more at the end, secrets are hidden: a filter that
-shortens a text must not leave half of one.
+Every filter first drops unsafe characters: terminal escapes, control and bidirectional characters, line ends that
+only some programs know. Before that, and once more at the end, secrets are hidden: a filter that shortens a text
+must not leave half of one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from irontree.domain.text import harmless, without_secrets
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<info>.*)")
 _TAG = re.compile(r"<(?=[!/?a-z])", re.IGNORECASE)
 _OWN_MARKER = re.compile(r"<!--\s*irontree:")
-# Blocks of HTML that only their own end closes.
+# HTML blocks that only their own end closes.
 _HTML_BLOCKS = tuple(
     (re.compile(rf" {{0,3}}<{start}", re.IGNORECASE), end)
     for start, end in (
@@ -36,7 +36,7 @@ class JinjaRenderer:
     """Implements `Renderer` with the templates of `irontree.templates`."""
 
     def __init__(self, secrets: Collection[str] = ()) -> None:
-        """*secrets* are values that no text may show, besides what looks like a token (`domain/text.py`)."""
+        """*secrets* are values to hide in every text, besides what looks like a token (`domain/text.py`)."""
         self._secrets = tuple(secrets)
         self._environment = Environment(
             loader=PackageLoader("irontree.templates", ""),
@@ -74,18 +74,18 @@ class JinjaRenderer:
 
 
 def one_line(value: object, limit: int | None = None) -> str:
-    """All of it in one line, otherwise as it is; cut to *limit* characters if one is given."""
+    """The text in one line, otherwise unchanged; cut to *limit* characters if given."""
     line = " ".join(_clean(value).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def visible(value: object) -> str:
-    """Tags and hidden comments show instead of taking effect."""
+    """Escape tags and hidden comments, so that they show instead of taking effect."""
     return _TAG.sub("&lt;", _clean(value))
 
 
 def text(value: object, limit: int | None = None) -> str:
-    """One line for people to read as Markdown."""
+    """One line of Markdown text."""
     return visible(one_line(value, limit))
 
 
@@ -110,25 +110,25 @@ def code(value: object, language: str = "text") -> str:
 
 
 def quote_block(value: object) -> str:
-    """Every line behind `> `."""
+    """Prefix every line with `> `."""
     return "\n".join(f"> {line}".rstrip() for line in _clean(value).split("\n"))
 
 
 def markdown(value: object) -> str:
-    """Markdown that ends where it should: a block left open is closed, and no marker of ours is in it."""
+    """Self-contained Markdown: an open block is closed, and markers of ours are removed."""
     body = _OWN_MARKER.sub("<!-- irontree ", _clean(value)).strip("\n")
     closing = _left_open(body)
     return f"{body}\n{closing}" if closing else body
 
 
 def cut(value: object, limit: int) -> str:
-    """At most *limit* characters, and a word about the rest."""
+    """At most *limit* characters, with a note about the rest."""
     whole = _clean(value)
     return whole if len(whole) <= limit else f"{whole[:limit]}\n...(shortened)..."
 
 
 def is_web_address(value: object) -> bool:
-    """Whether it is an http(s) address that may stand in a comment."""
+    """Whether it is an http(s) address that may be in a comment."""
     return isinstance(value, str) and _WEB.fullmatch(value) is not None and not comment_problems(value)
 
 

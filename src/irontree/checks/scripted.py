@@ -1,4 +1,4 @@
-"""The shipped double of `CheckRunner`: outcomes are what a test says they are."""
+"""The shipped double of `CheckRunner`, with outcomes set by a test."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from irontree.domain.plan import ContainerSpec, Shell
 from irontree.ports import Cancellation, Progress
 
 Judge = Callable[[str, Path], int | None]
-"""The exit code of a command in a workspace; None: it ran out of time."""
+"""Gives the exit code of a command in a workspace; `None` means a time-out."""
 
 
 class ScriptedCheckRunner:
-    """Asks *judge* (command, workspace -> exit code) instead of a shell; *commands* is what it was asked to run."""
+    """Asks *judge* (command, workspace -> exit code) instead of a shell; *commands* records the requests."""
 
     def __init__(self, judge: Judge = lambda _command, _workspace: 0, *, warnings: tuple[str, ...] = ()) -> None:
         self._judge = judge
@@ -44,7 +44,7 @@ class ScriptedCheckRunner:
         return result_of(check, "timeout" if code is None else "exited", code, seconds=0, output=f"{check.name}\n")
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:  # noqa: ARG002
-        """Made up: of the tools that *commands* call, all are at 1.0."""
+        """Invented: every tool that *commands* call is at 1.0."""
         return {"system": "memory"} | dict.fromkeys((command.split()[0] for command in commands), "1.0")
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:  # noqa: ARG002

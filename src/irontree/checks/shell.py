@@ -1,9 +1,9 @@
-"""The repository's own checks, run by the shell in a workspace, with the versions of the tools that they call.
+"""Run the repository's own checks by the shell in a workspace, and read the versions of the tools they call.
 
-Only well-known tools are asked, by words that do nothing else: an unknown program may do anything with `--version`.
+Only well-known tools are asked, by options known to be harmless: an unknown program may do anything with `--version`.
 
-An editable install in the Python that the checks find leads every import back to the checkout: the checks pass or
-fail for code that is not the one to be verified. Only places that are cheap to read are looked at.
+An editable install in the Python that the checks find leads every import back to the user's checkout, so the checks
+would test the wrong code. Only places that are cheap to read are searched for such installs.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _BEHIND: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("make", "just", "pytest", "tox", "nox", "mypy", "pre-commit"), ("python3",)),
     "cargo": ("rustc",),
 }
-"""Whose version matters as much as that of what is called, or what it most likely calls."""
+"""Further tools that matter: those that a called tool runs, or is likely to run."""
 _CALLED = re.compile(r"(?:^|&&|\|\||[;|&(\n])\s*(?:\w+=\S*\s+)*(?:(?:exec|time|env|sudo)\s+)*([\w./+-]+)")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")
 
 Ask = Callable[[tuple[str, ...]], str]
-"""What a command prints; empty if it cannot be had."""
+"""A function that gives the output of a command; empty if it fails."""
 
 
 def tools_called(commands: Iterable[str]) -> tuple[str, ...]:
-    """The well-known tools that shell commands call, by name, in order, each with what stands behind it."""
+    """The well-known tools that shell commands call, in order, each followed by its further tools."""
     called = (match[1].rpartition("/")[2] for command in commands for match in _CALLED.finditer(command))
     known = (name for name in called if name in _KNOWN)
     return tuple(dict.fromkeys(tool for name in known for tool in (name, *_BEHIND.get(name, ()))))
 
 
 def read_versions(tools: Iterable[str], has: Callable[[str], bool], ask: Ask) -> dict[str, str]:
-    """The system, and the version of each tool that may be there (*has*) and says one."""
+    """The system, and the version of each tool that may be there (*has*) and reports one."""
     return {"system": f"{platform.system()} {platform.machine()}", **dict(_versions(tools, has, ask))}
 
 
@@ -100,7 +100,7 @@ def _sites(workspace: Path, environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _by_editable_installs(site: Path, user_root: Path) -> Iterator[str]:
-    """By the record of the installer (PEP 610), and by path files for tools that leave none."""
+    """Find editable installs by the installer's record (PEP 610), and by path files for tools that leave none."""
     for record in sorted(site.glob("*.dist-info/direct_url.json")):
         if _is_inside(_editable_target(record), user_root):
             package = record.parent.name.partition("-")[0]
@@ -124,7 +124,7 @@ def _is_inside(path: Path | None, folder: Path) -> bool:
     return path is not None and path.is_absolute() and path.resolve().is_relative_to(folder.resolve())
 
 
-# --- The repository's own checks, run by the shell in a workspace
+# --- Running the checks
 
 
 _VERSION_SECONDS = 10
@@ -139,7 +139,7 @@ class ShellCheckRunner:
         self._contained = contained
 
     def within(self, container: ContainerSpec | None) -> ShellCheckRunner:
-        """The same, in such a container."""
+        """The same runner in such a container."""
         return ShellCheckRunner(self._children.within(container), self._environment, contained=container is not None)
 
     def run(
@@ -196,7 +196,7 @@ class ShellCheckRunner:
 
 
 def _apart(workspace: Path) -> dict[str, str]:
-    """Names by which checks keep containers, ports and databases of two workspaces apart."""
+    """Variables by which checks can keep containers, ports and databases of two workspaces apart."""
     digest = hashlib.sha256(str(workspace).encode()).hexdigest()[:12]
     return {"IRONTREE_WORKSPACE": str(workspace), "COMPOSE_PROJECT_NAME": f"irontree-{digest}"}
 

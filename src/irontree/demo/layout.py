@@ -1,7 +1,7 @@
-"""The sample project of `irontree demo`: what it holds, and how it is laid out in a folder.
+"""The sample project of `irontree demo`: its content, and laying it out in a folder.
 
-All of it is package data: `data/history` are its first commits as mails, `data/patches/TASK_KEY/ATTEMPT.patch` is
-what the replay agent applies, each on top of what the tasks before it published.
+All of it is package data: `data/history` holds its first commits as mails, `data/patches/TASK_KEY/ATTEMPT.patch` what
+the replay agent applies, each on top of what the tasks before it published.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ ANSWERS: Final = (
     "issue-6=send-back:Begin with the total, line the amounts up, and say in words who owes and who gets money back",
     "issue-6=accept:Now everybody can read it",
 )
-"""Answers for the one question that the sample asks: what a terminal or a form would be given, in their order."""
+"""Answers to the sample's one question, as given in a terminal or a form, in order."""
 
 
 def requirements() -> Requirements:
-    """The sample's requirement document, read; the same tree, keys and revision wherever it is laid out."""
+    """The sample's parsed requirement document; tree, keys and revision are the same wherever it is laid out."""
     return read_requirements(data("requirements.md").read_bytes(), DOCUMENT)
 
 
@@ -49,7 +49,7 @@ def data(name: str) -> Traversable:
     return files("irontree.demo").joinpath("data", name)
 
 
-# --- Lay the sample project out in a folder: a clone for the user, its remote, and the prepared work
+# --- Laying the sample out: a clone for the user, its remote, and the prepared work
 
 
 BRANCH: Final = "main"
@@ -99,8 +99,8 @@ class DemoPlace:
 def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECONDS) -> DemoPlace:
     """Lay the sample out in *folder*, which must be new, empty, or an earlier demo's.
 
-    What an earlier demo left is moved to `earlier/N` in the folder; nothing is ever deleted. The caller sees to
-    it that no demo is running there. *agent* is the command of another coding agent than the replay program, which
+    What an earlier demo left is moved to `earlier/N` in the folder; nothing is ever deleted. The caller ensures
+    that no demo is running there. *agent* is the command of another coding agent than the replay program, which
     takes *pace* seconds for an attempt. The project and its commits are the same each time, whatever the user's git
     settings are. Raises Refused for any other folder, EnvironmentRefused if it cannot be written.
     """
@@ -130,7 +130,7 @@ def lay_out(folder: Path, *, agent: Sequence[str] = (), pace: float = PACE_SECON
 
 
 def _make_room(folder: Path) -> Path | None:
-    """Make the folder ours and empty of an earlier sample; where that is now."""
+    """Claim the folder and move an earlier sample away; returns where to."""
     marker = folder / MARKER
     if folder.exists() and not marker.is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise Refused(
@@ -153,7 +153,7 @@ def _move_aside(folder: Path) -> Path | None:
     for path in left:
         path.rename(earlier.folder / path.name)
     settings = earlier.repository / ".git" / "config"
-    if settings.is_file():  # or the earlier clone would go on with the new one's remote
+    if settings.is_file():  # or the earlier clone would keep using the new one's remote
         _git(earlier.folder, "config", "--file", str(settings), f"remote.{REMOTE}.url", str(earlier.remote))
     return earlier.folder
 
@@ -172,7 +172,7 @@ def _make_clone(place: DemoPlace) -> None:
 
 
 def _settings(place: DemoPlace) -> dict[str, str]:
-    """The clone's own settings: who commits, and nothing of a user's that would sign, refuse or change files."""
+    """The clone's settings: a committer, and overrides of user settings that would sign, refuse or change files."""
     return {
         "user.name": "Iron Tree Demo",
         "user.email": "demo@example.org",

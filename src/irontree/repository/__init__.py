@@ -1,4 +1,4 @@
-"""Every git question and action, with the hygiene rules enforced here (R3, R4, R5)."""
+"""All git queries and actions, with their hygiene rules (R3, R4, R5)."""
 
 from irontree.repository.repository import GitRepository, open_repository
 

@@ -15,7 +15,7 @@ KEPT = ("plans", "events", "archive", "loops", "forge")
 _KEPT_PATHS = tuple(f":(top){STATE_FOLDER}/{name}" for name in KEPT)
 _FORGE = f"{STATE_FOLDER}/forge/"
 _AS_THEY_ARE = ("-c", "core.autocrlf=false", "-c", "core.safecrlf=false")
-# The history of the log is the program's, and must not depend on who happens to be set up as committer.
+# The history of the log is the program's, and must not depend on the committer that is configured.
 _AUTHOR = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -24,7 +24,7 @@ _AUTHOR = {
 
 
 def back_up(git: Git, folder: Path) -> None:
-    """Commit the state as it is now, if it changed; *folder* is for our own index and its lock."""
+    """Commit the current state, if it changed; *folder* holds our own index and its lock."""
     if not any((git.folder / STATE_FOLDER / name).is_dir() for name in KEPT):
         return
     with locked(folder / "log.lock"):  # two commands may end at the same time
@@ -40,7 +40,7 @@ def back_up(git: Git, folder: Path) -> None:
 
 def _write_tree(git: Git, index: Path) -> str:
     variables = {"GIT_INDEX_FILE": str(index)}
-    # They come and go: `run.lock` with our own git children.
+    # Short-lived files: `run.lock` changes with our own git children.
     others = sorted(
         {"run.lock", "loops/active.lock", *(path.name for path in (git.folder / STATE_FOLDER).iterdir())}.difference(
             KEPT
@@ -73,7 +73,7 @@ def _commit(git: Git, tree: str) -> None:
 
 
 def lost(git: Git) -> tuple[str, ...]:
-    """Files that the backup ever held and that are gone, moved streams excepted: nothing of ours deletes them."""
+    """Files that the backup ever held and that are gone, except moved streams: this program never deletes them."""
     options = ("--format=", "--name-only", "--no-renames", "--diff-filter=A", "-z")
     paths = git.repo.paths("log", *options, LOG_REF, "--", *_KEPT_PATHS, with_exceptions=False)
     issues_are_there = (git.folder / _FORGE).is_dir()
@@ -82,7 +82,7 @@ def lost(git: Git) -> tuple[str, ...]:
 
 
 def _is_truth(path: str) -> bool:
-    """Whether nobody deletes it: not an issue of the local forge, nor `loops/active.lock` in older backups."""
+    """Whether the file is never deleted: not an issue of the local forge, nor `loops/active.lock` in older backups."""
     return path.endswith(".yml") and not path.startswith(_FORGE)
 
 
@@ -97,7 +97,7 @@ def _is_there(root: Path, path: str) -> bool:
 
 
 def fetch(git: Git, remote: str) -> None:
-    """Bring `refs/irontree/*` over from *remote*, where they were pushed; what is here is never rewound.
+    """Fetch `refs/irontree/*` from *remote*, where they were pushed; refs here are never rewound.
 
     Raises RemoteUnavailable, PublicationRefused.
     """

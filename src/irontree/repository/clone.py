@@ -1,7 +1,7 @@
-"""The `.git` of a private workspace: a clone that shares objects, without a remote (R4), put right before each use.
+"""The `.git` of a private workspace: a clone that shares objects, without a remote (R4), restored before each use.
 
-An agent has the whole workspace in its hands, `.git` included. Whatever of it would act on our own commands
-(settings, hooks, ignore rules, half-done merges, locks) is therefore written afresh and never believed.
+An agent controls the whole workspace, including `.git`. Everything in it that would affect our own commands
+(settings, hooks, ignore rules, half-done merges, locks) is therefore written afresh and never trusted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from irontree.repository.location import Settings
 _MAKING = ".making-"
 _GLOB, _LITERAL = re.compile(r"[\\*?\[]"), r"\\\g<0>"
 
-# What waits for a person and outlives a reset: a stopped rebase, cherry-pick or bisection.
+# Unfinished operations that outlive a reset: a stopped rebase, cherry-pick or bisection.
 _UNFINISHED = ("rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG", "BISECT_START")
 
 
 @dataclass(frozen=True, slots=True)
 class PrivateClone:
-    """The clone at *folder*; *source* is git in the user's main worktree, *common_dir* his `.git`."""
+    """The clone at *folder*; *source* is git in the user's main worktree, *common_dir* its `.git`."""
 
     folder: Path
     source: Git
@@ -42,13 +42,13 @@ class PrivateClone:
 
     @property
     def stores(self) -> tuple[Path, ...]:
-        """The object stores that it shares, as the user's repository names them: its own list is the agent's."""
+        """The shared object stores, from the user's repository: the clone's own list may be changed by an agent."""
         return object_stores(self.common_dir)
 
     def restore(self, settings: Settings, excluded: Sequence[str]) -> None:
-        """Make the clone if it is not there, and put right all that would act on our commands.
+        """Make the clone if it is missing, and restore everything that would affect our commands.
 
-        *excluded* are paths that no commit may ever take up.
+        *excluded* are paths that no commit may ever include.
         """
         if self.git_dir.is_symlink() or not (self.git_dir / "HEAD").is_file() or not self._origin_config.is_file():
             self.renew()
@@ -63,14 +63,14 @@ class PrivateClone:
             lock.unlink(missing_ok=True)
 
     def has_hooks(self, settings: Settings) -> bool:
-        """Whether a commit in the restored clone may run programs of the user's."""
+        """Whether a commit in the restored clone may run hooks of the user."""
         hooks = self.git_dir / "hooks"
         return settings.hooks_path is not None or (hooks.is_dir() and any(hooks.iterdir()))
 
     def renew(self) -> None:
-        """Make the clone anew beneath the files that are there; half-made ones are never seen.
+        """Recreate the clone under the existing files; a half-made one is never visible.
 
-        `git clone` would make a remote and branches of the user's, for us to remove.
+        `git clone` would create a remote and the user's branches, which would have to be removed.
         """
         self._origin_config.unlink(missing_ok=True)
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class PrivateClone:
 
     @property
     def _origin_config(self) -> Path:
-        """What `git init` found out about the file system; its presence says that the clone is complete."""
+        """Settings that `git init` detected from the file system; their presence marks the clone as complete."""
         return self.folder.parent / f"{self.folder.name}.gitconfig"
 
     def _restore_hooks(self, settings: Settings) -> None:
@@ -109,7 +109,7 @@ class PrivateClone:
         remove(info / "grafts")
 
     def _borrow(self, git_dir: Path) -> None:
-        """Have the user's objects there, and of his history what he has."""
+        """Borrow the user's objects, and take over which part of the history is there."""
         remove(git_dir / "shallow")
         if (self.common_dir / "shallow").is_file():
             shutil.copyfile(self.common_dir / "shallow", git_dir / "shallow")
@@ -178,7 +178,7 @@ def write_inside(folder: Path, document: Document) -> None:
 
 
 def _copy(original: Path, copy: Path) -> None:
-    remove(copy)  # never write through a link that somebody left there
+    remove(copy)  # never write through a link that was left there
     copy.parent.mkdir(parents=True, exist_ok=True)
     if original.is_dir():
         shutil.copytree(original, copy, symlinks=True)
@@ -187,7 +187,7 @@ def _copy(original: Path, copy: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole folder; nothing there is no error."""
+    """Remove a file, a link or a whole folder; a missing one is not an error."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

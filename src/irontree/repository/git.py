@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 READ_SECONDS = 120
 CHANGE_SECONDS = 600
 
-# No collection of garbage while objects wait for their ref; answers that do not depend on settings for people.
+# No garbage collection while objects wait for their ref; output that does not depend on display settings.
 _OPTIONS = {
     "gc.auto": "0",
     "maintenance.auto": "false",
@@ -41,8 +41,8 @@ STATE_FOLDER = ".mino"
 """Never part of a commit of ours."""
 _WORDS = ("git", "--no-pager", *(word for key, value in _OPTIONS.items() for word in ("-c", f"{key}={value}")))
 
-# Where a person keeps settings and certificates. All other GIT_* names say which repository and whose commit,
-# and are meant for the command that the caller stands in (a hook, an alias).
+# Where users keep settings and certificates. All other GIT_* names select repository and committer, and are meant
+# for the command that the caller runs in (a hook, an alias).
 _KEPT = frozenset(
     {
         *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
@@ -64,7 +64,7 @@ _SIGNING = ("GNUPGHOME", "GPG_TTY", "SSH_AUTH_SOCK")
 
 
 def git_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """What git needs for the user's own repository, credentials included."""
+    """Git's environment for the user's own repository, including credentials."""
     kept = {name: value for name, value in base.items() if name in _KEPT or not name.startswith(_DROPPED_PREFIXES)}
     kept.pop("SSH_ASKPASS", None)
     everywhere = kept.pop("LC_ALL", None)  # would overrule LC_MESSAGES; hooks keep the user's character set
@@ -72,16 +72,16 @@ def git_environment(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def workspace_environment(base: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """What git gets in the workspace *folder*: hooks run there, and an agent may have changed what they call.
+    """Git's environment in the workspace *folder*: hooks run there, and an agent may have changed what they call.
 
-    Without its `.git`, a workspace is no repository: never the one around it, which may be the user's home.
+    Without its `.git`, a workspace must not pass for part of a repository around it, such as the user's home.
     """
     scrubbed = git_environment(scrubbed_environment(base, (*_KEPT, *_SIGNING)))
     return scrubbed | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
 class _Use(threading.local):
-    """What is kept for reading, in this thread: GitPython is not made for several."""
+    """The reader kept for this thread: GitPython is not thread-safe."""
 
     kept: ExitStack | None = None
     repo: Reader | None = None
@@ -89,7 +89,7 @@ class _Use(threading.local):
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """git in one folder. What changes something is a recorded child, and so is what is kept to answer (R3)."""
+    """git in one folder. Commands with effects, and the child kept for queries, are recorded children (R3)."""
 
     folder: Path
     children: ChildProcesses
@@ -102,8 +102,8 @@ class Git:
 
     @property
     def repo(self) -> Reader:
-        """What reads the repository: one for all of a use."""
-        from irontree.repository.reading import Reader  # noqa: PLC0415  (GitPython: who only finds the folder does without)
+        """The reader of the repository, shared within a use."""
+        from irontree.repository.reading import Reader  # noqa: PLC0415  (GitPython: not needed to find the folder)
 
         repo = self._use.repo or Reader(self)
         if self._use.kept:
@@ -112,7 +112,7 @@ class Git:
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """Keep what reads the repository for the block, a verb or a step; a use within another is that one."""
+        """Keep the reader for the block (a verb or a step); a nested use shares the outer one."""
         with ExitStack() as kept:
             if not self._use.kept:
                 kept.callback(vars(self._use).clear)
@@ -120,7 +120,7 @@ class Git:
             yield
 
     def answering(self, *words: str) -> Process | None:
-        """A child that answers questions until the use ends; None outside of one."""
+        """A child that answers queries until the use ends; `None` outside a use."""
         if self._use.kept is None:
             return None
         environment = {**self.environment, "LC_ALL": "C"}
@@ -130,19 +130,19 @@ class Git:
         return self._use.kept.enter_context(child)
 
     def ask(self, *words: str, stdin: bytes = b"") -> Captured:
-        """Run a command that only reads, whatever its exit code."""
+        """Run a read-only command and return the result, whatever its exit code."""
         environment = {**self.environment, "LC_ALL": "C"}
         return capture([*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS, stdin=stdin)
 
     def read(self, *words: str, stdin: bytes = b"", strict: bool = True) -> bytes:
-        """What a reading command prints. If it is *strict*, raises GitFailed on any exit code but 0."""
+        """The output of a read-only command. If *strict*, raises GitFailed on any exit code but 0."""
         answer = self.ask(*words, stdin=stdin)
         if strict and answer.exit_code:
             raise self._failed(words, answer.stderr.decode("utf-8", "replace"), answer.exit_code)
         return answer.stdout
 
     def find(self, *words: str) -> str | None:
-        """The line that a reading command prints; None if it finds nothing (any exit code but 0)."""
+        """The line that a read-only command prints; `None` on any exit code but 0."""
         answer = self.ask(*words)
         return answer.stdout.decode("utf-8", "surrogateescape").rstrip("\n") if answer.exit_code == 0 else None
 
@@ -154,7 +154,7 @@ class Git:
         cancel: Cancellation | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run a command that changes something, whatever its exit code. Raises Cancelled when asked to stop."""
+        """Run a command with effects, whatever its exit code. Raises Cancelled when asked to stop."""
         done = self.children.run(
             [*_WORDS, *words],
             cwd=self.folder,
@@ -174,7 +174,7 @@ class Git:
         cancel: Cancellation | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> str:
-        """What a changing command prints, stripped. Raises GitFailed on any exit code but 0."""
+        """The stripped output of a command with effects. Raises GitFailed on any exit code but 0."""
         done = self.run(*words, stdin=stdin, cancel=cancel, variables=variables)
         if not done.ok:
             raise self._failed(words, said(done), done.exit_code)
@@ -188,18 +188,18 @@ class Git:
 
 
 def shown(path: str) -> str:
-    """A path for events and reports: bytes that are no UTF-8 become a replacement mark."""
+    """A path for events and reports, with a replacement mark for bytes that are not UTF-8."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def said(done: Completed) -> str:
-    """What a git child printed, and how it ended if it did not end by itself."""
+    """The output of a git child, and how it was ended if it did not exit by itself."""
     if done.ended == "exited":
         return done.output
     return f"{done.output}\ngit was stopped after {done.seconds:.0f} s ({done.ended})".lstrip()
 
 
-# --- What git says when a remote does not answer or does not want to, sorted by who must act
+# --- Git's messages when a remote does not answer or refuses, sorted by who must act
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,16 +257,16 @@ _REFUSALS = (
         "read what the remote said about the content",
     ),
 )
-# The remote is there, and somebody was faster or a wire broke: the same again may work.
+# The remote is there, but another push was faster or the connection broke: a retry may work.
 _TRANSIENT = re.compile(
     r"cannot lock ref(?!.*exists; cannot create)|failed to (update|lock) ref|could not resolve host"
     r"|connection (timed out|refused|reset|closed)"
     r"|requested url returned error: (429|5\d\d)|early eof|operation timed out|network is unreachable|hung up",
     re.IGNORECASE,
 )
-# Rejections by git itself, on either side: the branch there has commits that ours has not.
+# Rejections by git itself, on either side: the remote branch has commits that ours lacks.
 _BEHIND = re.compile(r"^!\t.*\[(remote )?rejected\] \((non-fast-forward|fetch first|stale info)", re.MULTILINE)
-# git says no more than this when a hook on our side exits with an error.
+# git's whole message when a hook on our side exits with an error.
 _OWN_HOOK = re.compile(r"(?s)\A(?!.*(^!\t|\n!\t|fatal: )).*failed to push some refs")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
@@ -277,9 +277,9 @@ def is_behind(output: str) -> bool:
 
 
 def remote_failure(what: str, output: str) -> RemoteFailed:
-    """The exception for a failed exchange with a remote: PublicationRefused if repeating cannot cure it.
+    """The exception for a failed exchange with a remote: PublicationRefused if a retry cannot help.
 
-    What git says and we do not know counts as transient: three of these in a row end in a question anyway.
+    An unknown message counts as transient: three of these in a row end in a question anyway.
     """
     text = _CREDENTIALS.sub("***", output.strip())
     message = f"{what}: {text or 'git gave no reason'}"

@@ -22,7 +22,7 @@ class Worktree:
 def main_worktree(git: Git) -> Path:
     """The main worktree of the repository that *git*'s folder is in; the folder itself for a submodule's.
 
-    A bare repository has none: there, `git config irontree.dir` names the linked worktree that takes its place.
+    A bare repository has none: `git config irontree.dir` then names the linked worktree that takes its place.
     Raises NotARepository.
     """
     main = worktrees(git)[0]
@@ -64,7 +64,7 @@ def _configured(git: Git) -> Path | None:
 
 
 def _own_worktree(git: Git, main: Worktree) -> Path | None:
-    """The worktree we stand in, if it is the main one: git lists a submodule's git folder in its place."""
+    """The current worktree, if it is the main one: for a submodule git lists its git folder instead."""
     found = None if main.bare else git.find("rev-parse", "--path-format=absolute", "--git-dir", "--show-toplevel")
     if not found:
         return None
@@ -73,14 +73,14 @@ def _own_worktree(git: Git, main: Worktree) -> Path | None:
 
 
 def _worktree_of_modules(git: Git) -> Path | None:
-    """The main worktree of a submodule, asked from a linked one."""
+    """The main worktree of a submodule, found from a linked one."""
     common = common_dir(git)
     value = git.find("config", "--file", str(common / "config"), "--get", "core.worktree")
     return (common / value).resolve() if value else None
 
 
 def common_dir(git: Git) -> Path:
-    """Where git keeps what all worktrees share."""
+    """The git folder that all worktrees share."""
     return Path(git.find("rev-parse", "--path-format=absolute", "--git-common-dir") or git.folder)
 
 
@@ -95,8 +95,8 @@ def _refuse(main: Worktree) -> NoReturn:
 # --- The user's git settings, and which of them a private workspace gets (R4)
 
 
-# Who commits, how it is signed, and what git does to file contents on the way in and out. Values of all scopes,
-# because an `includeIf "gitdir:~/work/"` of the user does not apply in his cache folder.
+# Committer, signing, and conversions of file contents. Values of all scopes, because a user's
+# `includeIf "gitdir:~/work/"` does not apply in the cache folder.
 _CARRIED_SECTIONS = ("user.", "author.", "committer.", "gpg.", "filter.", "merge.", "lfs.", "i18n.")
 _CARRIED = frozenset(
     {
@@ -112,14 +112,14 @@ _CARRIED = frozenset(
     }
 )
 
-# In a workspace nobody asks the user's credential helpers, and a push to any address is refused, also to one that
-# was added as a remote there. What an agent does outside its workspace, or undoes, is beyond this (private-workspaces).
+# In a workspace the user's credential helpers are not used, and a push to any address is refused, also to one added
+# as a remote there. What an agent does outside its workspace, or undoes, is beyond this (private-workspaces).
 _SEALED = (("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings that hold in a repository, in the order in which git read them: the last of a name counts."""
+    """All settings in force in a repository, in git's reading order: the last of a name counts."""
 
     entries: tuple[tuple[str, str], ...]
 
@@ -144,16 +144,16 @@ class Settings:
         return path if path and not path.startswith(("/", "~", "%(")) else None
 
     def for_workspace(self, common_dir: Path) -> str:
-        """Configuration text with what a workspace shares with the repository at *common_dir*."""
+        """Configuration text for a workspace, with the settings that it shares with the repository at *common_dir*."""
         carried = [(key, value) for key, value in self.entries if key in _CARRIED or key.startswith(_CARRIED_SECTIONS)]
         if self.get("filter.lfs.process") and not self.get("lfs.storage"):
-            # One store of large files for both: nothing is downloaded twice, and the user's push finds new ones.
+            # A shared store of large files: nothing is downloaded twice, and the user's push finds new ones.
             carried.append(("lfs.storage", str(common_dir / "lfs")))
         return "".join(_line(key, value) for key, value in (*carried, *_SEALED))
 
 
 def parse_settings(text: str) -> Settings:
-    """What `git config -z` prints; a setting without a value is true."""
+    """Parse the output of `git config -z`; a setting without a value is true."""
     entries = (entry.partition("\n") for entry in text.split("\0") if entry)
     return Settings(tuple((key, value if has_value else "true") for key, has_value, value in entries))
 

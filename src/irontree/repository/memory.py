@@ -30,12 +30,12 @@ from irontree.repository.git import STATE_FOLDER
 
 Files = Mapping[str, bytes]
 Hook = Callable[[Files], str | None]
-"""Looks at what is to be committed; what it says refuses the commit."""
+"""A commit hook: receives the files; a returned text refuses the commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: everything that is in it, on what it stands, and its message."""
+    """One commit: its files, its parents and its message."""
 
     files: Files
     parents: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Commit:
 
     @property
     def sha(self) -> str:
-        """40 hex over all of it, as git's are."""
+        """40 hex digits over all of it, like git's."""
         parts = [
             *self.parents,
             self.message,
@@ -99,19 +99,19 @@ class MemoryRepository:
         self.refs[_head("main")] = self.remote["main"] = first
 
     def add(self, commit: Commit) -> str:
-        """Take up a commit; its SHA."""
+        """Add a commit; returns its SHA."""
         self.commits[commit.sha] = commit
         return commit.sha
 
     def push_from_elsewhere(self, changes: Files, branch: str = "main") -> str:
-        """Let somebody else publish *changes* on top of the remote's branch; the new tip."""
+        """Simulate a push of *changes* by another user; returns the remote branch's new tip."""
         tip = self.remote[branch]
         files = {**self.commits[tip].files, **changes}
         self.remote[branch] = self.add(Commit(files, (tip,), "from elsewhere"))
         return self.remote[branch]
 
     def commit_here(self, changes: Files, branch: str = "main") -> str:
-        """Let the user commit *changes* in his folder; the new tip of his branch."""
+        """Simulate a commit of *changes* by the user in their folder; returns the new tip."""
         tip = self.refs[_head(branch)]
         self._move(branch, self.add(Commit({**self.commits[tip].files, **changes}, (tip,), "by the user")))
         return self.refs[_head(branch)]
@@ -125,7 +125,7 @@ class MemoryRepository:
     def preflight(
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
-        """Name the files that are in no commit, and what a test put in the way."""
+        """Uncommitted files, and the blockers that a test has set."""
         del workspace
         committed = self.commits[self.refs[_head(policy.target_branch)]].files
         found = read_files(self.root)
@@ -139,7 +139,7 @@ class MemoryRepository:
         return self._tip(policy)
 
     def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's branch the remote has not."""
+        """How many commits of the user's branch the remote lacks."""
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
         if policy.remote is None or own is None or there is None:
             return 0
@@ -151,7 +151,7 @@ class MemoryRepository:
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
-        """The workspace of that name; nothing is set up in it."""
+        """The workspace of that name, without set-up."""
         del policy
         return self._workspaces.setdefault(name, MemoryWorkspace(self, self.cache / name))
 
@@ -201,7 +201,7 @@ class MemoryRepository:
         return Published(sha, None if followed else f"your own {policy.target_branch} could not follow")
 
     def document_at(self, sha: str, path: str) -> Document | None:
-        """The text file of that name, in whatever case."""
+        """The text file of that name, in any case."""
         files = self.commits[sha].files
         name = next((name for name in files if name.casefold() == path.casefold()), None)
         return Document(name, files[name].decode()) if name else None
@@ -216,7 +216,7 @@ class MemoryRepository:
         return _changed(self.commits[base].files, self.commits[sha].files)
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
-        """The same paths, each with how many lines came and went."""
+        """The same paths, each with its lines added and removed."""
         old, new = self.commits[base].files, self.commits[sha].files
         return tuple(_line_count(path, old, new) for path in self.changed_files(base, sha))
 
@@ -225,7 +225,7 @@ class MemoryRepository:
         return tip in self.commits and sha in self.history(tip)
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those that are no commits here."""
+        """Those that are not commits here."""
         return frozenset(sha for sha in shas if sha not in self.commits)
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
@@ -238,7 +238,7 @@ class MemoryRepository:
         self.has_history = True
 
     def back_up(self) -> None:
-        """Commit what stands under `.mino/` to the ref of the log, if it changed."""
+        """Commit the files under `.mino/` to the ref of the log, if they changed."""
         state = self.root / STATE_FOLDER
         files = {
             f"{STATE_FOLDER}/{name}/{path}": data
@@ -277,9 +277,9 @@ class MemoryRepository:
         write_files(self.root, {**spared, **self.commits[sha].files})
 
     def _follows(self, branch: str, sha: str) -> bool:
-        """Whether the user's branch has *sha* by now: moved ahead, unless it or unsaved work is in the way."""
+        """Move the user's branch ahead to *sha* unless it diverged or unsaved work is in the way; `False` if so."""
         current = self.refs.get(_head(branch))
-        if current is None:  # nobody has it here
+        if current is None:  # no such branch here
             return True
         if sha in self.history(current):
             return True
@@ -333,7 +333,7 @@ class MemoryWorkspace:
         return self.commit(message, base=base)
 
     def salvage(self, base: str, ref: str) -> str | None:
-        """Keep the files as they are under *ref*; None if they are those of *base*, or of another attempt."""
+        """Keep the current files under *ref*; `None` if they are those of *base*, or of another attempt."""
         files = read_files(self.path) if self.path.is_dir() else {}
         if self.prepared_for != base or files == self.commit_of(base).files:
             return None

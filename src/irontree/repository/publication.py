@@ -1,4 +1,4 @@
-"""Publication: the one moment at which the target branch moves (R5), and what a repository has against a run.
+"""Publication, the only step that moves the target branch (R5), and blockers of a run in a repository.
 
 Never forced, never rewritten, nothing deleted (protocol, multi-agent git hygiene).
 """
@@ -49,11 +49,11 @@ def publish_there(git: Git, sha: str, policy: PublishPolicy) -> Published | Move
 
 
 def _tip_after_failure(git: Git, policy: PublishPolicy) -> str | None:
-    """What the remote has now: a push may have arrived although its answer did not."""
+    """The remote's tip now: a push may have succeeded although its answer was lost."""
     try:
         return fetched_tip(git, policy)
     except (RemoteUnavailable, PublicationRefused):
-        return None  # what the push said is the better reason
+        return None  # the push's own message is the better reason
 
 
 def _push(git: Git, sha: str, policy: PublishPolicy) -> Completed:
@@ -100,10 +100,10 @@ def _follow(git: Git, sha: str, policy: PublishPolicy) -> str | None:
 
 
 def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
-    """Move the local *branch* ahead to *sha*, in the worktree that has it checked out; why git would not, else None."""
+    """Move the local *branch* ahead to *sha*, also where it is checked out; returns git's refusal, else `None`."""
     checked_out = _worktree_of(git, branch)
     if checked_out is None and git.repo.commit_of(branch) is None:
-        return None  # nobody has it here, and nobody asked for it
+        return None  # there is no such branch here, and it is not needed
     if checked_out is None:
         done = git.run(*FETCH, ".", f"{sha}:{branch}")
     else:
@@ -112,7 +112,7 @@ def _fast_forward(git: Git, sha: str, branch: str) -> str | None:
 
 
 def _worktree_of(git: Git, branch: str) -> Path | None:
-    """Where *branch* is checked out. git lists its folder of a submodule in place of the worktree: ours, then."""
+    """The worktree with *branch* checked out. For a submodule git lists its git folder: that means ours."""
     if git.repo.stands_at(branch):
         return git.folder
     for worktree in worktrees(git):
@@ -122,7 +122,7 @@ def _worktree_of(git: Git, branch: str) -> Path | None:
 
 
 def no_branch(git: Git, policy: PublishPolicy) -> NoSuchBranch:
-    """What to raise where there is no target branch."""
+    """The exception for a missing target branch."""
     return NoSuchBranch(
         f"{git.folder} has no branch {policy.target_branch}",
         remedy=f"`git branch {policy.target_branch}`, or correct publish.target_branch in .mino/config.yml",
@@ -139,25 +139,25 @@ def tracking_branch(policy: PublishPolicy) -> str:
     return f"refs/remotes/{policy.remote}/{policy.target_branch}"
 
 
-# --- What a repository has against a run (protocol, phase 3), each with what to do about it
+# --- Blockers of a run (protocol, phase 3), each with its remedy
 
 
 _SHOWN_PATHS = 5
-# How many fields stand before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked.
+# Number of fields before the path in an entry of `git status --porcelain=v2`: changed, unmerged, untracked.
 _FIELDS = {"1": 8, "u": 10, "?": 1}
 
 
 def blockers(
     git: Git, publish: PublishPolicy, workspace: WorkspacePolicy, exempt: Sequence[str]
 ) -> tuple[Blocker, ...]:
-    """All reasons, the most basic first. Asks nobody but the local repository."""
+    """All blockers, the most basic first, from the local repository alone."""
     settings = git.repo.settings
     return (*_checkout(git, publish, exempt), *_identity(settings), *_target(git, publish, settings, workspace))
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The user's checkout: whether there is a commit, the branch it is on (None: detached), what is in no commit."""
+    """The user's checkout: whether it has a commit, its branch (`None` if detached), and uncommitted paths."""
 
     has_commit: bool
     branch: str | None
@@ -172,7 +172,7 @@ class Checkout:
 
 
 def read_checkout(git: Git) -> Checkout:
-    """Ask git for the state of the checkout, without touching its index."""
+    """Read the state of the checkout from git, without touching its index."""
     entries = git.repo.paths(
         *("status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"),
         *("--no-renames", "--ignore-submodules=untracked"),
@@ -232,7 +232,7 @@ def _target(git: Git, publish: PublishPolicy, settings: Settings, workspace: Wor
 
 
 def _content(repo: Reader, tip: str, settings: Settings, workspace: WorkspacePolicy) -> Iterator[Blocker]:
-    """What a private clone would not bring along by itself."""
+    """Content that a private clone does not include by itself."""
     hooks = settings.relative_hooks_path
     if hooks and not workspace.setup and (leads_out(hooks) or not repo.find(f"{tip}:{hooks.rstrip('/')}")):
         yield Blocker(

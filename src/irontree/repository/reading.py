@@ -1,4 +1,4 @@
-"""What is read from a repository: by GitPython, whose git is run as every git of ours (decision 0006)."""
+"""Reads from a repository through GitPython, whose git is run under the same rules as ours (decision 0006)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Reader(git.Repo):
         self.git: _Commands = _Commands(runner)
 
     def find(self, name: str) -> str | None:
-        """The id of the object that *name* means to git (`main^{tree}`, `HEAD:a.txt`); None if there is none."""
+        """The id of the object that git resolves *name* to (`main^{tree}`, `HEAD:a.txt`); `None` if there is none."""
         found = self._answer(self.git.get_object_header, name)
         return found[0] if found else None
 
     def content(self, name: str) -> bytes | None:
-        """What is in the file that *name* means; None if it means none."""
+        """The content of the file that *name* resolves to, or `None`."""
         found = self._answer(self.git.get_object_data, name)
         return found[3] if found and found[1] == "blob" else None
 
@@ -51,7 +51,7 @@ class Reader(git.Repo):
         return tuple(path for path in getattr(self.git, command)(*words, **options).split("\0") if path)
 
     def says(self, command: str, *words: str) -> bool:
-        """Whether a command says yes, by its exit code."""
+        """Whether a command succeeds, by its exit code."""
         try:
             getattr(self.git, command)(*words)
         except GitFailed:
@@ -84,10 +84,10 @@ class Reader(git.Repo):
             return question(name)
         except ValueError:  # there is no such object, or nothing can have such a name
             return None
-        except GitFailed:  # by a child that had one question
+        except GitFailed:  # the child was for this one query
             raise
         except (EnvironmentRefused, BrokenPipeError) as error:
-            self.git.clear_cache()  # it has ended, or would answer this to the next question
+            self.git.clear_cache()  # it has ended, or would give this answer to the next query
             message = f"git cat-file does not answer in {self.working_dir}: {error}"
             raise GitFailed(message, remedy="look there with `git fsck`") from error
 
@@ -112,7 +112,7 @@ class _Commands(git.Git):
         return printed.removesuffix("\n") if options.get("strip_newline_in_stdout", True) else printed
 
     def clear_cache(self) -> _Commands:
-        """Have another child answer from now on."""
+        """Use another child from now on."""
         self.cat_file_all = self.cat_file_header = None
         return self
 
@@ -128,15 +128,15 @@ class _Commands(git.Git):
 
 
 class _Once:
-    """`cat-file` where nothing is kept for a use: one child for each question."""
+    """`cat-file` outside a use: one child per query."""
 
     def __init__(self, runner: Git, words: list[str]) -> None:
         self.stdin, self.stdout = self, io.BytesIO()
         self._runner, self._words = runner, words
 
     def write(self, question: bytes) -> None:
-        """Have it answered."""
+        """Run the query."""
         self.stdout = io.BytesIO(self._runner.read(*self._words, stdin=question))
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: writes are not buffered."""

@@ -1,4 +1,4 @@
-"""The user's repository: questions, and the few effects we have on it (R4, R5, R21)."""
+"""The user's repository: queries, and the few effects we have on it (R4, R5, R21)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class GitRepository:
         return self._ours.get("irontree.home")
 
     def adopt_home(self, host: str) -> str:
-        """Make *host* and the present path this repository's home, with an id if it has none; the id."""
+        """Make *host* and the present path this repository's home; returns its id, made if it has none."""
         if self._ours.get("irontree.id") is None:
             self._set("irontree.id", uuid.uuid4().hex[:12])
         self._set("irontree.home", f"{host}:{self.root}")
@@ -73,24 +73,24 @@ class GitRepository:
 
     @property
     def moved_to(self) -> str | None:
-        """The archive by which `export` gave this home up; None if it did not."""
+        """The archive to which `export` gave this home up, or `None`."""
         return self._ours.get("irontree.exported")
 
     @property
     def importing(self) -> str | None:
-        """The archive whose `import` has begun and not ended; None if there is none."""
+        """The archive whose `import` has begun but not ended, or `None`."""
         return self._ours.get("irontree.importing")
 
     def give_up_home(self, archive: str) -> None:
-        """Do no more work here: what is here goes on where *archive* is imported (R21)."""
+        """Stop work here: it continues where *archive* is imported (R21)."""
         self._set("irontree.exported", archive)
 
     def begin_import(self, archive: str) -> None:
-        """Do no work here until all of *archive* is."""
+        """Allow no work here until all of *archive* is imported."""
         self._set("irontree.importing", archive)
 
     def take_over(self, host: str, workspace_id: str) -> None:
-        """End an import: this is the home now, under the id that the old one had; last, work may go on."""
+        """End an import: make this the home, under the old home's id, and then allow work again."""
         self._set("irontree.id", workspace_id)
         self.adopt_home(host)
         for name in ("irontree.exported", "irontree.importing"):
@@ -98,7 +98,7 @@ class GitRepository:
             vars(self).pop("_ours", None)
 
     def pack_refs(self, target: Path) -> dict[str, str]:
-        """Write `refs/irontree/*` with their objects to the file *target*; what they point at."""
+        """Write `refs/irontree/*` with their objects to the file *target*; returns what they point at."""
         lines = self.git.repo.git.for_each_ref("--format=%(refname) %(objectname)", OURS).splitlines()
         packed = {name: sha for name, _, sha in (line.partition(" ") for line in lines)}
         names = "".join(f"{name}\n" for name in packed)
@@ -115,9 +115,9 @@ class GitRepository:
             raise EnvironmentRefused("the git objects in the archive are not complete", remedy="export again")
 
     def unpack_refs(self, source: Path) -> None:
-        """Bring the refs in *source* over, all or none; a backup of the log that did not lead there is kept as salvage.
+        """Import the refs in *source*, all or none; a backup of the log that diverges is kept as salvage.
 
-        Raises EnvironmentRefused if another ref here went another way.
+        Raises EnvironmentRefused if any other ref here diverges.
         """
         before = self.read_ref(LOG_REF)
         salvaged = f"{OURS}salvage/log/{before}"
@@ -144,7 +144,7 @@ class GitRepository:
         """Whether there ever was an event."""
         return self._ours.get("irontree.events") == "yes"
 
-    # --- questions of `init` -----------------------------------------------------------------------------
+    # --- queries of `init` -------------------------------------------------------------------------------
 
     def remotes(self) -> tuple[str, ...]:
         """The names of the remotes, alphabetically."""
@@ -171,7 +171,7 @@ class GitRepository:
     def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
         """The commit that brought *sha* into *branch*, here or at a remote as last fetched, and its committer.
 
-        None if *branch* has not got *sha*. Where it was fast-forwarded it is *sha* itself, and nobody is named.
+        `None` if *branch* does not contain *sha*. After a fast-forward it is *sha* itself, without a committer.
         """
         tip = next((ref for ref in self._named(branch) if self.contains(ref, sha)), None)
         if tip is None:
@@ -198,7 +198,7 @@ class GitRepository:
         return publication.read_checkout(self.git).uncommitted(exempt)
 
     def ignored(self, paths: Sequence[str]) -> frozenset[str]:
-        """Those of *paths*, there or not, that git would pass over; a folder ends with `/`."""
+        """Those of *paths*, existing or not, that git ignores; a folder ends with `/`."""
         return frozenset(self.git.repo.git.check_ignore("--", *paths, with_exceptions=False).splitlines())
 
     def committed(self, path: str) -> bytes | None:
@@ -210,7 +210,7 @@ class GitRepository:
     def preflight(
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
-        """What would stop a run now; empty: the runway is clear. *exempt* are paths whose changes do not count."""
+        """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
         return publication.blockers(self.git, policy, workspace, exempt)
 
     def base(self, policy: PublishPolicy) -> str:
@@ -226,7 +226,7 @@ class GitRepository:
         return found
 
     def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's target branch the remote has not, as last fetched: work starts without."""
+        """How many commits of the user's target branch the remote lacks, as last fetched: work starts without them."""
         if policy.remote is None:
             return 0
         since = f"{tracking_branch(policy)}..{local_branch(policy)}"
@@ -245,17 +245,17 @@ class GitRepository:
         return GitWorkspace(name, self._git_of(folder), clone, policy, scrubbed, self._keep_from, settings)
 
     def stores(self) -> tuple[Path, ...]:
-        """The object stores that its workspaces borrow from; git has to read them wherever a program of theirs runs."""
+        """The object stores that its workspaces borrow from; git has to read them wherever it runs for a workspace."""
         return object_stores(self._common_dir)
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
-        """Point `refs/irontree/...` *ref* at *sha*, bringing it over from *source*; the same again is nothing.
+        """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent.
 
         Raises GitFailed if *ref* holds a commit that *sha* does not descend from.
         """
         try:
             self.git.change(*FETCH, str(source.path) if source else ".", f"{sha}:{ref}")
-        except GitFailed:  # no error if it was brought over before, and the workspace wiped since
+        except GitFailed:  # no error if it was fetched before, and the workspace wiped since
             if self.read_ref(ref) != sha:
                 raise
 
@@ -287,7 +287,7 @@ class GitRepository:
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none.
 
-        Raises GitFailed for what is no text.
+        Raises GitFailed for a file that is not text.
         """
         folder, repo = path.rpartition("/")[0], self.git.repo
         names = repo.paths("ls-tree", "-z", "--name-only", sha, "--", f"{folder}/" if folder else ".")
@@ -316,13 +316,13 @@ class GitRepository:
         return self._changed[base, sha]
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
-        """The same paths, each with how many lines came and went."""
+        """The same paths, each with its lines added and removed."""
         words = ("--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "-z", base, sha)
         return tuple(_line_count(*entry.split("\t", 2)) for entry in self.git.repo.paths("diff", *words))
 
     @cached_property
     def _changed(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """Answers that were given: two commits differ by the same files for ever."""
+        """Cached answers: the difference of two commits never changes."""
         return {}
 
     def contains(self, tip: str, sha: str) -> bool:
@@ -330,7 +330,7 @@ class GitRepository:
         return self.git.repo.contains(tip, sha)
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those of *shas* that are no commits here."""
+        """Those of *shas* that are not commits here."""
         return frozenset(shas).difference(self._listed(shas, "--no-walk=unsorted", "--ignore-missing"))
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
@@ -338,7 +338,7 @@ class GitRepository:
         return frozenset(shas).intersection(self._listed(shas, but=("--not", "--all")))
 
     def _listed(self, shas: Sequence[str], *options: str, but: Sequence[str] = ()) -> Iterator[str]:
-        """What `rev-list` says of *shas*, as many at once as a command line takes; of none it would list HEAD."""
+        """The output of `rev-list` for *shas*, in batches that fit a command line; without any it would list HEAD."""
         for start in range(0, len(shas), _BATCH):
             yield from self.git.repo.git.rev_list(*options, *shas[start : start + _BATCH], *but, "--").split()
 
@@ -367,7 +367,7 @@ class GitRepository:
 
     @cached_property
     def _ours(self) -> Settings:
-        """What we keep in the repository's own configuration."""
+        """Our keys in the repository's own configuration."""
         entries = self.git.ask("config", "--local", "--get-regexp", "-z", r"^irontree\.").stdout.decode()
         return parse_settings(entries)
 
@@ -391,6 +391,6 @@ def _trailers(log: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def _line_count(added: str, removed: str, path: str) -> LineCount:
-    """Git writes `-` for files that it takes for binary."""
+    """A line count of git; it writes `-` for binary files."""
     has_lines = added.isdecimal() and removed.isdecimal()
     return LineCount(shown(path), int(added) if has_lines else None, int(removed) if has_lines else None)

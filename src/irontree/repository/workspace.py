@@ -27,7 +27,7 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 @dataclass(frozen=True, slots=True)
 class GitWorkspace:
-    """The port `Workspace`. Its caller holds the driver lock, so that nobody else is in it."""
+    """The port `Workspace`. The caller holds the driver lock, so no other process uses it."""
 
     name: WorkspaceName
     git: Git
@@ -35,9 +35,9 @@ class GitWorkspace:
     policy: WorkspacePolicy
     setup_environment: Mapping[str, str] = field(repr=False)
     keep: Callable[[str, str, GitWorkspace], None]
-    """Brings a commit to a ref of the user's repository."""
+    """Fetches a commit to a ref of the user's repository."""
     settings: Callable[[], Settings]
-    """The user's, read once: those that a workspace was prepared with hold until it is settled."""
+    """The user's settings, read once: those that a workspace was prepared with hold until it is settled."""
 
     @property
     def path(self) -> Path:
@@ -47,7 +47,7 @@ class GitWorkspace:
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Put HEAD at *base*, detached, and the files as in *tree_of* or *base*; then copy and set up.
 
-        Ignored files stay (caches), unless the policy says pristine. Raises EnvironmentRefused or GitFailed.
+        Ignored files (caches) stay, unless the policy is pristine. Raises EnvironmentRefused or GitFailed.
         """
         self._prepared_for.unlink(missing_ok=True)
         settings = self._restore()
@@ -78,11 +78,11 @@ class GitWorkspace:
             left = self._stage()
             if left is None:
                 return None
-        except GitFailed as error:  # a name, a link or an encoding that git takes up in no commit
+        except GitFailed as error:  # a name, a link or an encoding that git cannot commit
             return CommitRefused(error.output or error.message)
         refused = self._try_commit(message)
         if refused and not self.git.repo.git.diff("--cached", "--name-only"):
-            return None  # what looked like a change is none: line ends, filters
+            return None  # not a change after all: line ends, filters
         if refused and self._stage() is not None:  # hooks reformatted something
             refused = self._try_commit(message)
         if refused:
@@ -90,11 +90,11 @@ class GitWorkspace:
         return replace(self._committed(whole=not left and self._takes_all(settings)), joined=joined)
 
     def _takes_all(self, settings: Settings) -> bool:
-        """Whether a commit leaves nothing beside it: no hook can, and no submodule has changes of its own."""
+        """Whether a commit takes up every change: there is no hook, and no submodule has changes of its own."""
         return not self.clone.has_hooks(settings) and not (self.path / ".gitmodules").exists()
 
     def _commits_on(self, base: str) -> tuple[str, ...]:
-        """The commits that somebody made on *base*, oldest first; none where git cannot tell."""
+        """The commits made on *base*, oldest first; none if git cannot tell."""
         if self.git.repo.stands_at(base):
             return ()
         words = ("--reverse", "--no-decorate", "--format=%h %s", f"{base}..HEAD")
@@ -119,8 +119,8 @@ class GitWorkspace:
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked files) under *ref* in the user's repository.
 
-        None if the workspace holds nothing of an attempt at *base*. What *ref* held before stays in its history. Files
-        that git can take up in no commit are left out: they must not keep every other task from going on.
+        `None` if the workspace holds nothing of an attempt at *base*. The earlier commit of *ref* stays in its history.
+        Files that git cannot commit are left out: they must not keep every other task from going on.
         """
         if not self._prepared_for.is_file() or self._prepared_for.read_text(encoding="ascii") != base:
             return None
@@ -156,7 +156,7 @@ class GitWorkspace:
         return self.path.parent / f"{self.name}.base"
 
     def _require_contents(self) -> None:
-        """Who removed the whole workspace has not removed the files from the project: that is nobody's change."""
+        """Raise if the whole workspace was removed: that must not pass for deleting all files of the project."""
         if not self.path.is_dir() or not any(self.path.iterdir()):
             raise EnvironmentRefused(
                 f"the workspace {self.path} was removed while it was worked in",
@@ -170,12 +170,12 @@ class GitWorkspace:
         return settings
 
     def _mending(self, commits: Sequence[str], action: Callable[[], T]) -> T:
-        """Do *action*; if git fails, bring *commits* over and try again; at last with the clone made anew."""
+        """Do *action*; if git fails, fetch *commits* and try again, finally with a recreated clone."""
         for mend in (self._bring, self._drop_index, self._renew):
             try:
                 return action()
             except GitFailed:
-                with suppress(GitFailed):  # the next try says what is wrong
+                with suppress(GitFailed):  # the next try reports what is wrong
                     mend(commits)
         return action()
 
@@ -189,7 +189,7 @@ class GitWorkspace:
             )
 
     def _drop_index(self, _: Sequence[str]) -> None:
-        """It may be damaged; git makes it anew from HEAD."""
+        """Remove the index, which may be damaged; git recreates it from HEAD."""
         (self.clone.git_dir / "index").unlink(missing_ok=True)
 
     def _renew(self, commits: Sequence[str]) -> None:
@@ -243,14 +243,14 @@ class GitWorkspace:
             )
 
     def _stage(self, *, whole: bool = True) -> list[str] | None:
-        """Put all that is not in the index into it, but `.mino/`: what of that it left; None if there was no more.
+        """Stage everything except `.mino/`; returns the changed paths there, or `None` if nothing else changed.
 
-        Raises GitFailed for files that git refuses; if it need not be the *whole*, they are left out.
+        Raises GitFailed for files that git refuses; unless *whole* is asked for, they are left out.
         """
         changed = self._unstaged()
         seen: set[str] = set()
         while nested := {path for path in changed if path.endswith("/")} - seen:
-            for path in nested:  # a repository in the repository: git would take up a pointer and no files
+            for path in nested:  # a nested repository: git would commit a pointer and no files
                 remove(self.path / path / ".git")
             seen |= nested
             changed = self._unstaged()
@@ -281,7 +281,7 @@ class GitWorkspace:
         return None if done.ok else CommitRefused(said(done))
 
     def _committed(self, *, whole: bool) -> Committed:
-        """The commit at HEAD, and what is beside it, which is dropped: nothing if it took up the *whole*."""
+        """The commit at HEAD, and what it left out, which is dropped: nothing if it took up the *whole*."""
         sha, *files = self.git.repo.paths("diff-tree", "-r", "--root", "--name-only", "--no-renames", "-z", "HEAD")
         dropped = () if whole else tuple(shown(path) for _, path in self._status())
         if dropped:
