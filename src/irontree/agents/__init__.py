@@ -23,7 +23,7 @@ _ADAPTERS = {
 
 
 def as_called(spec: Spec) -> Spec:
-    """The same, with the words by which a known agent is called now: they are what is approved (R6)."""
+    """The same with the current command line of a known agent, which is what gets approved (R6)."""
     if spec.adapter not in KNOWN_AGENTS:
         return spec
     from irontree.agents.presets import PRESETS  # noqa: PLC0415  (see above)

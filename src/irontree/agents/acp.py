@@ -37,7 +37,7 @@ SAID_CHARACTERS = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """How a session ended: by the protocol's *stop_reason*, or by an error's *code* and *words*."""
+    """How a session ended: with the protocol's *stop_reason*, or an error's *code* and *words*."""
 
     stop_reason: str = ""
     code: int | None = None
@@ -84,7 +84,7 @@ class AcpSession:
         return self._said.strip()[-WORDS_CHARACTERS:]
 
     def begin(self) -> bytes:
-        """Greet."""
+        """Send our greeting."""
         return acp.initialize(_INITIALIZE)
 
     def stop(self) -> bytes:
@@ -93,7 +93,7 @@ class AcpSession:
         return acp.cancel(self.session) if self.session else b""
 
     def hear(self, line: bytes) -> bytes:
-        """Take one message; what is to be answered to it."""
+        """Handle one message; returns the answer to send."""
         match acp.read(line):
             case acp.Request() as request:
                 return self._answer(request)
@@ -149,7 +149,7 @@ class AcpSession:
         return acp.answer_permission(request.identity, None if self._stopping else self._decide(asked))
 
     def _decide(self, asked: acp.PermissionAsked) -> str | None:
-        """The option to choose: yes for this once, or no; None where neither can be said."""
+        """The option to choose: allow once, or reject; `None` if neither is offered."""
         call = self._known(asked.call)
         wanted = _tool_request(call, self._workspace)
         denied = denials(self._rules, wanted)
@@ -348,7 +348,7 @@ def _read(session: AcpSession, done: Completed) -> tuple[Claim | None, FailureCl
 
 
 def _told_trouble(session: AcpSession) -> str:
-    """What an agent told in its words that should have been an error: some end their turn well on a refused log-in."""
+    """An error that an agent reported only in its text: some end their turn normally after a refused log-in."""
     found = _TROUBLE.search(session.words)
     return found[0] if found and not session.has_worked else ""
 

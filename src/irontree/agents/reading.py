@@ -29,7 +29,7 @@ class AgentReading:
 
 
 NO_RECORD: Final = Claim(False, "no terminal record")
-"""Of a program that has one and did not get to it: it was killed, interrupted or cut off."""
+"""For a program that normally writes a terminal record and did not: it was killed, interrupted or cut off."""
 _UNAVAILABLE, _OVERLOADED = 500, 529
 _BY_STATUS: Final[dict[int, FailureClass]] = {
     401: "not_authenticated",
@@ -68,7 +68,7 @@ _WAIT: Final = re.compile(
 _SPAN: Final = re.compile(r"([\d.]+)\s*(d|h|ms|m|s)", re.IGNORECASE)
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 LONGEST_BELIEVED: Final = timedelta(days=8)
-"""A service that names a later time than a weekly limit would is not believed."""
+"""How far ahead a stated retry time is believed: a little more than a weekly limit."""
 
 
 def records(lines: Iterable[str]) -> Iterator[JsonRecord]:
@@ -168,15 +168,15 @@ def believed(time: datetime, now: datetime) -> datetime | None:
     return time if now < time <= now + LONGEST_BELIEVED else None
 
 
-# --- Stops an agent that takes more than it may, as far as it says what it takes while it works
+# --- Stopping an agent that exceeds its allowance, as far as it reports its usage while working
 
 
 UsageCount = Callable[[Usage, str], Usage]
-"""What is taken by now, from what was taken before and one more line of output."""
+"""The usage so far, from the previous usage and one more line of output."""
 
 
 def says_nothing(usage: Usage, _line: str) -> Usage:
-    """Of a program that says what it took at its end, if at all."""
+    """For a program that reports its usage at its end, if at all."""
     return usage
 
 

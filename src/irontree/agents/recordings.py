@@ -176,7 +176,7 @@ class _Camera:
 
 
 def _secrets(environment: Mapping[str, str]) -> list[str]:
-    """Values of variables that are called like secrets."""
+    """Values of variables whose names suggest a secret."""
     named = (value for name, value in environment.items() if _SECRET.search(name))
     return [value for value in named if len(value) >= SECRET_CHARACTERS]
 
@@ -221,7 +221,7 @@ def find_patch(patches: Path, task_key: str, attempt: int) -> Path | None:
 
 
 def _play(recording: Recording, pace: float, environment: Mapping[str, str], workspace: Path) -> int:
-    """Say a recorded session to the letter. The changes are there before its last words: those may end the talk."""
+    """Replay a recorded session exactly. Its patch is applied before its last lines, which may end the session."""
     code = recording.exit_code()
     if code is None:
         return _fail(f"{recording.session} was cut off: record it again")

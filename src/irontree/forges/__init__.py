@@ -70,7 +70,7 @@ class ForgeSettings:
     write_mapping: Callable[[Mapping[str, Any]], str]
     """A mapping to YAML text."""
     taken: Callable[[], Iterable[int]] = tuple
-    """Numbers that the log knows: no new issue gets one of them, even if all issues are gone."""
+    """Issue numbers in the log: no new issue gets one of them, even if all issues are gone."""
     branches: Branches = field(default_factory=NoBranches)
     default_branch: Callable[[], str] = str
     """The branch that work goes to; empty where none is known."""

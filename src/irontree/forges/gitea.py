@@ -35,7 +35,7 @@ _WRITERS: Final = {"write", "admin", "owner"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
 _LOOKS: Final = 2
-"""Further looks at one that is not mergeable: the first look makes Gitea work it out, a second apart."""
+"""Repeated reads of a pull request that is not mergeable, one second apart: the first makes Gitea compute it."""
 _DESCRIPTION: Final = 255
 
 
@@ -181,12 +181,12 @@ class GiteaForge:
     def set_commit_status(
         self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
     ) -> None:
-        """Say under *name* how the commit fares."""
+        """Set the commit's status under *name*."""
         given = {"context": name, "state": state, "description": shortened(description, _DESCRIPTION)}
         self._write("POST", f"statuses/{sha}", f"commit {sha}", given | ({"target_url": url} if url else {}))
 
     def about(self) -> RepositoryFacts:
-        """Who we are, and what the repository lets us do."""
+        """Our account, and its rights in the repository."""
         return rest.facts_of(self._find("", "repository"), self._account)
 
     def may_write(self, login: str) -> bool:

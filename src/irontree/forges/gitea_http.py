@@ -87,7 +87,7 @@ JsonBody = Mapping[str, Any]
 _PAGE: Final = 50
 """The most that a server gives as shipped; what is above its own maximum it cuts without a word."""
 _READINGS: Final = 3
-"""So often is a list read that changes meanwhile."""
+"""How often a list that changes meanwhile is read."""
 _REDIRECTS: Final = 3
 _ADDRESS: Final = "see forge.url in .mino/config.yml"
 

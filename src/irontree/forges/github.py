@@ -307,7 +307,7 @@ class GithubForge:
         return data
 
     def _set_draft(self, node: str, *, draft: bool) -> None:
-        """REST has no word for it."""
+        """Set or clear the draft state through GraphQL: REST cannot."""
         try:
             self._client.query(_DRAFT[draft], id=node)
         except RemoteFailed as error:

@@ -147,7 +147,7 @@ class GithubClient:
         return self.require(answer).data
 
     def pages_again(self, path: str, **parameters: str | int) -> Iterator[Any]:
-        """As `pages`, for who looks again and again: a first page that did not change is not sent again (ETag)."""
+        """As `pages`, for repeated polling: a first page that did not change is not sent again (ETag)."""
         query = {"per_page": PER_PAGE, **parameters}
         first = self.require(self._ask_again(f"{path}?{urlencode(query)}"))
         yield from first.data

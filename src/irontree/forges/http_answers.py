@@ -56,7 +56,7 @@ HttpOutcome = HttpAnswer | NoAnswer
 
 
 def pause_before_next(outcome: HttpOutcome, verb: str, tries: int, waited: float, now: datetime) -> float | None:
-    """Seconds until to ask the same again; None: do not.
+    """Seconds to wait before repeating the request; `None` means do not repeat it.
 
     What the forge refused to look at can be repeated whatever it was; what may have happened only if it just reads.
     """

@@ -62,7 +62,7 @@ def shortened(text: str, limit: int) -> str:
 T = TypeVar("T")
 
 MISSES: Final = 3
-"""So many unused numbers in a row end the search: deleted issues and discussions leave gaps."""
+"""How many unused numbers in a row end the search: deleted issues and discussions leave gaps."""
 
 
 def behind(highest: int, read: Callable[[int], T | None]) -> Iterator[T]:

@@ -93,7 +93,7 @@ class Tracker:
         )
 
     def check(self, sha: str, check: CommitCheck) -> None:
-        """Say what CI says."""
+        """Set the result of a CI check."""
         self.checks.setdefault(sha, {})[check.name] = check
 
 
@@ -265,7 +265,7 @@ class MemoryForge:
         return self._trusts(login)
 
     def about(self) -> RepositoryFacts:
-        """What is true of a place in memory."""
+        """The facts of an in-memory repository."""
         self._require_up()
         return RepositoryFacts(
             full_name="memory/memory",

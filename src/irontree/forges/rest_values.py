@@ -21,7 +21,7 @@ from irontree.ports import (
     ReviewVerdict,
 )
 
-# --- What both say alike
+# --- Values common to both
 
 
 Json = Mapping[str, Any]
@@ -110,7 +110,7 @@ def _state(data: Json) -> Literal["open", "closed"]:
     return "closed" if data["state"] == "closed" else "open"
 
 
-# --- What GitHub alone says so
+# --- GitHub only
 
 
 _GITHUB_VERDICTS: Final[Mapping[str, ReviewVerdict]] = {
@@ -198,7 +198,7 @@ def run_excerpt(data: Json, annotations: Iterable[Json], log: str) -> str:
     return "\n\n".join(part.strip() for part in map(as_kept, filter(None, parts)) if part.strip())[-_EXCERPT:]
 
 
-# --- What Gitea alone says so
+# --- Gitea only
 
 
 _WIP: Final = ("WIP:", "[WIP]")

@@ -1,4 +1,4 @@
-"""The one way to start programs: recorded before they run, limited, and gone when we say so (R3).
+"""The only way to start programs: recorded before they run, limited, and reliably ended (R3).
 
 A child starts behind a gate: a shell that waits for one line on stdin and then becomes the program. Meanwhile
 the child is recorded, so that no program ever runs of which a later recovery would not know. It leads its own
@@ -98,14 +98,14 @@ class ChildProcesses:
     def lending(self, stores: Callable[[], tuple[Path, ...]]) -> ChildProcesses:
         """The same, for programs that may read *stores* in a container: what git borrows objects from.
 
-        They come from who owns the repository. What a workspace says of itself, the program in it may have written.
+        They come from the owner of the repository: the program may have changed its workspace's settings.
         """
         made = copy.copy(self)
         made._stores = stores  # noqa: SLF001  (its own)
         return made
 
     def within(self, container: ContainerSpec | None, *folders: Path) -> ChildProcesses:
-        """The same, for programs that run in such a container; None: on this machine itself.
+        """The same, for programs that run in such a container; `None` means directly on this machine.
 
         There they see the folder that they work in and *folders*, which they may change, and no other of this machine
         but those that are lent.
@@ -260,7 +260,7 @@ def _start_guard() -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [SHELL, "-c", _GUARD, "irontree-guard"],
         cwd="/",
-        env={"IRONTREE_GUARD": "1"},  # who looks for the children of others waits where there is no environment
+        env={"IRONTREE_GUARD": "1"},  # an empty environment would delay processes that search for children
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

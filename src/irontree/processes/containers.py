@@ -1,4 +1,4 @@
-"""What a program that we start may see of the environment, and how it runs in a container (rulings R3, R4, R6).
+"""The environment of the programs that we start, and running them in a container (rulings R3, R4, R6).
 
 A container is started by the engine's own program, and ended through it.
 """
@@ -43,7 +43,7 @@ def scrubbed_environment(base: Mapping[str, str], allow: Iterable[str] = ()) -> 
 # --- The command lines by which a program runs in a container
 
 
-# What is true on this machine alone. An image has its own tools, homes and certificates; text and proxies are common.
+# Variables valid on this machine only: an image has its own tools, homes and certificates, but shares text and proxies.
 HERE_ALONE: Final = PASSED - {
     *("LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -54,12 +54,12 @@ _REFUSALS: Final = {
     r"^\[FATAL tini": (126, 127),
     r"^ERROR \(catatonit\S*: failed to exec pid1": (1,),
 }
-"""How a line begins by which the engine, or the first process of the container, says that the program was not started
-(docker-run(1), podman-run(1), tini, catatonit), and with which exit codes: programs use the same for what is theirs."""
+"""Line beginnings by which the engine or the container's first process reports that the program was not started
+(docker-run(1), podman-run(1), tini, catatonit), with their exit codes, which programs also use themselves."""
 
 
 def container_name(mark: str) -> str:
-    """The name of the container of the child with that mark: what is recorded of the child says it."""
+    """The name of the child's container, derived from the mark that is recorded for the child."""
     return f"irontree-{mark}"
 
 

@@ -1,4 +1,4 @@
-"""Who belongs to a child of ours, when it is stopped, and how everything it started is found and killed (R3)."""
+"""The processes of a child: its limits, and how everything that it started is found and killed (R3)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProcessLimits:
     cancel: Cancellation | None = None
 
 
-# --- Who belongs to a child of ours
+# --- The processes of a child
 
 
 KILL_SECONDS = 5.0
@@ -62,7 +62,7 @@ def is_owned(child: Child) -> bool:
 
 
 def family(child: Child, *, sure: bool) -> list[psutil.Process]:
-    """Those that live: the child's group and descendants if we are *sure* of its pid, and all that bear its mark."""
+    """The live ones: the child's group and descendants if we are *sure* of its pid, and all that carry its mark."""
     pids = psutil.pids()
     found = {pid for pid in pids if _bears(pid, child)}
     if sure:

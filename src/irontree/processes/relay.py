@@ -1,4 +1,4 @@
-"""Between a program and the process that started us: all lines go through, and are seen on their way."""
+"""Relay all lines between a program and the process that started us, and observe them on the way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNALLED = 128
 def relay(
     argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], on_line: Callable[[Channel, bytes], None]
 ) -> int:
-    """Run a program on our own stdin, stdout and stderr; its exit code, 128 and more for one that a signal ended.
+    """Run a program on our own stdin, stdout and stderr; returns its exit code, 128 and more if ended by a signal.
 
     *on_line* gets each line that it heard, said or complained, from several threads. For a process whose only work
     this is: signals reach the program with us, and no longer end us before it. Raises EnvironmentRefused if it is

@@ -303,7 +303,7 @@ class Running:
     def _write(self, pipe: IO[bytes]) -> None:
         try:
             self._input = self._input[os.write(pipe.fileno(), self._input[:CHUNK_BYTES]) :]
-        except BrokenPipeError:  # it does not want to read: its own affair
+        except BrokenPipeError:  # it does not read its input, which is no error
             self._input = self._input[:0]
         if not self._input:
             self._selector.unregister(pipe)
@@ -349,7 +349,7 @@ class Patient(io.RawIOBase):
         super().close()
 
 
-# --- The one way to start programs
+# --- Short programs that only read
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,5 +388,5 @@ def capture(
 
 
 def _folder_is_gone(folder: Path) -> EnvironmentRefused:
-    """What the system says of a program in such words: no such file."""
+    """The error for a missing folder, which the system reports as if the program were missing."""
     return EnvironmentRefused(f"the folder {folder} is gone", remedy="put it back, or work elsewhere")

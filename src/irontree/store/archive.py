@@ -36,7 +36,7 @@ from irontree.store.streams import FORMS, LOOP_EVENT_BYTES, UPGRADE
 
 CONFIG: Final = f"{STATE_FOLDER}/config.yml"
 FOLDERS: Final = ("forge", "reports", "deliveries", "archive", "plans", "loops", "events")
-"""What is truth or cannot be made again; the log last, for who writes them in this order."""
+"""What is truth or cannot be rebuilt; the log last, because files are written in this order."""
 _PART_BYTES: Final = 200
 """Common file systems take 255; the temporary beside a file has a longer name."""
 _NAME_BYTES: Final = 1024
@@ -50,7 +50,7 @@ def stays_behind(name: str) -> bool:
 
 
 def is_place(path: str) -> bool:
-    """Whether a file of the state folder may have that path in an archive, whoever wrote it."""
+    """Whether that path is allowed for a file of the state folder in an archive, which may be foreign."""
     if path == CONFIG:
         return True
     state, *parts = path.split("/")
@@ -291,7 +291,7 @@ _ENTITY = re.compile(r"\.mino/loops/[^/]+\.yml")
 
 
 def restore(root: Path, versions: Mapping[str, Sequence[bytes]], disk: Disk | None = None) -> tuple[str, ...]:
-    """Write what is not there from its *versions* (path -> contents, newest first); the paths that were written.
+    """Write missing files from their *versions* (path -> contents, newest first); returns the paths written.
 
     Raises LogDamaged for a path that leads out of `.mino/`, before anything is written.
     """
@@ -329,7 +329,7 @@ def sound_version(path: str, versions: Sequence[bytes]) -> bytes:
 
 
 def substance(path: str, data: bytes) -> str:
-    """64 hex, the same for two contents of *path* that say the same: an event whose reply is known by now."""
+    """A digest (64 hex) that ignores what may be added later: the URL of an event's reply."""
     try:
         event = _read_event(path, data)
     except LogDamaged:
@@ -377,7 +377,7 @@ class PlannedImport:
     writes: tuple[ArchiveEntry, ...]
     superseded: tuple[Path, ...]
     keeps_config: bool
-    """The configuration here is another one, and stays."""
+    """Whether the configuration here differs, in which case it stays."""
 
     def carry_out(self, disk: Disk | None = None) -> None:
         """Write everything durably; the same again, after a kill too, ends in the same files."""
@@ -434,7 +434,7 @@ class _Both:
                 yield path
 
     def _was_archived(self, path: str) -> bool:
-        """Whether the event is by now in an archived stream of its issue (R7)."""
+        """Whether the event has since been moved to an archived stream of its issue (R7)."""
         stream = _STREAM.fullmatch(path)
         moved = (known for known in self.known if stream and _is_archived(known, stream))
         return any(self._goes_on(path, known) for known in moved)

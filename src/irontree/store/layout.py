@@ -90,7 +90,7 @@ class Layout:
 
     @property
     def driver_lock(self) -> Path:
-        """Held by whoever touches git, a workspace or the forge (R3)."""
+        """Held by the process that changes git, a workspace or the forge (R3)."""
         return self.state / ".driver"
 
     @property
@@ -104,7 +104,7 @@ class Layout:
 
     @property
     def cache(self) -> Path:
-        """What can be made again from the log at any time."""
+        """The folder of caches, which can be rebuilt from the log at any time."""
         return self.state / ".cache"
 
     def shown(self, path: Path) -> str:

@@ -29,7 +29,7 @@ RUN_STALE = timedelta(hours=2)
 LEASE_STALE = timedelta(hours=6)
 BEAT_SECONDS = 60.0
 Limit = Callable[[], timedelta]
-"""A limit that is asked for when there is another tool's file to judge: seldom, and the configuration is not free."""
+"""A time limit, read lazily: it is needed only for another tool's file, and reading the configuration costs time."""
 
 
 class _Mark(Value):
@@ -106,7 +106,7 @@ class _LockFile:
         )
 
     def foreign(self) -> str | None:
-        """Who holds it, in words, if another tool or host wrote it recently enough to be believed."""
+        """The holder, in words, if another tool or host wrote the file recently enough to be believed."""
         found = self.found()
         return str(found) if found and found.foreign else None
 
@@ -175,7 +175,7 @@ class RunLockFile(_LockFile):
                 self._replace_children(idle, before.meta.children)
 
     def stale(self) -> str | None:
-        """Who wrote it, in words, if that was another tool or host longer ago."""
+        """The holder, in words, if another tool or host wrote the file longer ago than the limit."""
         found = self.found()
         return str(found) if found and found.stale else None
 
@@ -268,7 +268,7 @@ class LoopLeaseFile(_LockFile):
         return LeftLease(str(loop_id) if loop_id else None, str(found))
 
     def heartbeat(self) -> None:
-        """Say that it still is; nothing happens if the file is gone or not ours."""
+        """Record that the loop is still active; does nothing if the file is gone or not ours."""
         own = self._own(_Lease)
         if own:
             self._write(own.model_copy(update={"heartbeat_at": self._now()}))
@@ -287,7 +287,7 @@ class LoopLeaseFile(_LockFile):
 
 
 class LoopLease:
-    """The port `Lease`: the kernel's lock, with `active.lock` beside it for everybody else."""
+    """The port `Lease`: the kernel's lock, with `active.lock` beside it for people and other tools."""
 
     def __init__(self, lock: FileLock, file: LoopLeaseFile, *, beat_seconds: float = BEAT_SECONDS) -> None:
         self._lock = lock

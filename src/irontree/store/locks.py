@@ -117,7 +117,7 @@ class DriverLock:
 
 
 def remove_if_free(path: Path) -> bool:
-    """Remove the lock file *path* unless it is held; who has just opened it must check that it exists."""
+    """Remove the lock file *path* unless it is held; a process that has just opened it must check that it exists."""
     with _opened(path) as descriptor:
         free = _take(descriptor, path)
         if free:
@@ -173,7 +173,7 @@ def _read_holder(descriptor: int) -> Holder:
 _LETS_GO: Final = {
     "irontree serve": "`irontree repos remove` has it let go of this repository, as soon as nothing is at work here"
 }
-"""What to do about a holder that goes on for days."""
+"""The remedy for a lock that is held for days."""
 
 
 def _busy(path: Path, holder: Holder) -> Busy:

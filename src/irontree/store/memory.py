@@ -1,4 +1,4 @@
-"""The same ports without a disk: doubles for tests of services, held to the same contract suites."""
+"""In-memory implementations of the storage ports: test doubles, held to the same contract suites."""
 
 from __future__ import annotations
 
@@ -284,11 +284,11 @@ class MemoryRunLock:
         self.is_old = False
 
     def write(self, task_key: str, issue_number: int) -> None:
-        """Note who works."""
+        """Record what is being worked on."""
         self.held = (task_key, issue_number)
 
     def remove(self) -> None:
-        """Note that no one works."""
+        """Record that nothing is being worked on."""
         self.held = None
 
     def foreign(self) -> str | None:

@@ -46,7 +46,7 @@ class RepositoryRegistry:
         return known
 
     def all(self) -> tuple[Registered, ...]:
-        """By their paths; raises EnvironmentRefused if the disk refuses."""
+        """All entries, by path; raises EnvironmentRefused if the disk refuses."""
         return self.listed() or ()
 
     def listed(self) -> tuple[Registered, ...] | None:
@@ -58,7 +58,7 @@ class RepositoryRegistry:
 
 
 def _registered(path: Path) -> Registered | None:
-    """None if it is removed just now, or a folder; an editor's line end is no part of the path."""
+    """The entry in *path*; `None` if it was just removed, or is a folder. A trailing line end is ignored."""
     with disk_errors(path), suppress(FileNotFoundError, IsADirectoryError):
         return Registered(path.name, Path(os.fsdecode(path.read_bytes().rstrip(b"\n"))))
     return None

@@ -94,7 +94,7 @@ def _load(path: Path, version: str) -> dict[str, tuple[str | None, Any]]:
 
 
 def _seal(body: bytes, version: str) -> bytes:
-    """Finds damage of any kind, and values that another version derived."""
+    """A checksum that detects damage, and values that another version derived."""
     return hashlib.blake2b(body, key=hashlib.sha256(version.encode()).digest()).hexdigest().encode()
 
 

@@ -1,4 +1,4 @@
-"""What there is to know of one agent program, as a value; and the errors of LiteLLM, which several print."""
+"""Everything that is known about one agent program, as a value; and LiteLLM's errors, which several print."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ UNKNOWN: Final = Preset(
     tell=str.rstrip,
     variables=(),
 )
-"""Of a program of which nothing is known: what it prints is for people."""
+"""The preset of an unknown program, whose output is for people."""
 
 
 # --- Errors of LiteLLM, which the Python agents print as `litellm.RateLimitError: ...`
