@@ -1,4 +1,4 @@
-"""What a worker needs to speak to a forge, kept by Prefect and shown nowhere."""
+"""Prefect blocks with a worker's credentials for forges; their values are shown nowhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class GiteaCredentials(Block):
         return {"GITEA_TOKEN": self.token.get_secret_value()}
 
 
-# --- What a worker needs to speak to GitHub, kept by Prefect and shown nowhere
+# --- GitHub
 
 
 class GitHubCredentials(Block):

@@ -1,4 +1,4 @@
-"""Where a repository is: the one thing a worker has to be told (R21)."""
+"""The Prefect block with a repository's path, all that a worker has to be told (R21)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IrontreeRepository(Block):
 
 
 def keep_block(name: str, root: Path) -> None:
-    """Have a block of that name for the repository at *root*; credentials that a person gave it stay.
+    """Save a block of that name for the repository at *root*, keeping credentials that a user added.
 
     Raises what Prefect's client raises.
     """

@@ -199,7 +199,7 @@ class GiteaForge:
         """Pages of the server."""
         return Links(self._client.web, "src/branch/")
 
-    # --- what is behind it ---------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------------------
 
     @cached_property
     def _account(self) -> str:

@@ -230,7 +230,7 @@ class GithubForge:
         """Built without a request: texts are written during an outage too, and GitHub redirects from an old name."""
         return Links(f"{self._client.url}/{self._client.configured_name}", "blob/")
 
-    # --- what is behind it --------------------------------------------------------------------------------
+    # --- internals ------------------------------------------------------------------------------------------
 
     def _listed(self, since: datetime | None) -> Iterator[ListedIssue]:
         query = {"state": "all", "sort": "created", "direction": "asc"}

@@ -205,10 +205,10 @@ class LocalForge(LocalFiles):
 
     @property
     def links(self) -> Links:
-        """None: an issue is a file, and nothing shows commits and branches beside the files."""
+        """No links: issues are files, and no pages show commits and branches."""
         return Links(None)
 
-    # --- what is behind it ---------------------------------------------------------------------------------
+    # --- internals -------------------------------------------------------------------------------------------
 
     def _comments(self, number: int) -> Path:
         return self._path(number).with_suffix("") / "comments"

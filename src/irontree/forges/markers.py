@@ -56,7 +56,7 @@ def shortened(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-# --- Why a listing alone is not enough, and what is: the newest issues are asked for by their numbers
+# --- Reading the newest issues by number, because listings lag behind
 
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def behind(highest: int, read: Callable[[int], T | None]) -> Iterator[T]:
             return
 
 
-# --- Which issues hold a marker: a complete listing, once, and from then on what changed since
+# --- The index of issues by marker: one complete listing, then only what changed since
 
 
 _OVERLAP: Final = timedelta(minutes=5)
@@ -96,7 +96,7 @@ class ListedIssue:
 class IssueIndex:
     """Bodies by number.
 
-    *listed* yields what changed since a moment of the forge's clock (None: everything, in any state, pull requests
+    *listed* yields what changed since a moment of the forge's clock (`None` for all, in any state, pull requests
     too) and raises if it cannot come to the end; *read* asks for one number.
     """
 

@@ -90,7 +90,7 @@ class _LockFile:
         self._stale_after = stale_after
 
     def found(self) -> FoundLock | None:
-        """The file, whoever wrote it; None without one, or with one that a power loss emptied."""
+        """The lock file of any writer; `None` if it is missing, or was emptied by a power loss."""
         data = read_bytes(self._path, EVENT_BYTES)
         if not data:
             return None
