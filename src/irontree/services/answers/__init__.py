@@ -1,1 +1,1 @@
-"""A person's word, from wherever it comes: approvals put into force, answers recorded."""
+"""Approvals put into force and answers recorded, from every channel."""

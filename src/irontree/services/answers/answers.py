@@ -45,7 +45,7 @@ from irontree.services.views.history import request_url_of, rules_in_words
 from irontree.services.work.preflight import STALE_LOCK
 
 NOTE_LIMIT: Final = 8000
-"""Characters: it goes into an event, and those have 64 KiB."""
+"""Maximum characters: it goes into an event, and those have 64 KiB."""
 
 NOT_TAKEN: Final = (AnswerRefused, Busy, RemoteUnavailable)
 """Why an answer is not recorded: it does not fit, or time has to pass first. The question stays open."""
@@ -318,7 +318,7 @@ _USE_CASES: Final[Mapping[tuple[Kind, str, str], UseCase]] = {
 """What is done for each answer: by what asks, why, and the choice."""
 
 
-# --- A block that time alone lifts is lifted for who takes single steps, too
+# --- Blocks that clear with time, for single steps
 
 
 def let_time_pass(app: App, state: TaskState, seconds: float) -> TaskState:
@@ -344,7 +344,7 @@ def let_time_pass(app: App, state: TaskState, seconds: float) -> TaskState:
 
 
 def _lifted(app: App, waited: TaskState) -> TaskState:
-    """The timer's answer, unless a person was faster."""
+    """Record the timer's answer, unless a user answered first."""
     with app.driver.hold(f"issue-{waited.issue_number}, timer"):
         state = read_world(app).state(waited.issue_number)
         if state.sequence != waited.sequence:

@@ -301,7 +301,7 @@ def _problems(world: World, restored: Iterable[Restoration], unseen: tuple[int, 
     yield from (f"{problem.path}: {problem.what}" for one in restored for problem in one.problems)
 
 
-# --- What may go in time
+# --- Removing old transcripts
 
 
 LONG: Final = ("output.log", "prompt.md")

@@ -25,7 +25,7 @@ from irontree.services.work.preflight import require_sound
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Who decided, and the words that go with it."""
+    """The deciding user or timer, and the accompanying note."""
 
     by: str
     note: str = ""

@@ -262,7 +262,7 @@ def _merge(app: App, plan: Plan, state: TaskState, ours: str, tip: str) -> str |
 
 
 def _rewritten(plan: Plan, base: str) -> Never:
-    """A merge would bring back what was removed from the history."""
+    """Refuse a rewritten target: a merge would bring back what was removed from its history."""
     branch = plan.policy.publish.target_branch
     return Never(
         "target-rewritten",

@@ -31,7 +31,7 @@ VERDICT_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class NoVerdict:
-    """A reviewer said nothing usable, or nothing at all: the attempt is not to blame."""
+    """A reviewer gave no usable answer, for which the attempt is not to blame."""
 
     check: str
     reason: str

@@ -237,7 +237,7 @@ def _stopped(app: App, attempt: _RunningAttempt, result: AgentResult, outcome: A
 
 
 def _with_last_words(reason: str, result: AgentResult) -> str:
-    """Why an attempt came to nothing is most often in what the program said last."""
+    """Add the program's last words, which mostly tell why an attempt came to nothing."""
     said = (result.claim.words if result.claim else "") or result.output_tail.strip().rpartition("\n")[2]
     return f"{reason}: {said[:_LAST_WORDS]}" if said else reason
 

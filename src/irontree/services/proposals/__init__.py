@@ -1,1 +1,1 @@
-"""What an approval would put into force: read from documents or issues, and shown. Nothing here has effects."""
+"""Proposals: what an approval would put into force, from documents or issues. Nothing here has effects."""

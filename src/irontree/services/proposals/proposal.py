@@ -359,7 +359,7 @@ def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) ->
 
 
 def _chosen(proposal: Proposal) -> dict[str, object]:
-    """What a person chose of tasks that were there before (R7)."""
+    """The choices made for existing tasks (R7)."""
     if not proposal.draft.whole:
         return {}
     kept = tuple(node.task_key for node in proposal.kept)

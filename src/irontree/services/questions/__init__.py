@@ -1,1 +1,1 @@
-"""What waits for a person: the question, the commands that answer it, and the pages that show it."""
+"""Open questions, the commands that answer them, and the pages that show them."""

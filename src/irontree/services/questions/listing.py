@@ -116,7 +116,7 @@ def _revision_now(app: App, world: World, state: TaskState) -> tuple[str | None,
         return None, in_words(error)
 
 
-# --- What waits for a person in a repository
+# --- All open questions of a repository
 
 
 FormUrl = Callable[[str], str]

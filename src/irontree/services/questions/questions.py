@@ -196,7 +196,7 @@ def _question_of_budget(app: App, found: loop.Loop) -> Question | None:
     )
 
 
-# --- Decisions that only people decide whom the forge knows by name
+# --- Gates: decisions of users whom the forge identifies
 
 
 FORM: Final = "form"
@@ -291,7 +291,7 @@ def gate_words(app: App, world: World, question: Question) -> str:
     return f"{words}; {len(said)} of {gate.approvers} have: {', '.join(said)}" if said else words
 
 
-# --- Who asks in a repository
+# --- All open questions of a repository
 
 
 def given_up(loops: Sequence[Loop], world: World) -> frozenset[str]:
@@ -315,5 +315,5 @@ def questions_of_issues(world: World, loops: Sequence[Loop] = ()) -> Iterator[Qu
 
 
 def oldest_first(found: Iterable[Question]) -> tuple[Question, ...]:
-    """In the order in which people were asked."""
+    """The questions in the order in which they were asked."""
     return tuple(sorted(found, key=lambda one: (one.since or "", one.repository, one.number)))

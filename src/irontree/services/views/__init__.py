@@ -1,1 +1,1 @@
-"""What people read, as values: made from the log at any time, never read back."""
+"""Views for users, made from the log at any time and never read back."""

@@ -1,4 +1,4 @@
-"""What a person wants to see of a repository: issues, loops, open questions. Reads only; takes no lock (R3)."""
+"""An overview of a repository: issues, loops, open questions. Reads only; takes no lock (R3)."""
 
 from __future__ import annotations
 

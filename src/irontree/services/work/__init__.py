@@ -1,1 +1,1 @@
-"""What surrounds an attempt: the question put to an agent, and whether the attempt may start."""
+"""Preparing an attempt: the request to the agent, and whether the attempt may start."""

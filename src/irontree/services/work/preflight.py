@@ -1,4 +1,4 @@
-"""Whether an attempt may start: is the task still what was approved, is its turn there, does a rule stop it."""
+"""Whether an attempt may start: the task is still as approved, it is its turn, and no rule stops it."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def block(
     not_before: datetime | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> TaskState:
-    """Record that a person must put something right before this issue can go on, or only time must pass.
+    """Record a block that the operator must clear before this issue can go on, or that clears with time.
 
     *more* is what else its `meta:` says.
     """
