@@ -68,9 +68,12 @@ class Reader(git.Repo):
 
     def stands_at(self, there: str) -> bool:
         """Whether HEAD names *there*, a commit or a branch in full, without asking git; False if only git can tell."""
-        try:
-            with (Path(self.git_dir) / "HEAD").open("rb") as head:
-                return head.read(len(there) + 7).removeprefix(b"ref: ").strip() == os.fsencode(there)
+        try:  # without waiting: an agent can put a pipe in its place, and this read has no limit of time
+            head = os.open(Path(self.git_dir) / "HEAD", os.O_RDONLY | os.O_NONBLOCK)
+            try:
+                return os.read(head, len(there) + 7).removeprefix(b"ref: ").strip() == os.fsencode(there)
+            finally:
+                os.close(head)
         except OSError:
             return False
 

@@ -271,3 +271,24 @@ def test_a_workspace_has_the_users_tags_and_neither_his_branches_nor_a_remote(pr
     assert git(workspace.path, "remote") == ""
     assert git(workspace.path, "describe") == "v2"
     assert not list((workspace.path / ".git" / "objects").rglob("*.pack"))
+
+
+# --- where HEAD is, without asking git
+
+
+def test_head_is_read_as_it_stands_a_branch_or_a_commit(project):
+    reader = project.repository.git.repo
+    assert reader.stands_at("refs/heads/main")
+    assert not reader.stands_at("refs/heads/mai")
+    git(project.root, "switch", "--quiet", "--detach")
+    assert reader.stands_at(project.tip())
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_in_place_of_head_does_not_block(project):
+    reader, place = project.repository.git.repo, project.root / ".git" / "HEAD"
+    place.unlink()
+    os.mkfifo(place)
+    assert not reader.stands_at("refs/heads/main")
+    with os.fdopen(os.open(place, os.O_RDWR)):  # one that is held open, and never written to
+        assert not reader.stands_at("refs/heads/main")
