@@ -123,16 +123,21 @@ class Git:
         """A child that answers queries until the use ends; `None` outside a use."""
         if self._use.kept is None:
             return None
-        environment = {**self.environment, "LC_ALL": "C"}
         child = self.children.answering(
-            [*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS
+            [*_WORDS, *words], cwd=self.folder, environment=self._for_reads, seconds=READ_SECONDS
         )
         return self._use.kept.enter_context(child)
 
     def ask(self, *words: str, stdin: bytes = b"") -> Captured:
         """Run a read-only command and return the result, whatever its exit code."""
-        environment = {**self.environment, "LC_ALL": "C"}
-        return capture([*_WORDS, *words], cwd=self.folder, environment=environment, seconds=READ_SECONDS, stdin=stdin)
+        return capture(
+            [*_WORDS, *words], cwd=self.folder, environment=self._for_reads, seconds=READ_SECONDS, stdin=stdin
+        )
+
+    @property
+    def _for_reads(self) -> dict[str, str]:
+        """The environment of commands whose output is parsed."""
+        return {**self.environment, "LC_ALL": "C"}
 
     def read(self, *words: str, stdin: bytes = b"", strict: bool = True) -> bytes:
         """The output of a read-only command. If *strict*, raises GitFailed on any exit code but 0."""
