@@ -31,7 +31,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The present moment, timezone-aware, UTC."""
-        ...
 
 
 class Cancellation(Protocol):
@@ -39,11 +38,9 @@ class Cancellation(Protocol):
 
     def is_set(self) -> bool:
         """True once a stop was asked for."""
-        ...
 
     def wait(self, timeout: float | None = None) -> bool:
         """Sleep at most *timeout* seconds; True at once when a stop is asked for."""
-        ...
 
 
 class Progress(Protocol):
@@ -51,7 +48,6 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None:
         """Show one line to a watching user."""
-        ...
 
 
 class Renderer(Protocol):
@@ -59,7 +55,6 @@ class Renderer(Protocol):
 
     def render(self, template: str, **values: object) -> str:
         """Render `templates/{template}.j2`; an undefined name is an error."""
-        ...
 
 
 # --- Locks, their holders, and child processes (R3)
@@ -89,11 +84,9 @@ class Lock(Protocol):
 
     def hold(self, what: str, *, wait_seconds: float = 0) -> AbstractContextManager[None]:
         """Hold the lock for the block; raises Busy (naming the holder) if it is not free within *wait_seconds*."""
-        ...
 
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +102,15 @@ class Lease(Lock, Protocol):
 
     def foreign(self) -> str | None:
         """The active loop of another tool or host that is believed to live, in words."""
-        ...
 
     def stale(self) -> LeftLease | None:
         """A lease left by another tool or host: to be taken over once an operator confirms that."""
-        ...
 
     def left(self) -> LeftLease | None:
         """A lease left by one of our own processes, which the kernel says is gone: needs no confirmation."""
-        ...
 
     def override(self) -> None:
         """Remove a stale one of another tool or host; any other stays."""
-        ...
 
 
 class RunLock(Protocol):
@@ -129,23 +118,18 @@ class RunLock(Protocol):
 
     def write(self, task_key: str, issue_number: int) -> None:
         """Write that this issue is being worked on."""
-        ...
 
     def remove(self) -> None:
         """Remove the file if we wrote it; no error if there is none, or another tool's."""
-        ...
 
     def stale(self) -> str | None:
         """Its writer, in words, if another tool or host wrote it too long ago: to be overridden once confirmed."""
-        ...
 
     def override(self) -> None:
         """Remove a stale one of another tool or host; any other stays."""
-        ...
 
     def foreign(self) -> str | None:
         """Its holder, in words, if another tool or host wrote it less than the stale threshold ago."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +154,6 @@ class Children(Protocol):
 
     def kill_leftovers(self) -> int:
         """Kill those recorded that are still the same process; returns how many."""
-        ...
 
 
 # --- Files under `.mino/`: the log, what is derived from it, and what was delivered
@@ -191,7 +174,6 @@ class Ordered(Protocol):
 
     def __lt__(self, other: Any, /) -> bool:
         """Whether it comes before *other*."""
-        ...
 
 
 N = TypeVar("N", bound=Ordered)
@@ -230,11 +212,9 @@ class EventLog(Protocol[N, E]):
 
     def streams(self) -> tuple[N, ...]:
         """Names of the streams that there are, ascending."""
-        ...
 
     def read(self, name: N) -> EventStream[E]:
         """All events of the stream; unreadable files become problems, never exceptions."""
-        ...
 
     def append(self, event: E, *, expected_sequence: int, meta: Mapping[str, Any] | None = None) -> Record[E]:
         """Write *event* durably as `expected_sequence + 1`.
@@ -243,38 +223,30 @@ class EventLog(Protocol[N, E]):
         `event.sequence` must be one more. Adds `meta.time` and `meta.previous` (digest chain, R10).
         Raises SequenceConflict when another writer was faster.
         """
-        ...
 
     def read_text(self, text: str, where: str, name: N) -> EventStream[E]:
         """The events of the stream in the YAML blocks of *text*, a comment at *where*, in any order (older tools)."""
-        ...
 
     def restore(self, name: N, records: Sequence[Record[E]]) -> None:
         """Write the events of a stream that has none here, each under its own sequence: all of them or none.
 
         Raises SequenceConflict if it has any by now.
         """
-        ...
 
     def archive(self, name: N, revision: str) -> Path:
         """Move the stream away by one atomic rename; returns where to. It can then begin again (R7)."""
-        ...
 
     def archive_name(self, name: N, revision: str) -> str:
         """The name of the folder that `archive` would move the stream to: the first that is free."""
-        ...
 
     def archives(self, name: N | None = None) -> tuple[str, ...]:
         """Names of the folders that earlier streams of that name, or of any, were moved to, oldest first."""
-        ...
 
     def read_archived(self, archive: str) -> EventStream[E]:
         """All events of a stream that was moved away, by the name that `archives` gives."""
-        ...
 
     def record_reply(self, name: N, sequence: int, url: str) -> None:
         """Set `reply_posted` of that event from null to *url*, once (R10)."""
-        ...
 
 
 IssueLog: TypeAlias = EventLog[int, IssueEvent]
@@ -295,7 +267,6 @@ class Replays(Protocol):
 
     def all(self) -> Mapping[int, Reading]:
         """Every stream, by issue number, as the log is now."""
-        ...
 
 
 class LoopLog(EventLog[str, LoopEvent], Protocol):
@@ -303,19 +274,15 @@ class LoopLog(EventLog[str, LoopEvent], Protocol):
 
     def ids(self) -> tuple[str, ...]:
         """Ids of loops with events or an entity, oldest first."""
-        ...
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
         """`.mino/loops/{loop_id}.yml`; None if it is not there. Events win over it (R17)."""
-        ...
 
     def write_entity(self, entity: LoopEntity) -> None:
         """Write the entity durably (`budget_used` must survive the next action's crash, R12)."""
-        ...
 
     def change_entity(self, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
         """Read, change and write the entity durably under the append lock; KeyError if there is none."""
-        ...
 
 
 class PlanStore(Protocol):
@@ -323,15 +290,12 @@ class PlanStore(Protocol):
 
     def revisions(self) -> tuple[str, ...]:
         """Spec revisions with a plan in force, oldest approval first."""
-        ...
 
     def load(self, revision: str) -> Plan | None:
         """The plan in force for that revision (8 hex, any case); None if there is none."""
-        ...
 
     def save(self, plan: Plan) -> None:
         """Write the plan durably. One of the same revision with other content is kept as `{revision}.{n}.yml`."""
-        ...
 
 
 class ResultStore(Protocol):
@@ -339,11 +303,9 @@ class ResultStore(Protocol):
 
     def load(self, issue_number: int, anchor: str) -> CheckReport | None:
         """The stored results at that commit; None if there are none."""
-        ...
 
     def save(self, report: CheckReport) -> None:
         """Write the results durably."""
-        ...
 
 
 Projection: TypeAlias = Literal["brief", "report"]
@@ -355,15 +317,12 @@ class Projections(Protocol):
 
     def write(self, what: Projection, issue_number: int, text: str) -> Path:
         """Write it, replacing an earlier one; returns where it is."""
-        ...
 
     def read(self, what: Projection, issue_number: int) -> str | None:
         """The current text, or `None`."""
-        ...
 
     def path(self, what: Projection, issue_number: int) -> str:
         """Its path from the repository's root (POSIX), existing or not."""
-        ...
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -406,11 +365,9 @@ class Upkeep(Protocol):
 
     def remove_leftovers(self) -> int:
         """Remove half-written files without a live writer; returns how many."""
-        ...
 
     def drop_caches(self) -> None:
         """Drop everything derived from the log that only saves time."""
-        ...
 
 
 class Deliveries(Protocol):
@@ -418,11 +375,9 @@ class Deliveries(Protocol):
 
     def load(self, issue_number: int) -> EffectLedger:
         """The ledger; at 0 for an issue never delivered."""
-        ...
 
     def save(self, issue_number: int, ledger: EffectLedger) -> None:
         """Store the ledger."""
-        ...
 
 
 # --- Requests to merge a branch
@@ -529,23 +484,18 @@ class PullRequests(Protocol):
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
         """Open a request to merge branch *head* into *base*. Raises RemoteFailed if there is one open already."""
-        ...
 
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none, or the number is an issue's."""
-        ...
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
         """Those of branch *head* of our own repository, in any state, lowest number first; call before creating one."""
-        ...
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
         """Change what is given, leave the rest."""
-        ...
 
     def reviews(self, number: int) -> tuple[Review, ...]:
         """The submitted reviews, oldest first, each with its remarks."""
-        ...
 
 
 class Checks(Protocol):
@@ -553,13 +503,11 @@ class Checks(Protocol):
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs, the newest of each name, ordered by name."""
-        ...
 
     def set_commit_status(
         self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
     ) -> None:
         """Set the commit's status under *name*; the newest counts. A description is cut to the forge's limit."""
-        ...
 
 
 class About(Protocol):
@@ -567,11 +515,9 @@ class About(Protocol):
 
     def may_write(self, login: str) -> bool:
         """Whether that account is ours or has write access now (R20); never cached."""
-        ...
 
     def about(self) -> RepositoryFacts:
         """Query the forge. Raises AccessRefused if it denies access, RemoteUnavailable if it does not answer."""
-        ...
 
 
 # --- The forge: GitHub, Gitea/Forgejo, or plain files
@@ -625,26 +571,21 @@ class IssueTracker(Protocol):
 
         Never sent twice: if no answer comes, it is RemoteUnavailable, and the issue may be there (`find_issues`).
         """
-        ...
 
     def read_issue(self, number: int) -> Issue | None:
         """The issue; None if there is none."""
-        ...
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
         """Issues whose body holds *marker* as a line of its own, lowest number first; pull requests left out.
 
         By a complete listing: search lags, and so may a listing, so what was created a moment ago is looked for too.
         """
-        ...
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
         """Open issues that carry *label*, oldest first; pull requests left out."""
-        ...
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
         """Change what is given, leave the rest."""
-        ...
 
 
 class Comments(Protocol):
@@ -652,22 +593,18 @@ class Comments(Protocol):
 
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments, oldest first."""
-        ...
 
     def comments_since(self, number: int, moment: str) -> tuple[Comment, ...]:
         """Comments posted or edited at or after *moment* (ISO 8601, UTC, by the forge's clock), oldest first.
 
         Cheap to ask again: where the forge can say so, nothing is sent as long as nothing changed (ETag).
         """
-        ...
 
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
-        ...
 
     def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
         """Replace the text of a comment of issue *number* with *body*."""
-        ...
 
 
 class Labels(Protocol):
@@ -675,11 +612,9 @@ class Labels(Protocol):
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create missing labels; leave existing ones as they are."""
-        ...
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
         """Add and remove labels; adding one already set, or removing one not set, is not an error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -714,12 +649,10 @@ class Forge(IssueTracker, Comments, Labels, PullRequests, Checks, About, Protoco
     @property
     def name(self) -> str:
         """The adapter's name, as in the configuration."""
-        ...
 
     @property
     def links(self) -> Links:
         """The addresses of published things. Sends no request."""
-        ...
 
 
 # --- The user's repository and the private workspaces (R4, R5)
@@ -795,33 +728,27 @@ class Workspace(Protocol):
     @property
     def path(self) -> Path:
         """Its folder; never inside the user's repository."""
-        ...
 
     def prepare(self, base: str, *, tree_of: str | None = None, cancel: Cancellation | None = None) -> None:
         """Detach HEAD at *base*, clean but for ignored caches; with *tree_of*, files as in that commit; run set-up."""
-        ...
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
         """Commit on *base* everything that differs from it (agent's commits folded in); `None` if nothing does.
 
         Raises EnvironmentRefused if the workspace was removed, or git fails.
         """
-        ...
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
         """Commit that file alone on *base*, running hooks; `None` if git ignores it or nothing differs.
 
         Raises EnvironmentRefused if a link in the path leads elsewhere.
         """
-        ...
 
     def salvage(self, base: str, ref: str) -> str | None:
         """Keep all that differs from *base* (commits, edits, untracked) under *ref* in the user's repository."""
-        ...
 
     def merge(self, ours: str, theirs: str, message: str) -> str | None:
         """Merge commit of the two, or None on conflict (workspace is left clean)."""
-        ...
 
 
 class Repository(Protocol):
@@ -830,97 +757,75 @@ class Repository(Protocol):
     @property
     def root(self) -> Path:
         """The main worktree; `.mino/` is in it."""
-        ...
 
     @property
     def id(self) -> str:
         """`irontree.id` of this clone, made by `init` (R21)."""
-        ...
 
     def user_name(self) -> str | None:
         """The committer's name in git's settings, or `None`."""
-        ...
 
     def preflight(
         self, policy: PublishPolicy, workspace: WorkspacePolicy, *, exempt: Sequence[str] = ()
     ) -> tuple[Blocker, ...]:
         """What would stop a run now; empty if nothing. Changes in *exempt* paths do not count."""
-        ...
 
     def base(self, policy: PublishPolicy) -> str:
         """The commit new work starts from: the remote target's tip (fetched), or the local branch without a remote."""
-        ...
 
     def ahead(self, policy: PublishPolicy) -> int:
         """How many commits of the user's own target branch the remote lacks, as last fetched: work starts without them.
 
         0 without a remote, and where the remote or the user has no such branch.
         """
-        ...
 
     def has_published(self, sha: str, policy: PublishPolicy) -> bool:
         """Whether the target has *sha* in its history: the remote's as last fetched, the local one without a remote."""
-        ...
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> Workspace:
         """The private workspace of that name, created on first use."""
-        ...
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
         """Point `refs/irontree/...` *ref* at *sha*, fetched from *source*; idempotent."""
-        ...
 
     def read_ref(self, ref: str) -> str | None:
         """The commit *ref* points at; None if there is no such ref."""
-        ...
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
         """The commit in `base..HEAD` of *source* whose trailer carries *token*."""
-        ...
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
         """Push *sha* to the target (never forced). Raises RemoteUnavailable or PublicationRefused."""
-        ...
 
     def document_at(self, sha: str, path: str) -> Document | None:
         """The text file *path* of commit *sha*, in whatever case its name is spelled there; None if there is none."""
-        ...
 
     def diff(self, base: str, sha: str) -> str:
         """The unified diff between two commits."""
-        ...
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
         """Paths that differ between two commits."""
-        ...
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
         """The same paths, each with its lines added and removed."""
-        ...
 
     def contains(self, tip: str, sha: str) -> bool:
         """Whether *tip* has *sha* in its history; False if either is not here."""
-        ...
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas* that are not commits here."""
-        ...
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
         """Those of *shas*, all of them here, that no ref reaches: git may collect them."""
-        ...
 
     def mark_history(self) -> None:
         """Remember that there are events, so that a deleted log is not taken for a first run (R13)."""
-        ...
 
     def lost_files(self) -> tuple[str, ...]:
         """Paths (`.mino/events/issue-7/0002-run-started.yml`) that the log's backup held and that are gone (R13)."""
-        ...
 
     def back_up(self) -> None:
         """Commit `.mino/{plans,events,archive,loops}` to `refs/irontree/log` by plumbing (R13)."""
-        ...
 
 
 # --- The programs that do the work: coding agents and checks
@@ -971,11 +876,9 @@ class CodingAgent(Protocol):
 
         `None` if it has access, or that is unknown.
         """
-        ...
 
     def attempt(self, task: AgentTask, *, cancel: Cancellation, progress: Progress) -> AgentResult:
         """Run once to its end; all its processes are gone when this returns."""
-        ...
 
 
 class CheckRunner(Protocol):
@@ -983,7 +886,6 @@ class CheckRunner(Protocol):
 
     def within(self, container: ContainerSpec | None) -> CheckRunner:
         """The same runner for checks in such a container; `None` means on this machine itself."""
-        ...
 
     def run(
         self,
@@ -996,15 +898,12 @@ class CheckRunner(Protocol):
         progress: Progress,
     ) -> CheckResult:
         """Run to its end or limit; all its processes are gone when this returns."""
-        ...
 
     def versions(self, commands: Sequence[str], *, workspace: Path) -> Mapping[str, str]:
         """Versions by name: the system, and the well-known tools that *commands* call or imply, if they report one."""
-        ...
 
     def foreign_sources(self, workspace: Path, user_root: Path) -> tuple[str, ...]:
         """Signs that the checks would test the user's checkout instead of *workspace*, in words (R4)."""
-        ...
 
 
 class ContainerEngine(Protocol):
@@ -1012,4 +911,3 @@ class ContainerEngine(Protocol):
 
     def blockers(self, container: ContainerSpec) -> tuple[Blocker, ...]:
         """Why containers cannot be run now."""
-        ...

@@ -201,15 +201,12 @@ class Screen(Protocol):
 
     def say(self, text: str) -> None:
         """One line that stays."""
-        ...
 
     def busy(self, text: str) -> None:
         """What is in progress; replaced by the next call."""
-        ...
 
     def ask(self, question: Question, asked: Form, url: str, still_open: QuestionClient) -> Answer | None:
         """The user's answer; `None` if there is no user, or if it was answered elsewhere meanwhile."""
-        ...
 
 
 class QuestionClient(Protocol):
@@ -217,7 +214,6 @@ class QuestionClient(Protocol):
 
     def __call__(self) -> bool:
         """`False` once the question was answered elsewhere."""
-        ...
 
 
 EventPosition = tuple[int, str]

@@ -27,11 +27,9 @@ class Branches(Protocol):
 
     def tip(self, branch: str) -> str | None:
         """The commit *branch* points at, here or at a remote as last fetched; None without such a branch."""
-        ...
 
     def merge_of(self, sha: str, branch: str) -> tuple[str, str | None] | None:
         """The commit that brought *sha* into *branch*, and who made it (None for a fast-forward); None if none did."""
-        ...
 
 
 class NoBranches:

@@ -49,15 +49,12 @@ class ChildRegistry(Protocol):
 
     def record(self, child: Child) -> None:
         """Note the child; when this returns, another process can read it."""
-        ...
 
     def forget(self, pid: int) -> None:
         """Drop the child; no error if it is not noted."""
-        ...
 
     def recorded(self) -> tuple[Child, ...]:
         """The children noted and not dropped."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,19 +102,15 @@ class Conversation(Protocol):
     @property
     def over(self) -> bool:
         """Whether nothing will be said any more, by either side."""
-        ...
 
     def begin(self) -> bytes:
         """Speak first."""
-        ...
 
     def hear(self, line: bytes) -> bytes:
         """Answer one line of the child's stdout, which ends as it came."""
-        ...
 
     def stop(self) -> bytes:
         """Ask the child to stop: it is about to be ended, and has a time of grace to end the talk itself."""
-        ...
 
 
 # --- One child between its start and its end. Imported with the first child: most commands start none

@@ -47,19 +47,15 @@ class EventFiles(Protocol):
     @property
     def where(self) -> str:
         """The folder, as people read it."""
-        ...
 
     def names(self) -> Iterable[str]:
         """All file names, in any order."""
-        ...
 
     def load(self, name: str) -> bytes:
         """The content of one of them."""
-        ...
 
     def write(self, name: str, data: bytes) -> None:
         """Put it in place of what is there."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
