@@ -603,9 +603,6 @@ class Comments(Protocol):
     def post_comment(self, number: int, body: str) -> Comment:
         """Add a comment; never sent twice (see `create_issue`)."""
 
-    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Replace the text of a comment of issue *number* with *body*."""
-
 
 class Labels(Protocol):
     """Labels of a repository and of its issues."""

@@ -106,7 +106,6 @@ def test_an_issue_that_is_not_there_is_none(forge: Forge):
         lambda forge: forge.edit_issue(7, title="x"),
         lambda forge: forge.post_comment(7, "x"),
         lambda forge: forge.comments(7),
-        lambda forge: forge.edit_comment(7, "7-1", "x"),
         lambda forge: forge.set_labels(7, add=["x"]),
     ],
 )
@@ -150,20 +149,6 @@ def test_comments_come_oldest_first_with_ids_and_addresses_of_their_own(forge: F
     posted = tuple(forge.post_comment(number, f"{index}") for index in range(12))
     assert forge.comments(number) == posted
     assert len({comment.id for comment in posted}) == len({comment.url for comment in posted}) == 12
-
-
-def test_a_comment_is_edited_in_its_place(forge: Forge):
-    number = forge.create_issue("Title", "").number
-    first, second = (forge.post_comment(number, text) for text in ("first", "second"))
-    edited = forge.edit_comment(number, first.id, "other\r\nwords")
-    assert (edited.id, edited.body, edited.ours, edited.url) == (first.id, "other\nwords", True, first.url)
-    assert [comment.body for comment in forge.comments(number)] == ["other\nwords", second.body]
-
-
-def test_editing_a_comment_that_is_not_there_says_so(forge: Forge):
-    number = forge.create_issue("Title", "").number
-    with pytest.raises(RemoteFailed, match="99"):
-        forge.edit_comment(number, "99", "x")
 
 
 def test_comments_belong_to_their_issue(forge: Forge):

@@ -56,7 +56,7 @@ def test_a_comment_that_was_changed_says_so_where_people_log_in(stage: Stage):
     number = asked(stage.ours)
     posted = stage.ours.post_comment(number, "first")
     assert not posted.edited
-    stage.ours.edit_comment(number, posted.id, "/accept")
+    stage.change_comment(number, posted.id, "/accept")
     (found,) = stage.ours.comments_since(number, BEFORE)
     assert found.body == "/accept"
     assert found.edited or not stage.people_log_in

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -60,6 +60,10 @@ class Stage(Protocol):
         """Take write access away from an account."""
         ...
 
+    def change_comment(self, number: int, comment_id: str, body: str) -> None:
+        """Put other words into a comment, as a person may do there."""
+        ...
+
 
 class FallibleStage(Stage, Protocol):
     """A stage whose forge is somewhere else, and whose network fails when it is told to."""
@@ -85,6 +89,12 @@ def settings(folder: Path, account: str) -> ForgeSettings:
     return ForgeSettings(folder, account, Noon(), read_mapping, write_mapping)
 
 
+def change_comment(tracker: Tracker, number: int, comment_id: str, body: str) -> None:
+    """Put other words into a comment of the memory forge, as people with write access may."""
+    there = tracker.comments[number]
+    there[:] = [replace(each, body=body, edited=True) if each.id == comment_id else each for each in there]
+
+
 class MemoryStage:
     """The memory forge."""
 
@@ -107,6 +117,9 @@ class MemoryStage:
 
     def dismiss(self, account: str) -> None:
         self.tracker.writers.discard(account)
+
+    def change_comment(self, number: int, comment_id: str, body: str) -> None:
+        change_comment(self.tracker, number, comment_id, body)
 
     def go_down(self) -> None:
         self.tracker.outage = "the forge is down"
@@ -177,6 +190,12 @@ class LocalStage:
 
     def dismiss(self, account: str) -> None:
         """Files have no accounts to take anything from."""
+
+    def change_comment(self, number: int, comment_id: str, body: str) -> None:
+        index = int(comment_id.rpartition("-")[2])
+        file = self._folder / "issues" / f"{number:04d}" / "comments" / f"{index:04d}.md"
+        front, _, _ = file.read_text().rpartition("---\n")
+        file.write_text(f"{front}---\n\n{body}\n")
 
 
 @contextmanager

@@ -100,13 +100,6 @@ class GiteaForge:
             given = {"body": as_kept(body)}
             return self._comment(self._write("POST", f"issues/{number}/comments", f"issue #{number}", given))
 
-    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Put *body* in place of the text of a comment."""
-        what = f"comment {comment_id} on issue #{number}"
-        if not comment_id.isdecimal():
-            raise self._missing(what)
-        return self._comment(self._write("PATCH", f"issues/comments/{comment_id}", what, {"body": as_kept(body)}))
-
     def ensure_labels(self, labels: Sequence[Label]) -> None:
         """Create those that are missing; leave existing ones as they are."""
         known = self._known_labels()

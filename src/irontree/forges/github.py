@@ -96,12 +96,6 @@ class GithubForge:
         """Add a comment."""
         return self._comment(self._touch("POST", number, ("comments",), self._comment_text(body)))
 
-    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Put *body* in place of its text."""
-        path = self._client.path("issues", "comments", comment_id)
-        self._present(self._client.read(path), f"comment {comment_id} on issue #{number}")
-        return self._comment(self._client.write("PATCH", path, self._comment_text(body)))
-
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:

@@ -102,15 +102,6 @@ class LocalForge(LocalFiles):
             self._write_new(self._comments(number) / file_name(index), {}, body)
         return self._comment(number, index)
 
-    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Change the text below the front matter."""
-        index = next((n for n in numbers(self._comments(number)) if comment_id == f"{number}-{n}"), None)
-        if index is None:
-            raise RemoteFailed(f"there is no comment {comment_id} on issue #{number}")
-        with self._writing():
-            self._change(self._comments(number) / file_name(index), {"body": body})
-        return self._comment(number, index)
-
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:

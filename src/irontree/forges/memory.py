@@ -170,15 +170,6 @@ class MemoryForge:
         posted.append(comment)
         return self._answered(comment)
 
-    def edit_comment(self, number: int, comment_id: str, body: str) -> Comment:
-        """Put *body* in place of its text."""
-        posted = self.tracker.comments.get(number, [])
-        index = next((index for index, comment in enumerate(posted) if comment.id == comment_id), None)
-        if index is None:
-            raise RemoteFailed(f"there is no comment {comment_id} on issue #{number} in memory")
-        posted[index] = replace(posted[index], body=as_kept(body), edited=True)
-        return self._answered(self.comments(number)[index])
-
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:

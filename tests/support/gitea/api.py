@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from tests.support.gitea.contents import Comment, Contents, Issue
+from tests.support.gitea.contents import Contents, Issue
 from tests.support.gitea.shapes import Shapes
 
 DEFAULT_LIMIT = 30
@@ -193,25 +193,6 @@ def create_comment(api: Api, request: Request, found: re.Match[str]) -> Response
     issue = api.commented(found[1])
     comment = api.contents.new_comment(issue, request.user, request.body["body"])
     return Response(201, api.shapes.comment(issue, comment))
-
-
-@route("PATCH", r"issues/comments/(\d+)", "issue")
-def edit_comment(api: Api, request: Request, found: re.Match[str]) -> Response:
-    _require(request.body, "body")
-    issue, comment = _comment(api, int(found[1]))
-    if request.user != comment.author and not api.can_write(request.user):
-        raise Refused(403)
-    comment.body = request.body["body"]
-    comment.edited = max(api.contents.now(), comment.created + timedelta(seconds=59))  # its clock stands still
-    return Response(200, api.shapes.comment(issue, comment))
-
-
-def _comment(api: Api, number: int) -> tuple[Issue, Comment]:
-    for issue in api.contents.issues.values():
-        for comment in issue.comments:
-            if comment.id == number:
-                return issue, comment
-    raise Refused(404, "not found")
 
 
 # --- labels ---------------------------------------------------------------------------------------------------

@@ -94,6 +94,11 @@ class GiteaStage:
     def dismiss(self, account: str) -> None:
         self.server.contents.account(account, "read")
 
+    def change_comment(self, number: int, comment_id: str, body: str) -> None:
+        """The server's clock stands still."""
+        comment = next(each for each in self.server.contents.issues[number].comments if each.id == int(comment_id))
+        comment.body, comment.edited = body, comment.created + timedelta(seconds=59)
+
     def go_down(self) -> None:
         self.server.faults.append(Fault(status=503, times=ALWAYS))
 

@@ -293,28 +293,6 @@ def _create_comment(routes: Routes, request: Request, found: re.Match[str]) -> R
     return Reply(201, routes.shapes.comment(record))
 
 
-def _comment(routes: Routes, found: re.Match[str]) -> Record:
-    record = routes.hub.comments.get(int(found["comment_id"]))
-    if record is None:
-        raise Refusal(404, "Not Found")
-    return record
-
-
-@route("GET", "/repos/{owner}/{repo}/issues/comments/{comment_id}")
-def _read_comment(routes: Routes, _: Request, found: re.Match[str]) -> Reply:
-    return Reply(200, routes.shapes.comment(_comment(routes, found)))
-
-
-@route("PATCH", "/repos/{owner}/{repo}/issues/comments/{comment_id}")
-def _edit_comment(routes: Routes, request: Request, found: re.Match[str]) -> Reply:
-    record = _comment(routes, found)
-    if record["author"] != request.account:
-        routes.require_write(request)
-    record["body"] = routes.checked(request.body["body"], "body", BODY_LIMIT)
-    record["updated_at"] = max(routes.hub.now, f"{record['created_at'][:-3]}59Z")  # its clock stands still
-    return Reply(200, routes.shapes.comment(record))
-
-
 # --- labels ---------------------------------------------------------------------------------------------------
 
 

@@ -58,6 +58,11 @@ class GithubStage:
     def dismiss(self, account: str) -> None:
         self.hub.rights[account] = "read"
 
+    def change_comment(self, number: int, comment_id: str, body: str) -> None:
+        """The server's clock stands still."""
+        record = self.hub.comments[int(comment_id)]
+        record |= {"body": body, "updated_at": f"{record['created_at'][:-3]}59Z"}
+
     def go_down(self) -> None:
         self.hub.faults.append(Fault(Reply(503, {"message": "No server is currently available"})))
 

@@ -25,6 +25,7 @@ from irontree.services.questions.listing import asked_about, offered
 from irontree.services.questions.pages import question_text
 from irontree.services.questions.questions import gate_words
 from irontree.store.memory import MemoryDeliveries
+from tests.support.forges import change_comment
 from tests.support.watching import Killed, Watched
 from tests.support.world import MANUAL_TASK, ONE_TASK, Scene, accepts, does, sends_back
 
@@ -216,7 +217,7 @@ def test_an_answer_through_the_form_in_the_same_minute_wins_once(asking):
 def test_a_comment_that_was_edited_is_nobodys_word(asking):
     """Others with write access may edit it; a new comment is asked for, once."""
     says(asking, "looks good")
-    asking.forge("bob").edit_comment(1, asking.tracker.comments[1][-1].id, "/accept")
+    change_comment(asking.tracker, 1, asking.tracker.comments[1][-1].id, "/accept")
     assert outcomes(asking) == [("alice", "refused")]
     assert "was edited" in replies(asking)[0]
     assert outcomes(asking) == []
@@ -227,7 +228,7 @@ def test_an_edit_of_what_was_taken_changes_nothing(asking):
     look(asking.app)
     sent_back = next(comment.id for comment in asking.tracker.comments[1] if comment.author == "alice")
     asking.drive(loops.read_loops(asking.app)[0][0])
-    asking.forge("alice").edit_comment(1, sent_back, "/accept")
+    change_comment(asking.tracker, 1, sent_back, "/accept")
     assert outcomes(asking) == []
     assert asking.state().phase is Phase.PENDING
 

@@ -23,6 +23,7 @@ from irontree.services.questions.listing import asked_about, explain
 from irontree.services.questions.pages import question_text
 from irontree.services.views.history import say_issue_event
 from tests.support.approving import write_plan
+from tests.support.forges import change_comment
 from tests.support.world import CLOSE, GREETING, MANUAL_TASK, ONE_TASK, Scene, does
 
 RULE = PermissionRule(tool="execute", match="npm test", allow=True)
@@ -230,5 +231,5 @@ def test_rules_that_the_comment_could_not_show_are_not_approved_by_a_comment(sce
 def test_rules_in_a_comment_that_was_edited_are_not_believed(scene):
     behind_a_gate(scene)
     asking = scene.tracker.comments[1][-1]
-    scene.forge("bob").edit_comment(1, asking.id, asking.body)
+    change_comment(scene.tracker, 1, asking.id, asking.body)
     assert allows_as(scene, "alice") == "refused"
