@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
@@ -17,7 +16,7 @@ from irontree.agents.presets.preset import Preset
 from irontree.agents.recordings import Recording, record, replay
 from irontree.cli.console import Cell, Table
 from irontree.cli.context import Context, Verb
-from irontree.cli.parser import UsageError, add_command, add_json
+from irontree.cli.parser import JSON, UsageError, argument, command_line
 from irontree.errors import ConfigRefused, EnvironmentRefused
 from irontree.processes.containers import scrubbed_environment
 from irontree.processes.running import capture
@@ -73,25 +72,6 @@ irontree agents replay ~/recordings
 record and replay are for agent.command in .mino/config.yml: docs/agents.md
 """
 _ACCESS: Final[Mapping[bool | None, str]] = {True: "has a key or a log-in", False: "none found", None: "cannot be told"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the action, the folder of recordings and the program to record."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "action",
-        choices=("list", "record", "replay"),
-        nargs="?",
-        default="list",
-        help="which agents are known and installed (default); be an agent that records another one, or replays it",
-    )
-    parser.add_argument("recordings", metavar="DIR", nargs="?", help="where recordings are, as an absolute path")
-    parser.add_argument(
-        "--pace", type=float, default=0.0, metavar="SECONDS", help="replay: take that long, to be watched"
-    )
-    add_command(parser)
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -156,4 +136,20 @@ def _record(recordings: Path, context: Context, environment: Mapping[str, str]) 
     return record(Recording(recordings / task_key, int(attempt)), context.options.command, environment, context.folder)
 
 
-VERBS: Final = {"agents": Verb(add_arguments, run)}
+VERBS: Final = {
+    "agents": Verb(
+        run,
+        argument(
+            "action",
+            choices=("list", "record", "replay"),
+            nargs="?",
+            default="list",
+            help="which agents are known and installed (default); be an agent that records another one, or replays it",
+        ),
+        argument("recordings", metavar="DIR", nargs="?", help="where recordings are, as an absolute path"),
+        argument("--pace", type=float, default=0.0, metavar="SECONDS", help="replay: take that long, to be watched"),
+        command_line,
+        JSON,
+        epilog=_EPILOG,
+    )
+}

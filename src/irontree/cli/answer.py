@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from irontree.cli.parser import Declaration, argument
 from irontree.domain.budgets import EXAMPLES, amount_of
 from irontree.domain.halt import RULES, VALUES, Choice, Need
 from irontree.domain.plan import PlanNode
@@ -48,6 +49,11 @@ class Prepared:
     def by(self, name: str, question: Question) -> Answer:
         """The answer, attributed to the user *name*."""
         return replace(self.answer, by=name, question=question.key)
+
+
+def answer_option(purpose: str) -> Declaration:
+    """Declare `--answer`."""
+    return argument("--answer", action="append", default=[], metavar="'issue-N=CHOICE[:NOTE]'", help=purpose)
 
 
 def prepare(texts: Iterable[str]) -> tuple[Prepared, ...]:

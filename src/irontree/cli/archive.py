@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import tempfile
@@ -17,7 +16,7 @@ from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
 from irontree.cli.console import Cell, OutputBlock, TextLines
 from irontree.cli.context import Context, Verb
-from irontree.cli.parser import add_json, add_wait
+from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
 from irontree.domain.plan import ExecutionPolicy
 from irontree.errors import ConfigRefused, NotEligible
@@ -73,13 +72,6 @@ class Exported:
         yield TextLines(tuple(Cell(line, "command") for line in there), title="Next, in a clone elsewhere")
         back = f"irontree import {self.archive}   # only if it was imported nowhere else, and never will be"
         yield TextLines((Cell(back, "command"),), title="To take it back here")
-
-
-def add_export_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the output file."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)")
-    add_wait(parser)
-    add_json(parser)
 
 
 def run_export(context: Context) -> int:
@@ -183,13 +175,6 @@ class Imported:
         yield TextLines(tuple(Cell(line, "command") for line in self.next), title="Next")
 
 
-def add_import_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the archive to read."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote")
-    add_wait(parser)
-    add_json(parser)
-
-
 def run_import(context: Context) -> int:
     """Import the archive; exit code 1 if the audit finds anything afterwards."""
     path = (context.folder / context.options.file).resolve()
@@ -280,6 +265,16 @@ def _pull(repository: GitRepository) -> str:
 
 
 VERBS: Final = {
-    "export": Verb(add_export_arguments, run_export),
-    "import": Verb(add_import_arguments, run_import),
+    "export": Verb(
+        run_export,
+        argument("file", metavar="FILE", type=Path, help="the archive to write (a tar file)"),
+        wait(),
+        JSON,
+    ),
+    "import": Verb(
+        run_import,
+        argument("file", metavar="FILE", type=Path, help="the archive that `irontree export` wrote"),
+        wait(),
+        JSON,
+    ),
 }

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import Context, Verb
-from irontree.cli.parser import OK, add_json
+from irontree.cli.parser import JSON, OK, argument
 from irontree.config import Config, load_config
 from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.values import Section
@@ -34,17 +34,6 @@ class ConfigEntry:
     value: Any
     origin: str
     description: str
-
-
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the optional name of a schema."""
-    parser.add_argument(
-        "what",
-        nargs="?",
-        choices=tuple(SCHEMAS),
-        help="print a JSON Schema instead: of .mino/config.yml, or of the plans below .mino/plans/",
-    )
-    add_json(parser)
 
 
 def run_config(context: Context) -> int:
@@ -134,11 +123,6 @@ _PATHS: Final = {"intent": shtab.FILE, "file": shtab.FILE, "folder": shtab.DIREC
 SHELLS = tuple(shell for shell in shtab.SUPPORTED_SHELLS if shell in ("bash", "zsh", "fish"))
 
 
-def add_completion_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the shell argument."""
-    parser.add_argument("shell", choices=SHELLS, help="how to load its script: docs/how-to/complete-in-the-shell.md")
-
-
 def run_completion(context: Context) -> int:
     """Print the script; no repository is needed."""
     context.console.write(f"{shtab.complete(whole_parser(), context.options.shell)}\n")
@@ -153,13 +137,25 @@ def whole_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(metavar="VERB")
     for verb, text in VERBS.items():
         fill_parser(verb, filled := verbs.add_parser(verb, help=text))
-        for argument in filled._actions:  # noqa: SLF001  (argparse has no public way)
-            if completes := _PATHS.get(argument.dest):
-                argument.complete = completes  # type: ignore[attr-defined]
+        for action in filled._actions:  # noqa: SLF001  (argparse has no public way)
+            if completes := _PATHS.get(action.dest):
+                action.complete = completes  # type: ignore[attr-defined]
     return parser
 
 
 VERBS: Final = {
-    "config": Verb(add_config_arguments, run_config),
-    "completion": Verb(add_completion_arguments, run_completion),
+    "config": Verb(
+        run_config,
+        argument(
+            "what",
+            nargs="?",
+            choices=tuple(SCHEMAS),
+            help="print a JSON Schema instead: of .mino/config.yml, or of the plans below .mino/plans/",
+        ),
+        JSON,
+    ),
+    "completion": Verb(
+        run_completion,
+        argument("shell", choices=SHELLS, help="how to load its script: docs/how-to/complete-in-the-shell.md"),
+    ),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +10,7 @@ from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import add_json
+from irontree.cli.parser import JSON
 from irontree.domain.state import TaskState
 from irontree.errors import RemoteFailed
 from irontree.services.consistency import reconcile as service
@@ -250,11 +249,6 @@ def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending
 # --- `irontree audit`
 
 
-def add_audit_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the output format."""
-    add_json(parser)
-
-
 def run_audit(context: Context) -> int:
     """Print what was found; writes nothing."""
     app = context.look()
@@ -279,4 +273,4 @@ def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[Ou
     yield TextLines(tuple(Cell(item.line(), "bad") for item in found), title=f"{len(found)} finding(s) in {looked_at}")
 
 
-VERBS: Final = {"audit": Verb(add_audit_arguments, run_audit)}
+VERBS: Final = {"audit": Verb(run_audit, JSON)}

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from irontree.app import App, Origin
 from irontree.cli.console import Console
+from irontree.cli.parser import Declaration
 from irontree.domain.ids import typed_issue
 from irontree.domain.state import TaskState
 from irontree.domain.text import suggestion
@@ -26,11 +26,16 @@ from irontree.ports import Cancellation
 from irontree.services.record import World
 
 
-class Verb(NamedTuple):
-    """A verb's arguments and its implementation; `run` returns the exit code."""
+class Verb:
+    """A verb: *run* returns the exit code; *arguments* are in the order of its help.
 
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[Context], int]
+    *epilog* ends its help: text to be wrapped, or several lines as they are.
+    """
+
+    def __init__(self, run: Callable[[Context], int], *arguments: Declaration, epilog: str | None = None) -> None:
+        self.run = run
+        self.arguments = arguments
+        self.epilog = epilog
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import shutil
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from irontree.bootstrap import set_up
-from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
+from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.context import Context, Verb, program_for, this_program
-from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server
-from irontree.cli.parser import UsageError
+from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server
+from irontree.cli.parser import UsageError, argument
 from irontree.demo import layout as sample
 from irontree.demo.layout import DemoPlace, lay_out
 from irontree.domain.plan import AgentSpec
@@ -31,17 +30,6 @@ SHOT_AT = "share-the-costs-name-who-took-part"
 """The task during whose first attempt `--kill` kills the flows."""
 _ANSWERS = "--answer 'issue-6=send-back:Begin with the total' --answer 'issue-6=accept:Now everybody can read it'"
 """The answers that a script gives to the demo's only question, which is asked twice."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments and options."""
-    parser.add_argument("place", nargs="?", default=FOLDER, metavar="DIR", help=f"where to lay it out (./{FOLDER})")
-    parser.add_argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
-    parser.add_argument(
-        "--answer", action="append", default=[], metavar="'issue-N=CHOICE[:NOTE]'", help="answer a question beforehand"
-    )
-    parser.add_argument("--agent", metavar="COMMAND", help="a real coding agent instead of the prepared patches")
-    parser.add_argument("--kill", action="store_true", help="shoot the flows in the middle of an attempt, and go on")
 
 
 def run(context: Context) -> int:
@@ -139,4 +127,13 @@ def _where_everything_is(place: DemoPlace) -> str:
     )
 
 
-VERBS: Final = {"demo": Verb(add_arguments, run)}
+VERBS: Final = {
+    "demo": Verb(
+        run,
+        argument("place", nargs="?", default=FOLDER, metavar="DIR", help=f"where to lay it out (./{FOLDER})"),
+        APPROVE,
+        answer_option("answer a question beforehand"),
+        argument("--agent", metavar="COMMAND", help="a real coding agent instead of the prepared patches"),
+        argument("--kill", action="store_true", help="shoot the flows in the middle of an attempt, and go on"),
+    )
+}

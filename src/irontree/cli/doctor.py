@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shutil
@@ -21,7 +20,7 @@ from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table
 from irontree.cli.context import Context, Verb
 from irontree.cli.init import access_line, obstacles
-from irontree.cli.parser import OK, REFUSED, add_json
+from irontree.cli.parser import JSON, OK, REFUSED
 from irontree.domain.plan import KNOWN_AGENTS, AgentSpec
 from irontree.errors import IrontreeError, NotARepository
 from irontree.services.consistency.audit import audit
@@ -42,11 +41,6 @@ class Examined:
     what: str
     found: str
     remedy: str = ""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the output format."""
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -236,4 +230,4 @@ def _log(app: App) -> Examined:
     return Examined("good", "event log", f"sound: {len(app.log.streams())} issue(s), {len(app.loops.ids())} loop(s)")
 
 
-VERBS: Final = {"doctor": Verb(add_arguments, run)}
+VERBS: Final = {"doctor": Verb(run, JSON)}

@@ -16,7 +16,7 @@ from irontree.app import App
 from irontree.cli.answer import Prepared
 from irontree.cli.console import Console, forget_keys, one_line, printable, short_sha, show_markdown
 from irontree.cli.context import Context, program_for
-from irontree.cli.parser import INTERRUPTED, OK, REFUSED
+from irontree.cli.parser import INTERRUPTED, OK, REFUSED, argument
 from irontree.domain.plan import PlanNode
 from irontree.domain.state import Phase
 from irontree.errors import ApprovalRefused, ConfigRefused, IrontreeError, in_words
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from irontree.flows.serve.session import TerminalSession
 
 
+APPROVE: Final = argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
 YES: Final = frozenset({"y", "yes"})
 NO: Final = frozenset({"n", "no"})
 WAIT_SECONDS: Final = 10

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any, Final
 
 from irontree.cli.context import Context, Verb
-from irontree.cli.parser import add_json
+from irontree.cli.parser import JSON, argument
 from irontree.domain.graph import Graph
 from irontree.domain.pictures import dot, mermaid, svg
 from irontree.errors import NotEligible
 from irontree.services.questions.pages import looks_of
 from irontree.services.record import World, read_world
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the format option."""
-    formats = ("mermaid", "dot", "svg")
-    parser.add_argument("--format", choices=formats, default="mermaid", help="the notation (default: mermaid)")
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -60,4 +52,11 @@ def _node(world: World, key: str) -> dict[str, Any]:
     }
 
 
-VERBS: Final = {"graph": Verb(add_arguments, run)}
+_FORMATS: Final = ("mermaid", "dot", "svg")
+VERBS: Final = {
+    "graph": Verb(
+        run,
+        argument("--format", choices=_FORMATS, default="mermaid", help="the notation (default: mermaid)"),
+        JSON,
+    )
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from typing import Any, Final
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines
 from irontree.cli.context import Context, Verb, program_for
-from irontree.cli.parser import OK, add_json
+from irontree.cli.parser import JSON, OK
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import environment_of_server, is_unknown_to_servers, ui_url
 from irontree.services.questions.commands import DAMAGED, answers_to, called, question_json
@@ -211,11 +210,6 @@ def _open(context: Context, known: Registered) -> KnownRepository:
     return KnownRepository(known, app)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the output format."""
-    add_json(parser)
-
-
 def run(context: Context) -> int:
     """Print what is waiting here and in every registered repository."""
     apps, problems = everywhere(context)
@@ -269,4 +263,4 @@ def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int
 _ADD = "-> irontree repos add DIR"
 
 
-VERBS: Final = {"inbox": Verb(add_arguments, run)}
+VERBS: Final = {"inbox": Verb(run, JSON)}

@@ -5,7 +5,6 @@ It is an option of `init` because no other verb works without a log, a configura
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -31,7 +30,7 @@ from irontree.cli.init_proposals import (
     settings_for,
     settings_missing,
 )
-from irontree.cli.parser import add_json
+from irontree.cli.parser import JSON, argument
 from irontree.config import Config, load_config, write_config
 from irontree.domain.plan import KNOWN_AGENTS, default_remote
 from irontree.domain.state import COLORS
@@ -160,18 +159,6 @@ class InitOutcome:
     """Whether the configuration was missing and restored from the last commit."""
     is_committed: bool = True
     """Whether the last commit has the configuration unchanged."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's options; `init` asks nothing."""
-    parser.add_argument(
-        "--from-backup",
-        metavar="REMOTE",
-        nargs="?",
-        const="",
-        help="restore what is lost of the log from refs/irontree/log, fetched from REMOTE first if one is named",
-    )
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -385,4 +372,16 @@ def _shown(value: Any) -> str:
     return "; ".join(f"{item['name']}: {item['run']}" for item in value)
 
 
-VERBS: Final = {"init": Verb(add_arguments, run)}
+VERBS: Final = {
+    "init": Verb(
+        run,
+        argument(
+            "--from-backup",
+            metavar="REMOTE",
+            nargs="?",
+            const="",
+            help="restore what is lost of the log from refs/irontree/log, fetched from REMOTE first if one is named",
+        ),
+        JSON,
+    )
+}

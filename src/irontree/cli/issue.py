@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -12,7 +11,7 @@ from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, Ver
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
-from irontree.cli.parser import OK, add_issue, add_json
+from irontree.cli.parser import ISSUE, JSON, OK, argument
 from irontree.cli.status import STYLES
 from irontree.cli.steps import event_json
 from irontree.domain.checks import CheckReport, CheckResult, Coverage
@@ -60,13 +59,6 @@ class IssueDetails:
     warnings: tuple[str, ...] = ()
     diff: str | None = None
     budgets: tuple[Budget, ...] = ()
-
-
-def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue argument."""
-    add_issue(parser)
-    parser.add_argument("--diff", action="store_true", help="also print what the issue's commit changes")
-    add_json(parser)
 
 
 def run_show(context: Context) -> int:
@@ -279,12 +271,6 @@ def _diff(app: App, state: TaskState) -> str:
 # --- `irontree events ISSUE`
 
 
-def add_events_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue argument."""
-    add_issue(parser)
-    add_json(parser)
-
-
 def run_events(context: Context) -> int:
     """Print one line per event, oldest first, and what could not be read; raises NotEligible for an empty stream."""
     app = context.look()
@@ -327,12 +313,6 @@ def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
 # --- `irontree report ISSUE`: the check results of its commit, in human-readable form
 
 
-def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue argument."""
-    add_issue(parser)
-    add_json(parser)
-
-
 def run_report(context: Context) -> int:
     """Print the report; raises NotEligible if there is none."""
     app = context.look()
@@ -372,12 +352,6 @@ _STYLE: Final[dict[TaskStanding, Style]] = {
 }
 
 
-def add_why_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue or task key."""
-    add_issue(parser)
-    add_json(parser)
-
-
 def run_why(context: Context) -> int:
     """Print its state, the rule that applies, and its newest events."""
     app = context.look()
@@ -401,8 +375,13 @@ def why_blocks(found: Explanation) -> Iterator[OutputBlock]:
 
 
 VERBS: Final = {
-    "show": Verb(add_show_arguments, run_show),
-    "events": Verb(add_events_arguments, run_events),
-    "report": Verb(add_report_arguments, run_report),
-    "why": Verb(add_why_arguments, run_why),
+    "show": Verb(
+        run_show,
+        ISSUE,
+        argument("--diff", action="store_true", help="also print what the issue's commit changes"),
+        JSON,
+    ),
+    "events": Verb(run_events, ISSUE, JSON),
+    "report": Verb(run_report, ISSUE, JSON),
+    "why": Verb(run_why, ISSUE, JSON),
 }

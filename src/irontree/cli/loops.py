@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Final
@@ -11,7 +10,7 @@ from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import add_json
+from irontree.cli.parser import JSON, argument
 from irontree.domain.events import Record
 from irontree.domain.loop import LoopEvent
 from irontree.domain.spending import Budget
@@ -57,12 +56,6 @@ def _cells(row: LoopRow) -> tuple[Cell | str, ...]:
 
 
 SHOWN_TRANSITIONS = 20
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the optional loop."""
-    parser.add_argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it")
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -131,4 +124,10 @@ def _asked(app: App, world: World, loop: Loop) -> Iterator[OutputBlock]:
         yield from (question_block(asked) for asked in mine)
 
 
-VERBS: Final = {"loops": Verb(add_arguments, run)}
+VERBS: Final = {
+    "loops": Verb(
+        run,
+        argument("loop_id", metavar="LOOP_ID", nargs="?", help="one loop, as `irontree loops` lists it"),
+        JSON,
+    )
+}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from irontree import __version__
 from irontree.cli.console import Console, open_console
-from irontree.cli.parser import BUG, INTERRUPTED, OK, REFUSED, USAGE, Parser, UsageError
+from irontree.cli.parser import BUG, INTERRUPTED, OK, REFUSED, USAGE, Parser, UsageError, argument
 from irontree.domain.text import suggestion
 from irontree.errors import Cancelled, EnvironmentRefused, IrontreeError
 
@@ -94,6 +94,7 @@ HOMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The modules of verbs that are not named after them."""
 
+_FOLDER: Final = argument("-C", dest="folder", metavar="DIR", help="work in the repository that DIR is in")
 _ENVIRONMENT_ERRORS: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room on the disk, then type the same again"),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable for you, then type the same again"),
@@ -135,8 +136,12 @@ def verb_parser(verb: str) -> Parser:
 
 def fill_parser(verb: str, parser: argparse.ArgumentParser) -> None:
     """Add the arguments of *verb*."""
-    _load(verb).add_arguments(parser)
-    _add_folder(parser)
+    loaded = _load(verb)
+    parser.epilog = loaded.epilog
+    if "\n" in (loaded.epilog or ""):
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    for declare in (*loaded.arguments, _FOLDER):
+        declare(parser)
 
 
 def top_parser() -> Parser:
@@ -148,7 +153,7 @@ def top_parser() -> Parser:
         epilog="\n".join(_verb_list()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_folder(parser)
+    _FOLDER(parser)
     parser.add_argument("--version", action="version", version=f"irontree {__version__}")
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
@@ -215,10 +220,6 @@ def _load(verb: str) -> Verb:
 def _unknown(verb: str) -> UsageError:
     close = suggestion(verb, VERBS, "`irontree {}`")
     return UsageError(f"there is no verb {verb!r}{close}", top_parser().format_usage())
-
-
-def _add_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-C", dest="folder", metavar="DIR", help="work in the repository that DIR is in")
 
 
 def _verb_list() -> Iterator[str]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn
 
 from irontree.domain.text import suggestion
 
@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         return suggestion(word, self._option_string_actions if found["option"] else choices)
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """Parse options and arguments in any order; words behind `--` are left alone for `add_command`."""
+        """Parse options and arguments in any order; words behind `--` are left alone for `command_line`."""
         if not any(word.startswith("-") for word in words):  # no options to find: half the work
             return self.parse_args(words)
         if self.get_default(COMMAND) is None or "--" not in words:
@@ -58,29 +58,38 @@ class Parser(argparse.ArgumentParser):
         return options
 
 
-def add_command(parser: argparse.ArgumentParser) -> None:
+def command_line(parser: argparse.ArgumentParser) -> None:
     """Declare another program's command line after `--`; its options are not ours."""
     parser.set_defaults(**{COMMAND: ()})
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`, for everything that prints data."""
-    parser.add_argument("--json", action="store_true", help="print JSON (keys: docs/reference-cli.md)")
+Declaration = Callable[[argparse.ArgumentParser], None]
+"""Declares an argument of a verb."""
 
 
-def add_issue(parser: argparse.ArgumentParser) -> None:
-    """The issue that a verb is about."""
-    parser.add_argument("issue", metavar="ISSUE", help="issue-12, #12, 12, or a task key")
+def argument(*names: str, **settings: Any) -> Declaration:
+    """Declare an argument or an option, as argparse takes it."""
+
+    def declare(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(*names, **settings)
+
+    return declare
 
 
-def add_note(parser: argparse.ArgumentParser, purpose: str) -> None:
+JSON: Final = argument("--json", action="store_true", help="print JSON (keys: docs/reference-cli.md)")
+"""For everything that prints data."""
+ISSUE: Final = argument("issue", metavar="ISSUE", help="issue-12, #12, 12, or a task key")
+"""The issue that a verb is about."""
+
+
+def note(purpose: str) -> Declaration:
     """Declare the user's note; several words need no quotes."""
-    parser.add_argument("note", metavar="NOTE", nargs="*", help=purpose)
+    return argument("note", metavar="NOTE", nargs="*", help=purpose)
 
 
-def add_wait(parser: argparse.ArgumentParser, also: str = "") -> None:
+def wait(also: str = "") -> Declaration:
     """`--wait`, for everything that needs the driver lock; *also* names what else it waits for."""
-    parser.add_argument(
+    return argument(
         "--wait",
         metavar="SECONDS",
         type=_seconds,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterator
 from importlib.resources import files
@@ -11,16 +10,11 @@ from typing import Any, Final
 
 from irontree.cli.console import OutputBlock, TextLines
 from irontree.cli.context import Context, Verb
-from irontree.cli.parser import OK, add_json, add_wait
+from irontree.cli.parser import JSON, OK, argument, wait
 from irontree.domain.spec import MAX_BYTES
 from irontree.errors import EnvironmentRefused, Refused, RequirementsRefused
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.proposals.planner import PlannedDocument, plan_document
-
-
-def add_example_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare no arguments."""
-    parser.epilog = "irontree example > SPEC.md"
 
 
 def run_example(context: Context) -> int:
@@ -35,16 +29,6 @@ def example_text() -> str:
 
 
 # --- `irontree plan NOTES.md`: have the agent turn a free-form text into a requirement document
-
-
-def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the text and the document's path."""
-    parser.add_argument("text", metavar="NOTES.md", help="what you want, in any words")
-    parser.add_argument("-o", "--output", metavar="SPEC.md", help="where the document goes (default: NOTES.plan.md)")
-    parser.add_argument("--force", action="store_true", help="overwrite it")
-    parser.epilog = "The agent works in a private copy; nothing is approved, committed or published."
-    add_wait(parser)
-    add_json(parser)
 
 
 def run_plan(context: Context) -> int:
@@ -96,6 +80,14 @@ def _write(path: Path, text: str) -> None:
 
 
 VERBS: Final = {
-    "plan": Verb(add_plan_arguments, run_plan),
-    "example": Verb(add_example_arguments, run_example),
+    "plan": Verb(
+        run_plan,
+        argument("text", metavar="NOTES.md", help="what you want, in any words"),
+        argument("-o", "--output", metavar="SPEC.md", help="where the document goes (default: NOTES.plan.md)"),
+        argument("--force", action="store_true", help="overwrite it"),
+        wait(),
+        JSON,
+        epilog="The agent works in a private copy; nothing is approved, committed or published.",
+    ),
+    "example": Verb(run_example, epilog="irontree example > SPEC.md"),
 }

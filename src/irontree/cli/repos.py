@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import KnownRepository, each, everything_waiting, registered
-from irontree.cli.parser import OK, UsageError, add_json
+from irontree.cli.parser import JSON, OK, UsageError, argument
 from irontree.domain.state import Phase
 from irontree.errors import NotEligible
 from irontree.services.views.overview import Overview, overview
@@ -36,15 +35,6 @@ class Row:
     active_loop: str | None = None
     serving: str | None = None
     problem: str | None = None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the action and the repositories."""
-    parser.add_argument("action", nargs="?", metavar="add|remove", help="register the repositories, or forget them")
-    parser.add_argument(
-        "folders", nargs="*", metavar="DIR", help="a repository; `remove` also takes an id (default: here)"
-    )
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -122,4 +112,11 @@ def _remove(context: Context, named: str) -> None:
     user_registry().remove(max(mine, key=lambda known: len(known.root.parts)).id)
 
 
-VERBS: Final = {"repos": Verb(add_arguments, run)}
+VERBS: Final = {
+    "repos": Verb(
+        run,
+        argument("action", nargs="?", metavar="add|remove", help="register the repositories, or forget them"),
+        argument("folders", nargs="*", metavar="DIR", help="a repository; `remove` also takes an id (default: here)"),
+        JSON,
+    )
+}

@@ -18,7 +18,7 @@ from irontree.cli.console import Console, TextLines
 from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.drive import Server
 from irontree.cli.inbox import Newcomers, each, everything_waiting, here, registered
-from irontree.cli.parser import INTERRUPTED, OK, add_json, positive, tcp_port
+from irontree.cli.parser import INTERRUPTED, JSON, OK, argument, positive, tcp_port
 from irontree.errors import ConfigRefused, NotARepository, ServerUnavailable, in_words
 from irontree.flows.server.connection import (
     LOOPBACK,
@@ -49,30 +49,6 @@ CLOCK: Final = "%H:%M:%S"
 """Times are in UTC, as in all piped output."""
 OPEN: Final = "--open-to-everyone"
 SECRET: Final = "IRONTREE_WEBHOOK_SECRET"
-
-
-def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the repositories, the server, and how long flows may continue after Ctrl-C."""
-    parser.add_argument(
-        "folders", metavar="DIR", nargs="*", help="a repository (default: the one here, and those in `irontree repos`)"
-    )
-    parser.add_argument("--attach", action="store_true", help="use the configured Prefect server, and start none")
-    parser.add_argument("--port", type=tcp_port, help="the server's port (default: the first free one from 4280)")
-    parser.add_argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port")
-    parser.add_argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password")
-    parser.add_argument(
-        "--webhooks",
-        metavar="PORT",
-        type=tcp_port,
-        help=f"receive the forge's webhooks there, signed with the secret in {SECRET}, to look at comments at once",
-    )
-    parser.add_argument(
-        "--grace",
-        metavar="SECONDS",
-        type=positive,
-        default=GRACE,
-        help="how long flows may finish their present step after Ctrl-C (default: %(default)s)",
-    )
 
 
 def run_serve(context: Context) -> int:
@@ -391,12 +367,6 @@ def _print(console: Console, text: str) -> None:
 # --- `irontree automations`
 
 
-def add_automations_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the option to remove them."""
-    parser.add_argument("--remove", action="store_true", help="remove all that this repository has on the server")
-    add_json(parser)
-
-
 def run_automations(context: Context) -> int:
     """Register or remove them and list their names; raises ServerUnavailable if no server runs."""
     app = context.look()
@@ -416,6 +386,35 @@ def run_automations(context: Context) -> int:
 
 
 VERBS: Final = {
-    "serve": Verb(add_serve_arguments, run_serve),
-    "automations": Verb(add_automations_arguments, run_automations),
+    "serve": Verb(
+        run_serve,
+        argument(
+            "folders",
+            metavar="DIR",
+            nargs="*",
+            help="a repository (default: the one here, and those in `irontree repos`)",
+        ),
+        argument("--attach", action="store_true", help="use the configured Prefect server, and start none"),
+        argument("--port", type=tcp_port, help="the server's port (default: the first free one from 4280)"),
+        argument("--host", default=LOOPBACK, help="where the server listens (default: %(default)s); with --port"),
+        argument(OPEN, action="store_true", help="let everyone who reaches --host answer, without a password"),
+        argument(
+            "--webhooks",
+            metavar="PORT",
+            type=tcp_port,
+            help=f"receive the forge's webhooks there, signed with the secret in {SECRET}, to look at comments at once",
+        ),
+        argument(
+            "--grace",
+            metavar="SECONDS",
+            type=positive,
+            default=GRACE,
+            help="how long flows may finish their present step after Ctrl-C (default: %(default)s)",
+        ),
+    ),
+    "automations": Verb(
+        run_automations,
+        argument("--remove", action="store_true", help="remove all that this repository has on the server"),
+        JSON,
+    ),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, sho
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
-from irontree.cli.parser import OK, add_json
+from irontree.cli.parser import JSON, OK, argument
 from irontree.domain.state import Phase
 from irontree.services.loops.loop import Loop, read_loops, skipped, still_open
 from irontree.services.questions.commands import next_command, question_json
@@ -52,12 +51,6 @@ class StatusView:
     unknown: str = ""
     by_serve: bool = False
     """Whether `irontree serve`, once started, continues the open loop."""
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the `--watch` option."""
-    parser.add_argument("--watch", action="store_true", help="go on looking, and print it again with each change")
-    add_json(parser)
 
 
 def run(context: Context) -> int:
@@ -210,4 +203,10 @@ def _undelivered(rows: tuple[IssueRow, ...]) -> Iterator[str]:
         yield from (f"issue-{row.number}: {warning}" for warning in row.warnings)
 
 
-VERBS: Final = {"status": Verb(add_arguments, run)}
+VERBS: Final = {
+    "status": Verb(
+        run,
+        argument("--watch", action="store_true", help="go on looking, and print it again with each change"),
+        JSON,
+    )
+}

@@ -14,7 +14,7 @@ from irontree.cli import consistency
 from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import question_block
-from irontree.cli.parser import INTERRUPTED, OK, REFUSED, UsageError, add_issue, add_json, add_note, add_wait, positive
+from irontree.cli.parser import INTERRUPTED, ISSUE, JSON, OK, REFUSED, UsageError, argument, note, positive, wait
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase, TaskState
@@ -142,13 +142,6 @@ def blocks(told: StepReport) -> Iterator[OutputBlock]:
 # --- `irontree run ISSUE`
 
 
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue argument."""
-    add_issue(parser)
-    add_wait(parser, also=", or for the time at which a block ends")
-    add_json(parser)
-
-
 def run_attempt(context: Context) -> int:
     """Take the step; 0 if the attempt ended with a commit, or needed no change."""
 
@@ -165,14 +158,6 @@ def run_attempt(context: Context) -> int:
 
 
 # --- `irontree verify ISSUE [NOTE]`
-
-
-def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the issue and a note for the report."""
-    add_issue(parser)
-    add_note(parser, "words for the report, if there is one")
-    add_wait(parser, also=", or for the time at which a block ends")
-    add_json(parser)
 
 
 def run_verify(context: Context) -> int:
@@ -198,21 +183,6 @@ class CheckupMode:
     issue: str = "required"
     note: str = ""
     """`optional`, `required`, or empty if it takes none."""
-
-
-def add_checkup_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the mode and its arguments; `run` checks which mode takes which."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items())
-    parser.add_argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below")
-    parser.add_argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key")
-    add_note(parser, "why, or what the next attempt should change")
-    parser.add_argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50")
-    parser.add_argument("--verify", action="store_true", help="unblock: verify the same commit again")
-    parser.add_argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again")
-    parser.add_argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now")
-    add_wait(parser)
-    add_json(parser)
 
 
 def run_checkup(context: Context) -> int:
@@ -362,8 +332,21 @@ MODES: Final[Mapping[str, CheckupMode]] = MappingProxyType(
 )
 
 
+_BLOCKED: Final = ", or for the time at which a block ends"
 VERBS: Final = {
-    "run": Verb(add_run_arguments, run_attempt),
-    "verify": Verb(add_verify_arguments, run_verify),
-    "checkup": Verb(add_checkup_arguments, run_checkup),
+    "run": Verb(run_attempt, ISSUE, wait(_BLOCKED), JSON),
+    "verify": Verb(run_verify, ISSUE, note("words for the report, if there is one"), wait(_BLOCKED), JSON),
+    "checkup": Verb(
+        run_checkup,  # `run_checkup` looks which mode takes which
+        argument("mode", metavar="MODE", nargs="?", default="check", choices=tuple(MODES), help="see below"),
+        argument("issue", metavar="ISSUE", nargs="?", help="issue-12, #12, 12, or a task key"),
+        note("why, or what the next attempt should change"),
+        argument("--retry", metavar="N", type=positive, help="unblock: allow N more attempts, 1 to 50"),
+        argument("--verify", action="store_true", help="unblock: verify the same commit again"),
+        argument("--allow", action="store_true", help="unblock: allow what the agent was denied, and try again"),
+        argument("--approve", metavar="REVISION", help="unblock: approve the revision as it is now"),
+        wait(),
+        JSON,
+        epilog="modes:\n" + "\n".join(f"  {name:<12}{mode.help}" for name, mode in MODES.items()),
+    ),
 }

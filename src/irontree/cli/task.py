@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.answer import Prepared, expected_numbers, prepare, refuse_unknown
+from irontree.cli.answer import Prepared, answer_option, expected_numbers, prepare, refuse_unknown
 from irontree.cli.console import Cell, OutputBlock, Table, TextLines, one_line
 from irontree.cli.context import Context, Verb, find_issue
-from irontree.cli.drive import WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
-from irontree.cli.parser import OK, UsageError
+from irontree.cli.drive import APPROVE, WAIT_SECONDS, Drive, ask_for_approval, local_server, show_plan, show_published
+from irontree.cli.parser import OK, UsageError, argument
 from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIssues, ResumeLoop, Unclear, resolve_intent
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
@@ -154,33 +154,6 @@ def _tell(context: Context, plan: Plan, number: int) -> None:
 
 
 # --- `irontree task`
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments and options."""
-    parser.add_argument(
-        "intent",
-        nargs="+",
-        metavar="INTENT",
-        help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip ISSUE|cancel]",
-    )
-    parser.add_argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing")
-    parser.add_argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing")
-    parser.add_argument("--json", action="store_true", help="with --plan or --what-if: the machine form")
-    parser.add_argument("--approve", metavar="REVISION", help="approve exactly this revision, for scripts")
-    parser.add_argument(
-        "--answer",
-        action="append",
-        default=[],
-        metavar="'issue-N=CHOICE[:NOTE]'",
-        help="answer a question beforehand (or TASK-KEY=…); may be given several times, used in order",
-    )
-    parser.add_argument(
-        "--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"
-    )
-    parser.add_argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed")
-    parser.add_argument("--stepwise", action="store_true", help="publish the issues and stop there")
-    parser.add_argument("--detach", action="store_true", help="leave the runs to a worker of the configured server")
 
 
 def run(context: Context) -> int:
@@ -381,4 +354,23 @@ def _numbers(app: App, keys: Sequence[str]) -> dict[str, int]:
     return {key: states[key].issue_number for key in keys if key in states}
 
 
-VERBS: Final = {"task": Verb(add_arguments, run)}
+VERBS: Final = {
+    "task": Verb(
+        run,
+        argument(
+            "intent",
+            nargs="+",
+            metavar="INTENT",
+            help="SPEC.md; '#12 #13'; first N; all open; adopt issue-N; resume LOOP_ID [continue|skip ISSUE|cancel]",
+        ),
+        argument("--plan", action="store_true", help="show the tree, its keys and revision; touch nothing"),
+        argument("--what-if", action="store_true", help="show the steps that would follow; touch nothing"),
+        argument("--json", action="store_true", help="with --plan or --what-if: the machine form"),
+        APPROVE,
+        answer_option("answer a question beforehand (or TASK-KEY=…); may be given several times, used in order"),
+        argument("--keep-removed", action="store_true", help="keep open tasks that the document lost, uncancelled"),
+        argument("--reopen-changed", action="store_true", help="begin finished tasks again whose text changed"),
+        argument("--stepwise", action="store_true", help="publish the issues and stop there"),
+        argument("--detach", action="store_true", help="leave the runs to a worker of the configured server"),
+    )
+}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import webbrowser
@@ -13,20 +12,12 @@ from uuid import UUID
 from irontree.app import App
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import everything_waiting
-from irontree.cli.parser import OK
+from irontree.cli.parser import OK, argument
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt, require_server, runs_url, state_folder, ui_url
 from irontree.services.questions.questions import oldest_first
 from irontree.services.record import read_world
 from irontree.services.views.history import page_of_run
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what to open."""
-    parser.add_argument(
-        "what", metavar="ISSUE|LOOP_ID", nargs="?", help="its run (default: the one that waits, else all runs here)"
-    )
-    parser.add_argument("--print", action="store_true", help="print the address, and open nothing")
 
 
 def run(context: Context) -> int:
@@ -78,4 +69,15 @@ def _loop_run(app: App, loop_id: str) -> UUID | None:
     return found.id if found else None
 
 
-VERBS: Final = {"ui": Verb(add_arguments, run)}
+VERBS: Final = {
+    "ui": Verb(
+        run,
+        argument(
+            "what",
+            metavar="ISSUE|LOOP_ID",
+            nargs="?",
+            help="its run (default: the one that waits, else all runs here)",
+        ),
+        argument("--print", action="store_true", help="print the address, and open nothing"),
+    )
+}

@@ -8,8 +8,9 @@ from argparse import Namespace
 import pytest
 
 from irontree.cli.console import Console
-from irontree.cli.parser import Parser, UsageError
-from irontree.cli.serve import SECRET, News, ServerNews, add_serve_arguments, line, place_of, secret_for
+from irontree.cli.main import verb_parser
+from irontree.cli.parser import UsageError
+from irontree.cli.serve import SECRET, News, ServerNews, line, place_of, secret_for
 from irontree.errors import ConfigRefused, ServerUnavailable
 from irontree.flows.server.connection import PASSWORD, ListenAddress
 from irontree.services.answers.answers import Answer, answer_issue
@@ -52,10 +53,8 @@ def test_webhooks_without_a_secret_are_refused_before_anything_starts():
 @pytest.mark.parametrize("number", ["0", "65536", "-1", "9" * 5000])
 @pytest.mark.parametrize("option", ["--port", "--webhooks"])
 def test_what_is_no_port_is_wrong_usage(option: str, number: str):
-    parser = Parser()
-    add_serve_arguments(parser)
     with pytest.raises(UsageError, match=option):
-        parser.parse_args([option, number])
+        verb_parser("serve").parse_args([option, number])
 
 
 def test_an_address_for_others_needs_a_port_that_they_can_be_told():
