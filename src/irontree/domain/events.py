@@ -8,7 +8,6 @@ Added to the contract (R13): task_approved, run_interrupted, checkup_unblocked.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
@@ -412,7 +411,7 @@ class StreamId:
         return f"{self.kind}-{self.name}"
 
 
-@dataclass(frozen=True)  # without slots: what is cached stands in its `__dict__`
+@dataclass(frozen=True, slots=True)
 class Record(Generic[E]):
     """An event as it stands in the log, with what we keep beside it: `meta:` drives few rules (protocol, Meta)."""
 
@@ -420,7 +419,7 @@ class Record(Generic[E]):
     meta: dict[str, Any] = field(default_factory=dict)
     """As it is in the file, to be written, shown and digested; who reads a key of it asks `told`."""
 
-    @cached_property
+    @property
     def told(self) -> Meta:
         """What `meta:` says, with types."""
-        return Meta.model_validate(self.meta)
+        return Meta(self.meta)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+T_co = TypeVar("T_co", covariant=True)
+
+
+def _anything(value: object) -> Any:
+    return value
 
 
 def _text(value: object) -> str:
@@ -30,39 +35,47 @@ def _all_keys(value: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(item for item in items if isinstance(item, Mapping))
 
 
-Text = Annotated[str, BeforeValidator(_text)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
-Number = Annotated[int | None, BeforeValidator(_number)]
-Keys = Annotated[Mapping[str, Any], BeforeValidator(_keys)]
+class _Key(Generic[T_co]):
+    """A key under the name of the attribute; *read* gives it its type when it is asked for."""
+
+    def __init__(self, read: Callable[[object], T_co]) -> None:
+        self._read = read
+
+    def __set_name__(self, owner: type[_Keys], name: str) -> None:
+        self._name = name
+
+    def __get__(self, told: _Keys, owner: type[_Keys]) -> T_co:
+        return self._read(told.keys.get(self._name))
 
 
-class _Keys(BaseModel):
+class _Keys:
     """The keys that are read; what is absent or null is empty. Whatever else there is stays as it is.
 
     Other tools and hands write here too, and it must not stop the log from being read: nothing is refused.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    def __init__(self, keys: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self.keys = keys
 
 
 class Took(_Keys):
     """What an agent's record says of its end and of what it took; the figures may be anything, see `spending.taken`."""
 
-    ended: Text = ""
-    seconds: Any = None
-    input_tokens: Any = None
-    output_tokens: Any = None
-    cost_usd: Any = None
+    ended = _Key(_text)
+    seconds = _Key(_anything)
+    input_tokens = _Key(_anything)
+    output_tokens = _Key(_anything)
+    cost_usd = _Key(_anything)
 
 
 class AgentMeta(Took):
     """The agent of an attempt: what was observed of its program, and what it says itself."""
 
-    exit_code: Text = ""
-    failure: Text = ""
-    claims: Text = ""
-    claims_success: Text = ""
-    denied: Texts = ()
+    exit_code = _Key(_text)
+    failure = _Key(_text)
+    claims = _Key(_text)
+    claims_success = _Key(_text)
+    denied = _Key(_texts)
 
     @property
     def success(self) -> bool | None:
@@ -73,48 +86,48 @@ class AgentMeta(Took):
 class ReviewerMeta(Took):
     """A reviewer that spoke, or was asked, about a commit."""
 
-    name: Text = ""
-    anchor: Text = ""
+    name = _Key(_text)
+    anchor = _Key(_text)
 
 
 class Meta(_Keys):
     """What `meta:` says beside an event."""
 
-    time: Text = ""
-    by: Text = ""
-    note: Text = ""
-    reason: Text = ""
-    reasons: Texts = ()
-    remedy: Text = ""
-    comment: Text = ""
-    approvers: Texts = ()
-    flow_run: Text = ""
-    warnings: Texts = ()
-    allowed: Texts = ()
-    not_before: Text = ""
-    base_sha: Text = ""
-    token: Text = ""
-    archive_path: Text = ""
-    salvage_ref: Text = ""
-    restored_from: Text = ""
-    fingerprint: Text = ""
-    failed_check: Text = ""
-    failed_at: Text = ""
-    reviews: Texts = ()
-    request: Number = None
-    request_url: Text = ""
-    output: Text = ""
-    summary: Text = ""
-    verifier_note: Text = ""
-    promotion: Text = ""
-    seconds: Any = None
-    agent: Annotated[AgentMeta, BeforeValidator(_keys)] = Field(default_factory=AgentMeta)
-    reviewers: Annotated[tuple[ReviewerMeta, ...], BeforeValidator(_all_keys)] = ()
-    budget: Keys = {}
-    detail: Text = ""
-    skipped: Texts = ()
-    intent: Text = ""
-    resolved_query: Text = ""
+    time = _Key(_text)
+    by = _Key(_text)
+    note = _Key(_text)
+    reason = _Key(_text)
+    reasons = _Key(_texts)
+    remedy = _Key(_text)
+    comment = _Key(_text)
+    approvers = _Key(_texts)
+    flow_run = _Key(_text)
+    warnings = _Key(_texts)
+    allowed = _Key(_texts)
+    not_before = _Key(_text)
+    base_sha = _Key(_text)
+    token = _Key(_text)
+    archive_path = _Key(_text)
+    salvage_ref = _Key(_text)
+    restored_from = _Key(_text)
+    fingerprint = _Key(_text)
+    failed_check = _Key(_text)
+    failed_at = _Key(_text)
+    reviews = _Key(_texts)
+    request = _Key(_number)
+    request_url = _Key(_text)
+    output = _Key(_text)
+    summary = _Key(_text)
+    verifier_note = _Key(_text)
+    promotion = _Key(_text)
+    seconds = _Key(_anything)
+    agent = _Key(lambda value: AgentMeta(_keys(value)))
+    reviewers = _Key(lambda value: tuple(map(ReviewerMeta, _all_keys(value))))
+    budget = _Key(_keys)
+    detail = _Key(_text)
+    skipped = _Key(_texts)
+    intent = _Key(_text)
+    resolved_query = _Key(_text)
 
     @property
     def why(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def test_the_fold_is_independent_of_order_and_never_negative(records, shuffler):
     ],
 )
 def test_what_is_said_not_to_have_been_started_takes_only_what_stands_beside_it(figures, seconds, expected):
-    took = taken(Took.model_validate({"ended": "not_started", **figures}), seconds)
+    took = taken(Took({"ended": "not_started", **figures}), seconds)
     assert (took["money"], took["tokens"], took["time"]) == expected
 
 

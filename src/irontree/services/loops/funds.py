@@ -250,7 +250,7 @@ def _reviewing(app: App) -> Iterator[Spending]:
 def _took(folder: Path) -> dict[Unit, int | None]:
     """What the agent took whose transcript is there."""
     result = result_in(folder)
-    return taken(Took.model_validate(usage_in(result)), result.get("seconds"))
+    return taken(Took(usage_in(result)), result.get("seconds"))
 
 
 def usage_in(result: Mapping[str, Any]) -> dict[str, Any]:
