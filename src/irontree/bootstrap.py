@@ -24,7 +24,7 @@ from irontree.repository import GitRepository, open_repository
 from irontree.store.documents import FileDeliveries, FilePlanStore, FileProjections, FileResultStore, FileUpkeep
 from irontree.store.event_log import FileEventLog, FileLoopLog
 from irontree.store.layout import Layout, create
-from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.lockfiles import LoopLease, RunLockFile
 from irontree.store.locks import DriverLock, FileLock
 from irontree.store.replays import CachedReplays
 from irontree.store.streams import ISSUE_FORM
@@ -56,9 +56,6 @@ def open_app(
     run_lock = registry.file = RunLockFile(
         layout.run_lock, clock, host, lambda: timedelta(hours=equipment().config.run.lock_stale_hours)
     )
-    active_lock = LoopLeaseFile(
-        layout.active_lock, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)
-    )
     log = FileEventLog(ISSUE_FORM, repository.root, clock)
     return App(
         repository=repository,
@@ -71,7 +68,7 @@ def open_app(
         deliveries=FileDeliveries(repository.root),
         upkeep=FileUpkeep(repository.root),
         driver=DriverLock(FileLock(layout.driver_lock, clock, host), children, repository.git.use),
-        lease=LoopLease(FileLock(layout.lease_lock, clock, host), active_lock),
+        lease=LoopLease(layout, clock, host, lambda: timedelta(hours=equipment().config.loop.lease_stale_hours)),
         alive=lambda run_id: FileLock(layout.alive(run_id), clock, host),
         run_lock=run_lock,
         children=children,

@@ -10,8 +10,7 @@ import pytest
 from irontree.errors import Busy
 from irontree.ports import LeftLease
 from irontree.store.layout import create
-from irontree.store.lockfiles import LoopLease, LoopLeaseFile
-from irontree.store.locks import FileLock
+from irontree.store.lockfiles import LoopLease
 from irontree.store.memory import MemoryLease
 from tests.support.store import LOOP_ID, StillClock
 
@@ -22,8 +21,7 @@ class OnDisk:
     def __init__(self, root: Path) -> None:
         layout, self._clock = create(root), StillClock()
         self._path = layout.active_lock
-        lock = FileLock(layout.lease_lock, self._clock, "here")
-        self.lease = LoopLease(lock, LoopLeaseFile(self._path, self._clock, "here"))
+        self.lease = LoopLease(layout, self._clock, "here")
 
     def put_theirs(self) -> None:
         self._path.parent.mkdir(exist_ok=True)

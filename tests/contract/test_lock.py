@@ -11,7 +11,7 @@ import pytest
 
 from irontree.errors import Busy
 from irontree.store.layout import Layout, create
-from irontree.store.lockfiles import LoopLease, LoopLeaseFile
+from irontree.store.lockfiles import LoopLease
 from irontree.store.locks import FileLock
 from irontree.store.memory import MemoryLock
 from tests.support.store import StillClock
@@ -31,8 +31,7 @@ def locks(request, tmp_path):
 def _on_disk(kind, layout):
     if kind == "driver":
         return FileLock(layout.driver_lock, StillClock(), "here")
-    lock = FileLock(layout.lease_lock, StillClock(), "here")
-    return LoopLease(lock, LoopLeaseFile(layout.active_lock, StillClock(), "here"))
+    return LoopLease(layout, StillClock(), "here")
 
 
 def test_a_lock_that_nobody_holds_has_no_holder(locks):

@@ -110,6 +110,12 @@ class _LockFile:
         found = self.found()
         return str(found) if found and found.foreign else None
 
+    def override(self) -> None:
+        """Remove a stale one of another tool or host; any other stays."""
+        found = self.found()
+        if found and found.stale:
+            self._delete()
+
     def _is_dead(self, mapping: Mapping[str, Any]) -> bool:  # noqa: ARG002 - a lease names a process, a run lock none
         """Whether the content names a process of this host that is gone."""
         return False
@@ -180,10 +186,9 @@ class RunLockFile(_LockFile):
         return str(found) if found and found.stale else None
 
     def override(self) -> None:
-        """Remove a stale one of another tool or host; any other stays."""
+        """As above, under the append lock."""
         with self._changing():
-            if self.stale():
-                self._delete()
+            super().override()
 
     def record(self, child: Child) -> None:
         """Add a child, before it is let go; another tool's file stays as it is (our guard still ends the child)."""
@@ -238,60 +243,23 @@ class RunLockFile(_LockFile):
         return f"issue-{number} ({mapping.get('task_key')})" if number else "an unnamed task"
 
 
-class LoopLeaseFile(_LockFile):
-    """`.mino/loops/active.lock`; written by the holder of the lease lock alone."""
+class LoopLease(_LockFile):
+    """The port `Lease`: the kernel's lock, with `.mino/loops/active.lock` beside it for people and other tools.
 
-    def __init__(self, path: Path, clock: Clock, host: str, stale_after: Limit = lambda: LEASE_STALE) -> None:
-        super().__init__(path, clock, host, stale_after)
+    The file is written by the holder of the lock alone.
+    """
 
-    def write(self, loop_id: str) -> None:
-        """Say that this loop is active from now on."""
-        now = self._now()
-        self._write(
-            _Lease(loop_id=loop_id, holder_pid=os.getpid(), acquired_at=now, heartbeat_at=now, meta=self._mark())
-        )
-
-    def remove(self) -> None:
-        """Say that no loop is active; no error if none was."""
-        self._delete()
-
-    def override(self) -> None:
-        """Remove a stale one of another tool or host."""
-        found = self.found()
-        if found and found.stale:
-            self._delete()
-
-    def left(self, found: FoundLock) -> LeftLease:
-        """What was found, as a lease that is not held."""
-        data = read_bytes(self._path, EVENT_BYTES) or b""
-        loop_id = self._mapping(data).get("loop_id")
-        return LeftLease(str(loop_id) if loop_id else None, str(found))
-
-    def heartbeat(self) -> None:
-        """Record that the loop is still active; does nothing if the file is gone or not ours."""
-        own = self._own(_Lease)
-        if own:
-            self._write(own.model_copy(update={"heartbeat_at": self._now()}))
-
-    def _write(self, value: _Lease) -> None:
-        replace(self._path, encode_value(value))
-
-    def _is_dead(self, mapping: Mapping[str, Any]) -> bool:
-        """Gone, whatever its heartbeat says (contract, lease). Another host's processes cannot be seen from here."""
-        meta, pid = mapping.get("meta"), str(mapping.get("holder_pid"))
-        host = meta.get("host") if isinstance(meta, dict) else self._host
-        return host == self._host and pid.isdecimal() and not lives(int(pid))
-
-    def _what(self, mapping: Mapping[str, Any]) -> str:
-        return f"loop {mapping.get('loop_id') or 'unknown'}, process {mapping.get('holder_pid') or 'unknown'}"
-
-
-class LoopLease:
-    """The port `Lease`: the kernel's lock, with `active.lock` beside it for people and other tools."""
-
-    def __init__(self, lock: FileLock, file: LoopLeaseFile, *, beat_seconds: float = BEAT_SECONDS) -> None:
-        self._lock = lock
-        self._file = file
+    def __init__(
+        self,
+        layout: Layout,
+        clock: Clock,
+        host: str,
+        stale_after: Limit = lambda: LEASE_STALE,
+        *,
+        beat_seconds: float = BEAT_SECONDS,
+    ) -> None:
+        super().__init__(layout.active_lock, clock, host, stale_after)
+        self._lock = FileLock(layout.lease_lock, clock, host)
         self._beat_seconds = beat_seconds
 
     @contextmanager
@@ -302,34 +270,56 @@ class LoopLease:
         """
         with self._lock.hold(what, wait_seconds=wait_seconds):
             self._respect_foreign()
-            self._file.write(what)
+            self.write(what)
             try:
                 with self._beating():
                     yield
             finally:
-                self._file.remove()
+                self._delete()
 
     def holder(self) -> Holder | None:
         """Who holds it now; None when it is free."""
         return self._lock.holder()
 
-    def foreign(self) -> str | None:
-        """Whose loop is active, in words, if another tool or host says so and is believed to live."""
-        return self._file.foreign()
-
     def stale(self) -> LeftLease | None:
         """What another tool or host left behind."""
-        found = self._file.found()
-        return self._file.left(found) if found and found.stale else None
+        found = self.found()
+        return self._left(found) if found and found.stale else None
 
     def left(self) -> LeftLease | None:
         """What a process of ours left behind that is gone."""
-        found = self._file.found()
-        return self._file.left(found) if found and found.ours and self.holder() is None else None
+        found = self.found()
+        return self._left(found) if found and found.ours and self.holder() is None else None
 
-    def override(self) -> None:
-        """Remove a stale one of another tool or host."""
-        self._file.override()
+    def write(self, loop_id: str) -> None:
+        """Say that this loop is active from now on."""
+        now = self._now()
+        self._write(
+            _Lease(loop_id=loop_id, holder_pid=os.getpid(), acquired_at=now, heartbeat_at=now, meta=self._mark())
+        )
+
+    def heartbeat(self) -> None:
+        """Record that the loop is still active; does nothing if the file is gone or not ours."""
+        own = self._own(_Lease)
+        if own:
+            self._write(own.model_copy(update={"heartbeat_at": self._now()}))
+
+    def _write(self, value: _Lease) -> None:
+        replace(self._path, encode_value(value))
+
+    def _left(self, found: FoundLock) -> LeftLease:
+        data = read_bytes(self._path, EVENT_BYTES) or b""
+        loop_id = self._mapping(data).get("loop_id")
+        return LeftLease(str(loop_id) if loop_id else None, str(found))
+
+    def _is_dead(self, mapping: Mapping[str, Any]) -> bool:
+        """Gone, whatever its heartbeat says (contract, lease). Another host's processes cannot be seen from here."""
+        meta, pid = mapping.get("meta"), str(mapping.get("holder_pid"))
+        host = meta.get("host") if isinstance(meta, dict) else self._host
+        return host == self._host and pid.isdecimal() and not lives(int(pid))
+
+    def _what(self, mapping: Mapping[str, Any]) -> str:
+        return f"loop {mapping.get('loop_id') or 'unknown'}, process {mapping.get('holder_pid') or 'unknown'}"
 
     @contextmanager
     def _beating(self) -> Iterator[None]:
@@ -345,10 +335,10 @@ class LoopLease:
     def _beat(self, ended: threading.Event) -> None:
         while not ended.wait(self._beat_seconds):
             with suppress(EnvironmentRefused):  # information for others; the loop does not stop for it
-                self._file.heartbeat()
+                self.heartbeat()
 
     def _respect_foreign(self) -> None:
-        found = self._file.found()
+        found = self.found()
         if found and found.foreign:
             raise Busy(
                 f"another tool's loop is active: {found} (.mino/loops/active.lock)",

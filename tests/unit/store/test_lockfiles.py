@@ -14,7 +14,7 @@ import pytest
 from irontree.errors import Busy, EnvironmentRefused, LogDamaged
 from irontree.ports import Child
 from irontree.store.layout import Layout, create
-from irontree.store.lockfiles import LoopLease, LoopLeaseFile, RunLockFile
+from irontree.store.lockfiles import LoopLease, RunLockFile
 from irontree.store.locks import FileLock, exclusive, flock_works
 from tests.support.store import LOOP_ID, NOON, StillClock
 
@@ -42,7 +42,7 @@ def run_lock(layout, clock):
 
 @pytest.fixture
 def lease_file(layout, clock):
-    return LoopLeaseFile(layout.active_lock, clock, "here")
+    return lease(layout, clock)
 
 
 def test_the_run_lock_has_the_contract_s_keys_and_ours_beside_them(layout, run_lock):
@@ -204,7 +204,7 @@ def test_no_heart_beats_for_a_lease_that_is_gone_or_another_s(layout, lease_file
 
 
 def lease(layout: Layout, clock: StillClock, host: str = "here") -> LoopLease:
-    return LoopLease(FileLock(layout.lease_lock, clock, host), LoopLeaseFile(layout.active_lock, clock, host))
+    return LoopLease(layout, clock, host)
 
 
 def test_a_held_lease_shows_in_the_lease_file_and_a_free_one_does_not(layout, clock):
@@ -224,15 +224,14 @@ class CountingClock(StillClock):
 
     def now(self):
         self.asked += 1
-        if self.asked == 3:
+        if self.asked == 4:  # the lock and the file ask when they are written, and then each beat
             self.beaten.set()
         return NOON + timedelta(minutes=self.asked)
 
 
 def test_the_heart_of_a_held_lease_beats(layout):
     clock = CountingClock()
-    file = LoopLeaseFile(layout.active_lock, clock, "here")
-    lease = LoopLease(FileLock(layout.lease_lock, StillClock(), "here"), file, beat_seconds=0.001)
+    lease = LoopLease(layout, clock, "here", beat_seconds=0.001)
     with lease.hold(LOOP_ID):
         assert clock.beaten.wait(30)
     assert not layout.active_lock.exists()
@@ -271,14 +270,14 @@ def test_another_tool_s_stale_lease_is_taken_over_only_once_that_was_confirmed(l
 
 
 def test_a_process_of_another_host_cannot_be_seen_from_here_so_its_heart_beat_counts(layout, clock):
-    LoopLeaseFile(layout.active_lock, clock, "there").write(LOOP_ID)
+    lease(layout, clock, "there").write(LOOP_ID)
     assert lease(layout, clock).foreign()
     clock.advance(hours=7)
     assert lease(layout, clock).stale().loop_id == LOOP_ID
 
 
 def test_what_our_own_dead_process_left_is_known_without_asking_anybody(layout, clock):
-    LoopLeaseFile(layout.active_lock, clock, "here").write(LOOP_ID)
+    lease(layout, clock).write(LOOP_ID)
     found = lease(layout, clock)
     assert (found.left().loop_id, found.stale(), found.foreign()) == (LOOP_ID, None, None)
     with found.hold(LOOP_ID):
@@ -293,7 +292,7 @@ def dead_pid() -> int:
 
 def test_our_own_lease_file_left_by_a_killed_loop_is_stale_at_once(layout, clock):
     layout.loops.mkdir()
-    LoopLeaseFile(layout.active_lock, clock, "here").write("2026-04-21-0000-00ff00")
+    lease(layout, clock).write("2026-04-21-0000-00ff00")
     with lease(layout, clock).hold(LOOP_ID):
         assert LOOP_ID in layout.active_lock.read_text()
 
