@@ -119,7 +119,6 @@ class MemoryRepository:
     # --- the port ----------------------------------------------------------------------------------------
 
     def user_name(self) -> str | None:
-        """A name."""
         return "Memory User"
 
     def preflight(
@@ -134,12 +133,10 @@ class MemoryRepository:
         return (*blockers, *self.blockers)
 
     def base(self, policy: PublishPolicy) -> str:
-        """The tip of the target branch."""
         self._talk(policy)
         return self._tip(policy)
 
     def ahead(self, policy: PublishPolicy) -> int:
-        """How many commits of the user's branch the remote lacks."""
         own, there = self.refs.get(_head(policy.target_branch)), self.remote.get(policy.target_branch)
         if policy.remote is None or own is None or there is None:
             return 0
@@ -151,12 +148,10 @@ class MemoryRepository:
         return self.contains(self.remote.get(policy.target_branch, "") if policy.remote else here, sha)
 
     def workspace(self, name: WorkspaceName, policy: WorkspacePolicy) -> MemoryWorkspace:
-        """The workspace of that name, without set-up."""
         del policy
         return self._workspaces.setdefault(name, MemoryWorkspace(self, self.cache / name))
 
     def keep(self, sha: str, ref: str, *, source: Workspace | None = None) -> None:
-        """Point *ref* at *sha*; raises GitFailed if it holds a commit that *sha* does not descend from."""
         if isinstance(source, MemoryWorkspace):
             self.commits |= {found: source.commits[found] for found in source.history(sha) if found in source.commits}
         held = self.refs.get(ref)
@@ -165,11 +160,9 @@ class MemoryRepository:
         self.refs[ref] = sha
 
     def read_ref(self, ref: str) -> str | None:
-        """The commit *ref* points at."""
         return self.refs.get(ref)
 
     def find_token(self, token: str, *, base: str, source: Workspace) -> str | None:
-        """The one commit in `base..HEAD` of *source* with a trailer of ours that holds *token*."""
         if not isinstance(source, MemoryWorkspace) or source.head is None:
             return None
         ours = [sha for sha in source.history(source.head) if sha not in set(source.history(base))]
@@ -177,10 +170,6 @@ class MemoryRepository:
         return found[0] if len(found) == 1 else None
 
     def publish(self, sha: str, policy: PublishPolicy) -> Published | Moved:
-        """Move the target to *sha* if that is ahead of it, and the user's branch after it if that is possible.
-
-        Raises ConfigRefused for another mode than `direct`, PublicationRefused for a checkout that is in the way.
-        """
         if policy.mode != "direct":
             raise ConfigRefused(
                 f"with publish.mode {policy.mode} nothing is pushed to {policy.target_branch}",
@@ -201,44 +190,35 @@ class MemoryRepository:
         return Published(sha, None if followed else f"your own {policy.target_branch} could not follow")
 
     def document_at(self, sha: str, path: str) -> Document | None:
-        """The text file of that name, in any case."""
         files = self.commits[sha].files
         name = next((name for name in files if name.casefold() == path.casefold()), None)
         return Document(name, files[name].decode()) if name else None
 
     def diff(self, base: str, sha: str) -> str:
-        """Unified diffs of the files that differ."""
         old, new = self.commits[base].files, self.commits[sha].files
         return "\n".join(line for path in self.changed_files(base, sha) for line in _diff(path, old, new))
 
     def changed_files(self, base: str, sha: str) -> tuple[str, ...]:
-        """Paths that differ between two commits."""
         return _changed(self.commits[base].files, self.commits[sha].files)
 
     def line_counts(self, base: str, sha: str) -> tuple[LineCount, ...]:
-        """The same paths, each with its lines added and removed."""
         old, new = self.commits[base].files, self.commits[sha].files
         return tuple(_line_count(path, old, new) for path in self.changed_files(base, sha))
 
     def contains(self, tip: str, sha: str) -> bool:
-        """Whether *tip* has *sha* in its history; False if either is not here."""
         return tip in self.commits and sha in self.history(tip)
 
     def lacking(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those that are not commits here."""
         return frozenset(sha for sha in shas if sha not in self.commits)
 
     def unreferenced(self, shas: Sequence[str]) -> frozenset[str]:
-        """Those that no ref reaches."""
         reached = {known for tip in (*self.refs.values(), *self.remote.values()) for known in self.history(tip)}
         return frozenset(sha for sha in shas if sha not in reached)
 
     def mark_history(self) -> None:
-        """Remember that there are events."""
         self.has_history = True
 
     def back_up(self) -> None:
-        """Commit the files under `.mino/` to the ref of the log, if they changed."""
         state = self.root / STATE_FOLDER
         files = {
             f"{STATE_FOLDER}/{name}/{path}": data
@@ -251,7 +231,6 @@ class MemoryRepository:
             self.refs[LOG_REF] = self.add(Commit(files, (last,) if last else (), "The state of the log"))
 
     def lost_files(self) -> tuple[str, ...]:
-        """Paths that the log's backup held and that are gone."""
         backups = self.history(self.refs[LOG_REF]) if LOG_REF in self.refs else ()
         known = {path for sha in backups for path in self.commits[sha].files}
         return tuple(sorted(path for path in known if not (self.root / path).exists()))
@@ -312,7 +291,6 @@ class MemoryWorkspace:
         self.head = self.prepared_for = base
 
     def commit(self, message: str, *, base: str, replaces: str | None = None) -> Committed | CommitRefused | None:
-        """Commit all that differs from *base*, unless the hook refuses."""
         del replaces
         files = read_files(self.path)
         changed = _changed(self.commit_of(base).files, files)
@@ -325,7 +303,6 @@ class MemoryWorkspace:
         return Committed(self.head, changed)
 
     def commit_document(self, document: Document, message: str, *, base: str) -> Committed | CommitRefused | None:
-        """Commit that file alone on top of *base*, unless the hook refuses."""
         self.prepared_for = None
         files = {**self.commit_of(base).files, document.path: document.text.encode()}
         self.path.mkdir(parents=True, exist_ok=True)

@@ -30,15 +30,12 @@ class MemoryFiles:
     files: dict[str, bytes] = field(default_factory=dict)
 
     def names(self) -> tuple[str, ...]:
-        """All file names."""
         return tuple(self.files)
 
     def load(self, name: str) -> bytes:
-        """The content of one of them."""
         return self.files[name]
 
     def write(self, name: str, data: bytes) -> None:
-        """Put it in place of what is there."""
         self.files[name] = data
 
 
@@ -56,11 +53,9 @@ class MemoryEventLog(StreamLog[N, E]):
         return self._streams.setdefault(name, MemoryFiles(self._form.place(name)))
 
     def streams(self) -> tuple[N, ...]:
-        """Names of the streams that have a file, ascending."""
         return tuple(sorted(name for name, stream in self._streams.items() if stream.files))
 
     def restore(self, name: N, records: Sequence[Record[E]]) -> None:
-        """Store a whole stream; raises SequenceConflict if there is one by now."""
         stream = self.files(name)
         with self._writing:
             if stream.files:
@@ -68,7 +63,6 @@ class MemoryEventLog(StreamLog[N, E]):
             stream.files.update(self._restored(records))
 
     def archive(self, name: N, revision: str) -> Path:
-        """Move the stream to `archived`; raises NotEligible without one."""
         if name not in self.streams():
             raise NotEligible(f"{self._form.id(name)}: there is no stream to archive")
         free = self.archive_name(name, revision)
@@ -76,7 +70,6 @@ class MemoryEventLog(StreamLog[N, E]):
         return Path(".mino/archive") / free
 
     def archives(self, name: N | None = None) -> tuple[str, ...]:
-        """Keys of `archived` that earlier streams of that name, or of any, are under, oldest first."""
         return tuple(archive for archive in self.archived if name in (None, self._form.archived(archive)))
 
     def _files(self, name: N) -> MemoryFiles:
@@ -100,20 +93,16 @@ class MemoryLoopLog(MemoryEventLog[str, LoopEvent]):
         self.entities: dict[str, bytes] = {}
 
     def ids(self) -> tuple[str, ...]:
-        """Ids of loops with events or an entity, oldest first."""
         return tuple(sorted({*self.streams(), *self.entities}))
 
     def read_entity(self, loop_id: str) -> LoopEntity | None:
-        """The entity; None if there is none."""
         data = self.entities.get(loop_id)
         return decode_value(LoopEntity, data, loop_id, limit=LOOP_EVENT_BYTES, remedy="") if data else None
 
     def write_entity(self, entity: LoopEntity) -> None:
-        """Store the entity, with its last transitions only."""
         self.entities[entity.loop_id] = encode_entity(entity)
 
     def change_entity(self, loop_id: str, change: Callable[[LoopEntity], LoopEntity]) -> LoopEntity:
-        """Read, change and store the entity; KeyError if there is none."""
         with self._writing:
             entity = self.read_entity(loop_id)
             if entity is None:
@@ -131,15 +120,12 @@ class MemoryPlanStore:
         self.replaced: list[Plan] = []
 
     def revisions(self) -> tuple[str, ...]:
-        """Spec revisions with a plan in force, oldest approval first."""
         return tuple(sorted(self._plans, key=lambda revision: (approved_at(self._plans[revision]), revision)))
 
     def load(self, revision: str) -> Plan | None:
-        """The plan in force for that revision, in any case; None if there is none."""
         return self._plans.get(revision.lower())
 
     def save(self, plan: Plan) -> None:
-        """Store the plan; other content under its revision goes to `replaced`."""
         before = self._plans.get(plan.spec_revision)
         if before and before != plan:
             self.replaced.append(before)
@@ -153,11 +139,9 @@ class MemoryResultStore:
         self._reports: dict[tuple[int, str], CheckReport] = {}
 
     def load(self, issue_number: int, anchor: str) -> CheckReport | None:
-        """The stored results at that commit; None if there are none."""
         return self._reports.get((issue_number, anchor))
 
     def save(self, report: CheckReport) -> None:
-        """Store the results, in place of earlier ones at that commit."""
         self._reports[report.issue_number, report.anchor] = report
 
 
@@ -169,17 +153,14 @@ class MemoryProjections:
         self.texts: dict[Path, str] = {}
 
     def write(self, what: Projection, issue_number: int, text: str) -> Path:
-        """Keep it."""
         path = projection_path(self._layout, what, issue_number)
         self.texts[path] = text
         return path
 
     def read(self, what: Projection, issue_number: int) -> str | None:
-        """The text as it is; None without one."""
         return self.texts.get(projection_path(self._layout, what, issue_number))
 
     def path(self, what: Projection, issue_number: int) -> str:
-        """Where it is, as `.mino/…`."""
         return self._layout.shown(projection_path(self._layout, what, issue_number))
 
 
@@ -190,7 +171,6 @@ class MemoryUpkeep:
         self.leftovers = 0
 
     def remove_leftovers(self) -> int:
-        """How many there were."""
         found, self.leftovers = self.leftovers, 0
         return found
 
@@ -205,11 +185,9 @@ class MemoryDeliveries:
         self._ledgers: dict[int, EffectLedger] = {}
 
     def load(self, issue_number: int) -> EffectLedger:
-        """The ledger; at 0 for an issue never delivered."""
         return self._ledgers.get(issue_number, EffectLedger())
 
     def save(self, issue_number: int, ledger: EffectLedger) -> None:
-        """Store the ledger."""
         self._ledgers[issue_number] = ledger
 
 
@@ -223,7 +201,6 @@ class MemoryLock:
 
     @contextmanager
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
-        """Hold the lock for the block; raises Busy, naming the holder."""
         if not self._lock.acquire(timeout=wait_seconds):
             holder = self._holder
             raise Busy(f"busy: {holder.what} ({holder.about})" if holder else "busy")
@@ -235,7 +212,6 @@ class MemoryLock:
             self._lock.release()
 
     def holder(self) -> Holder | None:
-        """Who holds it now; None when it is free."""
         return self._holder
 
 
@@ -250,7 +226,6 @@ class MemoryLease(MemoryLock):
 
     @contextmanager
     def hold(self, what: str, *, wait_seconds: float = 0) -> Iterator[None]:
-        """Hold the lease for the block; raises Busy beside another tool's loop."""
         if self.other:
             raise Busy(f"another tool's loop is active: {self.other.words}")
         self.own = None
@@ -258,11 +233,9 @@ class MemoryLease(MemoryLock):
             yield
 
     def foreign(self) -> str | None:
-        """The words of `other`, unless it is old."""
         return self.other.words if self.other and not self.is_old else None
 
     def stale(self) -> LeftLease | None:
-        """The `other`, if it is old."""
         return self.other if self.is_old else None
 
     def left(self) -> LeftLease | None:
@@ -270,7 +243,6 @@ class MemoryLease(MemoryLock):
         return self.own
 
     def override(self) -> None:
-        """Forget an old `other`."""
         if self.is_old:
             self.other = None
 
@@ -284,22 +256,17 @@ class MemoryRunLock:
         self.is_old = False
 
     def write(self, task_key: str, issue_number: int) -> None:
-        """Record what is being worked on."""
         self.held = (task_key, issue_number)
 
     def remove(self) -> None:
-        """Record that nothing is being worked on."""
         self.held = None
 
     def foreign(self) -> str | None:
-        """The words given as `other`, unless it is old."""
         return None if self.is_old else self.other
 
     def stale(self) -> str | None:
-        """The words given as `other`, if it is old."""
         return self.other if self.is_old else None
 
     def override(self) -> None:
-        """Forget an old `other`."""
         if self.is_old:
             self.other = None
