@@ -404,8 +404,6 @@ class PullRequest:
     """The commit that brought it into the base branch; None before that."""
     merged_by: str | None
     """The account that merged it; None before that, or where the forge does not know."""
-    mergeable: bool | None
-    """`None` while unknown."""
     author: str
     url: str
 
@@ -434,7 +432,6 @@ class Review:
     body: str
     commit: str
     """The SHA that was reviewed; empty where the forge does not say."""
-    submitted_at: str
     url: str
     remarks: tuple[Remark, ...] = ()
 
@@ -504,9 +501,7 @@ class Checks(Protocol):
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
         """Statuses and check runs, the newest of each name, ordered by name."""
 
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
+    def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Set the commit's status under *name*; the newest counts. A description is cut to the forge's limit."""
 
 

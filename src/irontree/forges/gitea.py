@@ -34,8 +34,6 @@ from irontree.ports import (
 _WRITERS: Final = {"write", "admin", "owner"}
 _PLAIN: Final = "ededed"
 """The colour of a label that has no description."""
-_LOOKS: Final = 2
-"""Repeated reads of a pull request that is not mergeable, one second apart: the first makes Gitea compute it."""
 _DESCRIPTION: Final = 255
 
 
@@ -48,7 +46,6 @@ class GiteaForge:
     name = "gitea"
 
     def __init__(self, settings: ForgeSettings) -> None:
-        self._sleep = settings.sleep
         self._client = GiteaClient(settings)
         self._trusted: dict[str, bool] = {}
         self._index = IssueIndex(self._listed, self._listed_alone)
@@ -135,11 +132,6 @@ class GiteaForge:
     def read_pull_request(self, number: int) -> PullRequest | None:
         """The pull request; None if there is none, or the number is an issue's."""
         shown = self._look(f"pulls/{number}")
-        for _ in range(_LOOKS):
-            if not shown or not rest.is_undecided(shown):
-                break
-            self._sleep(1.0)
-            shown = self._look(f"pulls/{number}")
         return rest.gitea_pull(shown) if shown else None
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
@@ -171,12 +163,10 @@ class GiteaForge:
         """The newest status of each name, ordered by name; the API has no way from a status to its log."""
         return rest.checks_of(self._client.read_all(f"statuses/{sha}"))
 
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
+    def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Set the commit's status under *name*."""
         given = {"context": name, "state": state, "description": shortened(description, _DESCRIPTION)}
-        self._write("POST", f"statuses/{sha}", f"commit {sha}", given | ({"target_url": url} if url else {}))
+        self._write("POST", f"statuses/{sha}", f"commit {sha}", given)
 
     def about(self) -> RepositoryFacts:
         """Our account, and its rights in the repository."""

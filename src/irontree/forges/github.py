@@ -188,12 +188,10 @@ class GithubForge:
         found |= {data["name"]: self._run_check(data) for data in runs}
         return tuple(found[name] for name in sorted(found))
 
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
+    def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Add a status; the newest of a name counts."""
         body = {"state": state, "context": name, "description": shortened(description, _DESCRIPTION)}
-        self._client.write("POST", self._client.path("statuses", sha), body | ({"target_url": url} if url else {}))
+        self._client.write("POST", self._client.path("statuses", sha), body)
 
     def about(self) -> RepositoryFacts:
         """The repository, as this account sees it now; an App is not told its rights, and is believed to have them."""

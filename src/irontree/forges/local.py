@@ -169,12 +169,10 @@ class LocalForge(LocalFiles):
         entries = self._entries(path)
         return tuple(_check(name, entries[name]) for name in sorted(entries))
 
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
+    def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Write it there under its name."""
         path = self._folder / "checks" / f"{sha}.yml"
-        entry = {"state": state, "description": shortened(description, _DESCRIPTION), "url": url or ""}
+        entry = {"state": state, "description": shortened(description, _DESCRIPTION), "url": ""}
         with self._writing():
             replace(path, self._settings.write_mapping({**self._entries(path), name: entry}))
 
@@ -255,7 +253,6 @@ class LocalForge(LocalFiles):
             base_branch=base,
             merge_sha=merge_sha,
             merged_by=merged_by,
-            mergeable=None,
             author=self._author(fields),
             url=path.absolute().as_uri(),
         )
@@ -277,7 +274,6 @@ class LocalForge(LocalFiles):
             verdict=_verdict(fields),
             body=body,
             commit=str(fields.get("commit", "")),
-            submitted_at=str(fields.get("created_at") or modified(path)),
             url=path.absolute().as_uri(),
         )
 

@@ -83,7 +83,6 @@ class Tracker:
                 verdict=verdict,
                 body=body,
                 commit=self.pulls[number].head_sha,
-                submitted_at=f"2026-01-02T12:{index:02d}:00Z",
                 url=url,
                 remarks=tuple(
                     Remark(f"{number}-{index}-{at}", author, trusted=False, body=text, path=path, line=line, url=url)
@@ -209,7 +208,6 @@ class MemoryForge:
             base_branch=base,
             merge_sha=None,
             merged_by=None,
-            mergeable=True,
             author=self._account,
             url=f"memory:issue-{number}",
         )
@@ -242,11 +240,9 @@ class MemoryForge:
         checks = self.tracker.checks.get(sha, {})
         return tuple(checks[name] for name in sorted(checks))
 
-    def set_commit_status(
-        self, sha: str, *, name: str, state: CheckState, description: str, url: str | None = None
-    ) -> None:
+    def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
         """Say it under its name."""
-        check = CommitCheck(name, state, one_line(description), url or "")
+        check = CommitCheck(name, state, one_line(description), "")
         self.tracker.check(sha, check)
         self._answered(check)
 

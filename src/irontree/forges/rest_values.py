@@ -70,7 +70,6 @@ def comment_of(data: Json, *, ours: bool, trusted: bool) -> Comment:
 
 def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, trusted: bool) -> Review:
     """A review that was handed in."""
-    moment = data.get("submitted_at")
     return Review(
         id=str(data["id"]),
         author=author_of(data),
@@ -78,7 +77,6 @@ def review_of(data: Json, verdict: ReviewVerdict, remarks: Iterable[Remark], *, 
         verdict=verdict,
         body=_text(data["body"]),
         commit=data.get("commit_id") or "",
-        submitted_at=utc(moment) if moment else "",
         url=data["html_url"],
         remarks=tuple(remarks),
     )
@@ -130,7 +128,7 @@ def listed_on_github(data: Json) -> ListedIssue:
 
 
 def github_pull(data: Json) -> PullRequest:
-    """A pull request; one from a listing does not say whether it can be merged, nor who did it."""
+    """A pull request; one from a listing does not say who merged it."""
     merged = bool(data.get("merged_at"))
     return PullRequest(
         number=data["number"],
@@ -144,7 +142,6 @@ def github_pull(data: Json) -> PullRequest:
         base_branch=data["base"]["ref"],
         merge_sha=data.get("merge_commit_sha") if merged else None,
         merged_by=((data.get("merged_by") or {}).get("login") or GHOST) if merged else None,
-        mergeable=data.get("mergeable"),
         author=author_of(data),
         url=data["html_url"],
     )
@@ -240,7 +237,6 @@ def gitea_pull(shown: Json) -> PullRequest:
         base_branch=shown["base"]["label"],
         merge_sha=shown["merge_commit_sha"] or None,
         merged_by=shown["merged_by"]["login"] if shown["merged_by"] else None,
-        mergeable=_mergeable(shown),
         author=author_of(shown),
         url=shown["html_url"],
     )
@@ -255,11 +251,6 @@ def is_of_our_branch(shown: Json, head: str) -> bool:
 def is_draft(shown: Json) -> bool:
     """Whether the server takes it for unfinished; those before 1.22 leave it to the title."""
     return bool(shown.get("draft", without_wip(shown["title"])[1]))
-
-
-def is_undecided(shown: Json) -> bool:
-    """Whether it may still be looked into for conflicts: until that is done, Gitea calls it not mergeable."""
-    return shown["state"] == "open" and not is_draft(shown) and not shown["mergeable"]
 
 
 def with_wip(title: str, *, draft: bool) -> str:
@@ -306,8 +297,3 @@ def facts_of(shown: Json, account: str) -> RepositoryFacts:
         archived=shown["archived"],
         has_issues=shown["has_issues"],
     )
-
-
-def _mergeable(shown: Json) -> bool | None:
-    """None where nothing is to merge any more, or a draft hides the answer."""
-    return shown["mergeable"] if shown["state"] == "open" and not is_draft(shown) else None

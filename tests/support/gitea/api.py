@@ -269,12 +269,9 @@ def create_pull(api: Api, request: Request, _: re.Match[str]) -> Response:
 
 @route("GET", r"pulls/(\d+)", "repository")
 def read_pull(api: Api, request: Request, found: re.Match[str]) -> Response:
-    """Looking at it starts the check for conflicts; its answer is in a later look."""
     issue = api.pull(found[1])
     assert issue.pull
-    shown = api.shapes.pull(issue, issue.pull, request.user)
-    issue.pull.still_checking = max(issue.pull.still_checking - 1, 0)
-    return Response(200, shown)
+    return Response(200, api.shapes.pull(issue, issue.pull, request.user))
 
 
 @route("PATCH", r"pulls/(\d+)", "repository")

@@ -77,9 +77,6 @@ class Pull:
     branch_is_there: bool = True
     merged_by: str | None = None
     merge_sha: str | None = None
-    still_checking: int = 0
-    """So many looks until the conflict check is through; until then it counts as not mergeable."""
-    conflicting: bool = False
     reviews: list[Review] = field(default_factory=list)
 
 

@@ -109,7 +109,6 @@ class Shapes:
         }
 
     def pull(self, issue: Issue, pull: Pull, viewer: str) -> Json:
-        ready = not (pull.still_checking or pull.conflicting or issue.draft)
         shown = self.issue(issue)
         common = ("number", "user", "title", "body", "labels", "state", "comments", "html_url", "created_at")
         return {
@@ -117,7 +116,7 @@ class Shapes:
             "id": issue.number + 2000,
             "url": self._pull_url(issue),
             "draft": issue.draft,
-            "mergeable": ready,
+            "mergeable": not issue.draft,
             "merged": pull.merge_sha is not None,
             "merged_at": moment(self._contents.now()) if pull.merge_sha else None,
             "merge_commit_sha": pull.merge_sha,

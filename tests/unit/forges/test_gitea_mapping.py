@@ -13,7 +13,6 @@ from irontree.forges.rest_values import (
     gitea_pull,
     is_draft,
     is_of_our_branch,
-    is_undecided,
     utc,
     verdict_of,
     with_wip,
@@ -31,7 +30,6 @@ def pull(**changes: Any) -> dict[str, Any]:
         "body": "",
         "state": "open",
         "draft": False,
-        "mergeable": True,
         "merged": False,
         "merge_commit_sha": None,
         "merged_by": None,
@@ -67,20 +65,6 @@ def test_a_server_that_does_not_say_so_is_asked_by_title():
     del old["draft"]
     assert is_draft(old)
     assert gitea_pull(old).title == "Log in"
-
-
-@pytest.mark.parametrize(
-    ("changes", "mergeable", "undecided"),
-    [
-        ({}, True, False),
-        ({"mergeable": False}, False, True),
-        ({"mergeable": False, "draft": True, "title": "WIP: Log in"}, None, False),
-        ({"mergeable": True, "state": "closed"}, None, False),
-    ],
-)
-def test_not_mergeable_may_mean_not_looked_into_or_a_draft(changes, mergeable, undecided):
-    assert gitea_pull(pull(**changes)).mergeable is mergeable
-    assert is_undecided(pull(**changes)) is undecided
 
 
 def test_the_name_of_a_deleted_branch_is_kept():

@@ -10,19 +10,6 @@ from tests.support.gitea.contents import Remark
 from tests.support.gitea.server import Fault, GiteaServer
 
 
-def test_whether_it_can_be_merged_is_waited_for_a_little(server: GiteaServer, forge: GiteaForge, pull: int):
-    kept = server.contents.issues[pull].pull
-    assert kept
-    kept.still_checking = 2
-    found = forge.read_pull_request(pull)
-    assert found
-    assert found.mergeable
-    kept.conflicting = True
-    found = forge.read_pull_request(pull)
-    assert found
-    assert found.mergeable is False
-
-
 def test_a_merge_that_deletes_the_branch_leaves_the_request_under_its_name(server, forge, pull: int):
     server.contents.merge(pull, "irontree", "d" * 40, delete_branch=True)
     (found,) = forge.find_pull_requests("it")
