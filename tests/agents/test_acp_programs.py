@@ -24,7 +24,7 @@ COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
     "opencode": ("opencode", "acp"),
     "copilot": ("copilot", "--acp", "--no-auto-update"),
 }
-# OpenCode asks for leave only where it is told to.
+# OpenCode asks for permission only where it is told to.
 SETTINGS = {"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask"}', "OPENCODE_DISABLE_AUTOUPDATE": "1"}
 ALL = os.environ.get("AGENTS") == "all"
 INSTALLED = [name for name in COMMANDS if program_of(name)]

@@ -123,7 +123,7 @@ Tool = Literal["read", "search", "edit", "move", "delete", "execute", "fetch", "
 
 
 class PermissionRule(Value):
-    """What an agent gets that asks for leave to use a kind of tool (`*` any); see `domain/permissions`.
+    """The answer to an agent that asks for permission to use a kind of tool (`*`: any); see `domain/permissions`.
 
     `match` is a glob on the command, address or path that is asked for, or on the agent's own title of it.
     """
@@ -158,7 +158,7 @@ class AgentSpec(Value):
     arguments: tuple[str, ...] = ()
     permissions: tuple[PermissionRule, ...] = Field(
         default=(),
-        description="`{tool, match, allow}` for agents that ask for leave (`acp`): the first that fits counts. "
+        description="`{tool, match, allow}` for agents that ask for permission (`acp`): the first that fits counts. "
         "Without one, they may read and change files of their workspace, and nothing else.",
     )
     called: tuple[str, ...] = ()

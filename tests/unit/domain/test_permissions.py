@@ -1,4 +1,4 @@
-"""Who asks for leave gets it by the approved rules; what they do not know is denied."""
+"""An agent that asks for permission gets it by the approved rules; what they do not know is denied."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def grant_permissions(app: App, issue_number: int) -> tuple[PermissionRule, ...]
 
     These are all plans in force whose settings are what the configuration says: it is one for the repository, and the
     answer approves exactly these rules. Who approved the rest stays named in the plans: a gate asks for them, and the
-    event of the answer says who gave leave. Safe to repeat after a crash in between. The caller holds the driver lock.
+    event of the answer says who granted it. Safe to repeat after a crash in between. The caller holds the driver lock.
     Raises NotEligible where no rule would help, or where the settings changed in another way since the approval.
     """
     world = read_world(app)

@@ -346,7 +346,7 @@ def _what_failed(record: Record[IssueEvent], check: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DeniedView:
-    """What an agent asked leave for in vain, in words, and the entries of `agent.permissions` that would allow it."""
+    """What an agent was denied, in words, and the entries of `agent.permissions` that would allow it."""
 
     words: tuple[str, ...]
     rules: tuple[str, ...]
@@ -370,7 +370,7 @@ def rules_in_words(rules: Sequence[PermissionRule]) -> tuple[str, ...]:
 
 def denied_lines(stream: Stream) -> tuple[str, ...]:
     """What was denied, a line for each."""
-    return tuple(f"the agent asked for leave and was denied: {words}" for words in _denied_words(stream))
+    return tuple(f"the agent asked for permission and was denied: {words}" for words in _denied_words(stream))
 
 
 def _denied_words(stream: Stream) -> tuple[str, ...]:
