@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irontree.app import App
 from irontree.cli.answer import prepare
-from irontree.cli.follow import Follower, QuestionClient, ShownSoFar
+from irontree.cli.follow import Follower, ShownSoFar, StillOpen
 from irontree.flows.runs.runs import FormQuestion as Asked
 from irontree.flows.serve.session import TerminalSession
 from irontree.services.answers.answers import Answer
@@ -34,7 +34,7 @@ class ListScreen:
     def busy(self, text: str) -> None:
         pass
 
-    def ask(self, question: Question, asked: Asked, url: str, still_open: QuestionClient) -> Answer | None:
+    def ask(self, question: Question, asked: Asked, url: str, still_open: StillOpen) -> Answer | None:
         self.asked.append(asked)
         return None
 

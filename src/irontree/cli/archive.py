@@ -14,7 +14,7 @@ from typing import Any, Final
 from irontree import __version__
 from irontree.app import App, SystemClock
 from irontree.bootstrap import open_set_aside
-from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.console import Cell, OutputBlock, TextLines, listing, next_commands, soundness
 from irontree.cli.context import Context, Verb
 from irontree.cli.parser import JSON, argument, wait
 from irontree.domain.checks import DETECTION, commands_for
@@ -41,39 +41,6 @@ from irontree.store.layout import STATE_FOLDER, Layout, create
 from irontree.store.locks import FileLock
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """The archive's path and contents."""
-
-    archive: Path
-    manifest: Manifest
-
-    def as_json(self) -> dict[str, Any]:
-        """The documented JSON keys."""
-        return {
-            "archive": str(self.archive),
-            "id": self.manifest.workspace_id,
-            "home": self.manifest.home,
-            "files": len(self.manifest.files),
-            "refs": len(self.manifest.refs),
-            "events": self.manifest.events,
-        }
-
-    def blocks(self) -> Iterator[OutputBlock]:
-        """The human-readable output."""
-        count = f"{sum(self.manifest.events.values())} event(s), {len(self.manifest.files)} file(s)"
-        yield TextLines(
-            (
-                Cell(f"Wrote {self.archive}: {count}", "title"),
-                f"{self.manifest.home} is given up: nothing works on its issues from here any more",
-            )
-        )
-        there = (f"irontree import {self.archive.name}", "irontree status")
-        yield TextLines(tuple(Cell(line, "command") for line in there), title="Next, in a clone elsewhere")
-        back = f"irontree import {self.archive}   # only if it was imported nowhere else, and never will be"
-        yield TextLines((Cell(back, "command"),), title="To take it back here")
-
-
 def run_export(context: Context) -> int:
     """Write the archive while no work is running here, then give up the home."""
     app = context.open()
@@ -87,12 +54,34 @@ def run_export(context: Context) -> int:
         app.driver.hold("export", wait_seconds=context.options.wait),
         no_loop.hold("export"),
     ):
-        done = export(app, repository, target)
-    context.console.show(done.as_json, done.blocks())
+        manifest = export(app, repository, target)
+    context.console.show(lambda: exported_json(target, manifest), exported_blocks(target, manifest))
     return 0
 
 
-def export(app: App, repository: GitRepository, target: Path) -> Exported:
+def exported_json(archive: Path, manifest: Manifest) -> dict[str, Any]:
+    """The documented JSON keys."""
+    return {
+        "archive": str(archive),
+        "id": manifest.workspace_id,
+        "home": manifest.home,
+        "files": len(manifest.files),
+        "refs": len(manifest.refs),
+        "events": manifest.events,
+    }
+
+
+def exported_blocks(archive: Path, manifest: Manifest) -> Iterator[OutputBlock]:
+    """The human-readable output."""
+    count = f"{sum(manifest.events.values())} event(s), {len(manifest.files)} file(s)"
+    given_up = f"{manifest.home} is given up: nothing works on its issues from here any more"
+    yield TextLines((Cell(f"Wrote {archive}: {count}", "title"), given_up))
+    yield from listing((f"irontree import {archive.name}", "irontree status"), "command", "Next, in a clone elsewhere")
+    back = f"irontree import {archive}   # only if it was imported nowhere else, and never will be"
+    yield from listing((back,), "command", "To take it back here")
+
+
+def export(app: App, repository: GitRepository, target: Path) -> Manifest:
     """Write the complete archive, then record that the home was given up; if killed in between, it is still the home.
 
     Raises Refused if *target* exists, and NotEligible if there is no log to export.
@@ -121,7 +110,7 @@ def export(app: App, repository: GitRepository, target: Path) -> Exported:
         )
         write_archive(target, manifest, sources)
     repository.give_up_home(str(target))
-    return Exported(target, manifest)
+    return manifest
 
 
 def _events(app: App) -> dict[str, int]:
@@ -136,7 +125,6 @@ def _events(app: App) -> dict[str, int]:
 class Imported:
     """What was imported, the commands it runs, what is left to the user, the audit's findings, what to type next."""
 
-    archive: Path
     manifest: Manifest
     root: Path
     written: int
@@ -162,37 +150,26 @@ class Imported:
         """The human-readable output."""
         count = f"{sum(self.manifest.events.values())} event(s); {self.written} file(s) written"
         yield TextLines((Cell(f"{self.root} is the home now, before it was {self.manifest.home}", "title"), count))
-        if self.findings:
-            yield TextLines(
-                tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content"
-            )
-        else:
-            yield TextLines((Cell("The audit finds the whole log sound.", "good"),))
-        if self.commands:
-            yield TextLines(self.commands, title="Commands that came along, and run here when work goes on")
-        if self.open:
-            yield TextLines(tuple(Cell(point, "asks") for point in self.open), title="For you to see to")
-        yield TextLines(tuple(Cell(line, "command") for line in self.next), title="Next")
+        yield from soundness(finding.line() for finding in self.findings)
+        yield from listing(self.commands, title="Commands that came along, and run here when work goes on")
+        yield from listing(self.open, "asks", "For you to see to")
+        yield from next_commands(*self.next)
 
 
 def run_import(context: Context) -> int:
     """Import the archive; exit code 1 if the audit finds anything afterwards."""
-    path = (context.folder / context.options.file).resolve()
-    archive = read_archive(path)
+    archive = read_archive((context.folder / context.options.file).resolve())
     repository = open_set_aside(context.folder, os.environ)
     planned = take_in(archive, repository, wait_seconds=context.options.wait)
     app = context.look()
-    following = (*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status")
-    points = tuple(_open_points(planned, repository))
     done = Imported(
-        archive=path,
         manifest=archive.manifest,
         root=repository.root,
         written=len(planned.writes),
         commands=tuple(dict.fromkeys(_commands(app, planned))),
-        open=points,
+        open=tuple(_open_points(planned, repository)),
         findings=audit(app),
-        next=following,
+        next=(*(f"irontree task resume {loop.id}" for loop in open_loops(app)), "irontree status"),
     )
     context.console.show(done.as_json, done.blocks())
     return 1 if done.findings else 0

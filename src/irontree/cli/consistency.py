@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.console import Cell, OutputBlock, TextLines, listing
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.parser import JSON
@@ -93,7 +93,15 @@ def run_reconcile(context: Context) -> int:
     new = tuple(_recorded(done))
     told = {(item.where, item.what) for item in new}
     found = (*new, *(item for item in findings(app, world) if (item.where, item.what) not in told))
-    _show(context, found, list_questions(app, world, read_loops(app)[0]), _Ending.of(app, world, done))
+    questions, pending = list_questions(app, world, read_loops(app)[0]), dict(_pending(app, world, done))
+    context.console.show(
+        lambda: _as_json(found, questions, tuple(pending)),
+        chain(
+            _blocks(found, questions),
+            listing(_local_sources(done)),
+            listing(pending.values(), title="Pending Acceptance"),
+        ),
+    )
     return 1 if found else 0
 
 
@@ -124,34 +132,16 @@ def _restored(one: Restoration) -> tuple[str, str]:
     return what, "" if one.sound else "say whether the work goes on without what is missing"
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """The result of a reconciliation: the source used for the issue in question, and what is pending."""
+def _pending(app: App, world: World, done: service.Reconciliation) -> Iterator[tuple[int, str]]:
+    """The issues that wait for acceptance, each with a line that says how to accept it."""
+    for asked in done.pending_acceptance:
+        if number := asked.issue_number:
+            yield number, f"#{number} {title_of(world, asked.task_key or '')}: {_what_accepts(app, number)}"
 
-    sources: tuple[str, ...] = ()
-    pending: tuple[tuple[int, str, str], ...] = ()
-    """Number, title, and how to accept the work."""
 
-    @classmethod
-    def of(cls, app: App, world: World, done: service.Reconciliation) -> _Ending:
-        local = (one for one in done.restored if one.is_local)
-        return cls(
-            tuple(
-                f"issue-{one.issue_number}: local events: {one.events} file(s), primary source used" for one in local
-            ),
-            tuple(
-                (number, title_of(world, q.task_key or ""), _what_accepts(app, number))
-                for q in done.pending_acceptance
-                if (number := q.issue_number)
-            ),
-        )
-
-    def blocks(self) -> Iterator[OutputBlock]:
-        if self.sources:
-            yield TextLines(self.sources)
-        if self.pending:
-            lines = tuple(f"#{number} {title}: {what}" for number, title, what in self.pending)
-            yield TextLines(lines, title="Pending Acceptance")
+def _local_sources(done: service.Reconciliation) -> tuple[str, ...]:
+    local = (one for one in done.restored if one.is_local)
+    return tuple(f"issue-{one.issue_number}: local events: {one.events} file(s), primary source used" for one in local)
 
 
 # --- repair -------------------------------------------------------------------------------------------------
@@ -165,10 +155,9 @@ def run_repair(context: Context) -> int:
     left = tuple(findings(app, read_world(app)))
     mended = [{"where": one.where, "what": one.what} for one in done]
     lines = tuple(Cell(f"{one.where}: {one.what}", "good") for one in done) or (Cell("Nothing was to be repaired."),)
-    left_json = _as_json(left, (), _Ending())
     context.console.show(
-        lambda: {"repaired": mended, **left_json},
-        [TextLines(lines), *(_blocks(left, (), _Ending()) if left else ())],
+        lambda: {"repaired": mended, **_as_json(left)},
+        [TextLines(lines), *(_blocks(left) if left else ())],
     )
     return 1 if left else 0
 
@@ -219,31 +208,25 @@ def _clear(context: Context, state: TaskState) -> None:
 # --- all of them --------------------------------------------------------------------------------------------
 
 
-def _show(
-    context: Context,
-    found: tuple[AuditFinding, ...],
-    asked: tuple[Question, ...] = (),
-    ending: _Ending = _Ending(),
-) -> None:
-    context.console.show(lambda: _as_json(found, asked, ending), _blocks(found, asked, ending))
+def _show(context: Context, found: tuple[AuditFinding, ...], asked: tuple[Question, ...] = ()) -> None:
+    context.console.show(lambda: _as_json(found, asked), _blocks(found, asked))
 
 
-def _as_json(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending: _Ending) -> dict[str, Any]:
+def _as_json(
+    found: tuple[AuditFinding, ...], asked: tuple[Question, ...] = (), pending: tuple[int, ...] = ()
+) -> dict[str, Any]:
     return {
-        "ok": not found,
-        "findings": [item.as_json() for item in found],
+        **audit_json(found),
         "questions": [question_json(question) for question in asked],
-        "pending_acceptance": [number for number, *_ in ending.pending],
+        "pending_acceptance": list(pending),
     }
 
 
-def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...], ending: _Ending) -> Iterator[OutputBlock]:
-    if found:
-        yield TextLines(tuple(Cell(item.line(), "bad") for item in found))
-    else:
-        yield TextLines((Cell("Nothing is wrong.", "good"),))
-    yield from (question_block(question) for question in asked)
-    yield from ending.blocks()
+def _blocks(found: tuple[AuditFinding, ...], asked: tuple[Question, ...] = ()) -> Iterator[OutputBlock]:
+    yield from listing((item.line() for item in found), "bad")
+    if not found:
+        yield from listing(("Nothing is wrong.",), "good")
+    yield from map(question_block, asked)
 
 
 # --- `irontree audit`
@@ -268,9 +251,8 @@ def audit_json(found: tuple[AuditFinding, ...]) -> dict[str, Any]:
 def audit_blocks(found: tuple[AuditFinding, ...], looked_at: str) -> Iterator[OutputBlock]:
     """The human-readable output."""
     if not found:
-        yield TextLines((Cell(f"Sound: {looked_at}, every event legal, chained, and its commits here.", "good"),))
-        return
-    yield TextLines(tuple(Cell(item.line(), "bad") for item in found), title=f"{len(found)} finding(s) in {looked_at}")
+        yield from listing((f"Sound: {looked_at}, every event legal, chained, and its commits here.",), "good")
+    yield from listing((item.line() for item in found), "bad", f"{len(found)} finding(s) in {looked_at}")
 
 
 VERBS: Final = {"audit": Verb(run_audit, JSON)}

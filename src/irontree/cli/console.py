@@ -80,6 +80,24 @@ class Verbatim:
 OutputBlock = Table | TextLines | Verbatim
 
 
+def listing(lines: Iterable[str], style: Style = "", title: str = "") -> Iterator[TextLines]:
+    """A block of *lines* in that style; no block without lines."""
+    if cells := tuple(Cell(line, style) for line in lines):
+        yield TextLines(cells, title)
+
+
+def next_commands(*commands: str) -> Iterator[TextLines]:
+    """What to type next; no block if there is nothing."""
+    return listing(filter(None, commands), "command", "Next")
+
+
+def soundness(findings: Iterable[str]) -> Iterator[TextLines]:
+    """What an audit found after a restoration."""
+    if found := tuple(findings):
+        return listing(found, "bad", "The audit is not content")
+    return listing(("The audit finds the whole log sound.",), "good")
+
+
 def cell(value: Cell | str) -> Cell:
     """The cell itself, or the text as one without meaning."""
     return value if isinstance(value, Cell) else Cell(value)

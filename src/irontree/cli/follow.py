@@ -52,6 +52,7 @@ _WANTED: Final[dict[Need, str]] = {
 CHOICES: Final = "\n## Your Decision\n"
 """The heading of the choices in the text of a form (`templates/layouts/parts.md`)."""
 StillOpen = Callable[[], bool]
+"""`False` once the question was answered elsewhere."""
 
 
 class PlainScreen:
@@ -205,15 +206,8 @@ class Screen(Protocol):
     def busy(self, text: str) -> None:
         """What is in progress; replaced by the next call."""
 
-    def ask(self, question: Question, asked: Form, url: str, still_open: QuestionClient) -> Answer | None:
+    def ask(self, question: Question, asked: Form, url: str, still_open: StillOpen) -> Answer | None:
         """The user's answer; `None` if there is no user, or if it was answered elsewhere meanwhile."""
-
-
-class QuestionClient(Protocol):
-    """Whether a question is still open."""
-
-    def __call__(self) -> bool:
-        """`False` once the question was answered elsewhere."""
 
 
 EventPosition = tuple[int, str]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, TextLines
+from irontree.cli.console import Cell, OutputBlock, TextLines, listing
 from irontree.cli.context import Context, Verb, program_for
 from irontree.cli.parser import JSON, OK
 from irontree.errors import EnvironmentRefused, IrontreeError, NotARepository, ServerUnavailable, in_words
@@ -256,8 +256,7 @@ def blocks(found: Sequence[Question], problems: Sequence[str], repositories: int
         where = "the one repository on the list" if repositories == 1 else f"{repositories} repositories"
         yield TextLines((f"Nothing waits for you in {where}.",) if repositories else ("No repositories yet.", _ADD))
     yield from map(waiting_block, found)
-    if problems:
-        yield TextLines(tuple(Cell(line, "bad") for line in problems), title="Trouble")
+    yield from listing(problems, "bad", "Trouble")
 
 
 _ADD = "-> irontree repos add DIR"

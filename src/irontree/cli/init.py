@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final
 from irontree.adapters import ask_program
 from irontree.app import SystemClock
 from irontree.bootstrap import open_set_aside, require_log, require_settled
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines
+from irontree.cli.console import Cell, OutputBlock, Table, TextLines, listing, next_commands, soundness
 from irontree.cli.context import Context, Verb
 from irontree.cli.init_proposals import (
     GITHUB,
@@ -69,32 +69,12 @@ def obstacles(facts: RepositoryFacts) -> Iterator[tuple[str, str]]:
 _SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredLog:
-    """The restored paths, and the audit's findings."""
-
-    paths: tuple[str, ...]
-    findings: tuple[AuditFinding, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The documented JSON keys."""
-        return {"restored": list(self.paths), "findings": [finding.as_json() for finding in self.findings]}
-
-    def blocks(self) -> Iterator[OutputBlock]:
-        """The human-readable output."""
-        yield TextLines(tuple(self._summary()))
-        if self.findings:
-            yield TextLines(
-                tuple(Cell(found.line(), "bad") for found in self.findings), title="The audit is not content"
-            )
-        else:
-            yield TextLines((Cell("The audit finds the whole log sound.", "good"),))
-
-    def _summary(self) -> Iterator[Cell | str]:
-        yield Cell(f"Restored {len(self.paths)} file(s) from {LOG_REF}" if self.paths else "Nothing was lost", "title")
-        yield from self.paths[:_SHOWN]
-        if more := len(self.paths[_SHOWN:]):
-            yield f"and {more} more"
+def restored_blocks(paths: tuple[str, ...], findings: Iterable[AuditFinding]) -> Iterator[OutputBlock]:
+    """The restored files, and the audit's findings."""
+    what = f"Restored {len(paths)} file(s) from {LOG_REF}" if paths else "Nothing was lost"
+    more = len(paths[_SHOWN:])
+    yield TextLines((Cell(what, "title"), *paths[:_SHOWN], *((f"and {more} more",) if more else ())))
+    yield from soundness(finding.line() for finding in findings)
 
 
 def require_backup(git: GitRepository, remote: str) -> None:
@@ -168,11 +148,13 @@ def run(context: Context) -> int:
     if backup is None:
         context.console.show(lambda: as_json(outcome), blocks(outcome))
         return 0
-    restored = RestoredLog(outcome.restored, audit(context.look()))
+    findings = audit(context.look())
+    restored = {"restored": list(outcome.restored), "findings": [finding.as_json() for finding in findings]}
     context.console.show(
-        lambda: as_json(outcome) | restored.as_json(), chain(restored.blocks(), blocks(outcome, _next_after_restoring))
+        lambda: as_json(outcome) | restored,
+        chain(restored_blocks(outcome.restored, findings), blocks(outcome, _next_after_restoring)),
     )
-    return 1 if restored.findings else 0
+    return 1 if findings else 0
 
 
 def set_up(context: Context, environment: Mapping[str, str], backup: str | None = None) -> InitOutcome:
@@ -345,9 +327,8 @@ def blocks(outcome: InitOutcome, following: Callable[[InitOutcome], Iterator[str
     if outcome.settings:
         rows = tuple((s.key, Cell(_shown(s.value), "command"), Cell(s.why, "faint")) for s in outcome.settings)
         yield Table(("SETTING", "VALUE", "WHY"), rows)
-    if outcome.open:
-        yield TextLines(tuple(Cell(point, "asks") for point in outcome.open), title="For you to see to")
-    yield TextLines(tuple(Cell(line, "command") for line in following(outcome)), title="Next")
+    yield from listing(outcome.open, "asks", "For you to see to")
+    yield from next_commands(*following(outcome))
 
 
 def _headline(outcome: InitOutcome) -> str:

@@ -7,13 +7,23 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, Verbatim, show_markdown
+from irontree.cli.console import (
+    Cell,
+    OutputBlock,
+    Style,
+    Table,
+    TextLines,
+    Verbatim,
+    listing,
+    next_commands,
+    show_markdown,
+)
 from irontree.cli.context import Context, Verb, find_issue, find_number
 from irontree.cli.inbox import question_block
 from irontree.cli.loops import budget_blocks, budgets_json
 from irontree.cli.parser import ISSUE, JSON, OK, argument
 from irontree.cli.status import STYLES
-from irontree.cli.steps import event_json
+from irontree.cli.steps import UNDELIVERED, event_json
 from irontree.domain.checks import CheckReport, CheckResult, Coverage
 from irontree.domain.events import IssueEvent, Record, RunStarted
 from irontree.domain.plan import Plan, PlanNode
@@ -155,28 +165,23 @@ def issue_blocks(shown: IssueDetails) -> Iterator[OutputBlock]:
     yield from _pointed_out(shown)
     if shown.diff is not None:
         yield Verbatim(shown.diff or "(no change)", title="What it changes", language="diff")
-    if shown.files:
-        yield TextLines(tuple(f"{what}: {path}" for what, path in shown.files.items()), title="Files")
+    yield from listing((f"{what}: {path}" for what, path in shown.files.items()), title="Files")
     if shown.asked:
         yield question_block(shown.asked)
-    elif shown.next and not shown.state.done:
-        yield TextLines((Cell(shown.next, "command"),), title="Next")
+    elif not shown.state.done:
+        yield from next_commands(shown.next)
 
 
 def _pointed_out(shown: IssueDetails) -> Iterator[OutputBlock]:
     """What may need the user's attention."""
     if shown.denied and not shown.state.done:
         yield from _denied(shown.denied)
-    if shown.undelivered:
-        yield TextLines(
-            tuple(Cell(line, "bad") for line in shown.undelivered), title="Not delivered yet, tried again later"
-        )
-    if shown.warnings:
-        yield TextLines(tuple(Cell(line, "bad") for line in shown.warnings), title="Warnings")
+    yield from listing(shown.undelivered, "bad", UNDELIVERED)
+    yield from listing(shown.warnings, "bad", "Warnings")
 
 
 def _denied(denied: DeniedView) -> Iterator[OutputBlock]:
-    yield TextLines(tuple(Cell(line, "bad") for line in denied.words), title="What the agent was not allowed to do")
+    yield from listing(denied.words, "bad", "What the agent was not allowed to do")
     if denied.rules:
         rules = "".join(f"    {rule}\n" for rule in denied.rules)
         yield Verbatim(
@@ -305,9 +310,7 @@ def event_blocks(stream: Stream) -> Iterator[OutputBlock]:
         for record in stream.records
     )
     yield Table(("SEQ", "TIME", "EVENT", "WHAT"), rows)
-    if stream.problems:
-        lines = tuple(Cell(f"{problem.path}: {problem.what}", "bad") for problem in stream.problems)
-        yield TextLines(lines, title="Cannot be read")
+    yield from listing((f"{problem.path}: {problem.what}" for problem in stream.problems), "bad", "Cannot be read")
 
 
 # --- `irontree report ISSUE`: the check results of its commit, in human-readable form
@@ -369,9 +372,8 @@ def why_blocks(found: Explanation) -> Iterator[OutputBlock]:
     """The explanation for people."""
     name = f"#{found.issue_number} {found.task_key}" if found.issue_number else found.task_key
     yield TextLines((Cell(f"{name} is {found.standing}: {found.because}", _STYLE[found.standing]),))
-    yield TextLines((Cell(found.rule, "faint"),), title="Because")
-    if found.events:
-        yield TextLines(found.events, title="What happened last")
+    yield from listing((found.rule,), "faint", "Because")
+    yield from listing(found.events, title="What happened last")
 
 
 VERBS: Final = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Table, TextLines
+from irontree.cli.console import Cell, OutputBlock, Table, TextLines, listing
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import KnownRepository, each, everything_waiting, registered
 from irontree.cli.parser import JSON, OK, UsageError, argument
@@ -90,8 +90,7 @@ def blocks(rows: Sequence[Row]) -> Iterator[OutputBlock]:
         )
         return
     yield Table(HEADINGS, tuple(_cells(row) for row in rows))
-    if unknown := dict.fromkeys(row.approvals_unknown for row in rows if row.approvals_unknown):
-        yield TextLines(tuple(Cell(reason, "faint") for reason in unknown))
+    yield from listing(dict.fromkeys(row.approvals_unknown for row in rows if row.approvals_unknown), "faint")
 
 
 def _cells(row: Row) -> tuple[Cell | str, ...]:

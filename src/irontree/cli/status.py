@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from irontree.app import App
-from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, short_sha
+from irontree.cli.console import Cell, OutputBlock, Style, Table, TextLines, listing, short_sha
 from irontree.cli.context import Context, Verb
 from irontree.cli.inbox import approvals_waiting, is_listed, question_block
 from irontree.cli.loops import budget_blocks, budgets_json, loop_table
@@ -83,7 +83,8 @@ def look(app: App) -> StatusView:
     found = overview_of(app, world, loops, damaged)
     approvals, unknown = approvals_waiting(app)
     asked, following = (*_asked(app, world, loops), *approvals), next_command(app, world, loops)
-    return StatusView(found, asked, skipped(loops, world), following, unknown, _goes_on_by_serve(app, loops))
+    goes_on = bool(still_open(loops)) and is_listed(app)
+    return StatusView(found, asked, skipped(loops, world), following, unknown, goes_on)
 
 
 def _asked(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...]:
@@ -92,13 +93,6 @@ def _asked(app: App, world: World, loops: Sequence[Loop]) -> tuple[Question, ...
     from irontree.services.questions.listing import list_questions  # reads documents, to say what can be approved
 
     return list_questions(app, world, loops)
-
-
-def _goes_on_by_serve(app: App, loops: Sequence[Loop]) -> bool:
-    if not still_open(loops):
-        return False
-
-    return is_listed(app)
 
 
 def as_json(glance: StatusView) -> dict[str, Any]:
@@ -130,17 +124,15 @@ def blocks(glance: StatusView) -> Iterator[OutputBlock]:
     if found.loops:
         yield loop_table(found.loops)
     yield from budget_blocks(found.budgets)
-    if trouble := (*found.problems, *_undelivered(found.issues)):
-        yield TextLines(tuple(Cell(line, "bad") for line in trouble), title="Trouble")
+    yield from listing((*found.problems, *_undelivered(found.issues)), "bad", "Trouble")
     yield from map(question_block, glance.asked)
-    if glance.unknown:
-        yield TextLines((Cell(glance.unknown, "faint"),))
+    yield from listing(filter(None, (glance.unknown,)), "faint")
     if at_work := tuple(_at_work(glance)):
         yield TextLines(at_work)
     if following := _next(glance):
-        yield TextLines((Cell(following, "command"),), title=_next_title(glance))
+        yield from listing((following,), "command", _next_title(glance))
         if glance.by_serve:
-            yield TextLines((Cell("irontree serve", "command"),), title=_BY_SERVE)
+            yield from listing(("irontree serve",), "command", _BY_SERVE)
 
 
 def _nothing_yet(glance: StatusView) -> Iterator[str]:

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from irontree.app import App
 from irontree.cli import consistency
-from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim
+from irontree.cli.console import Cell, OutputBlock, Style, TextLines, Verbatim, listing, next_commands
 from irontree.cli.context import Context, Verb, find_issue
 from irontree.cli.inbox import question_block
 from irontree.cli.parser import INTERRUPTED, ISSUE, JSON, OK, REFUSED, UsageError, argument, note, positive, wait
-from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Verify
+from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.events import IssueEvent, Record
 from irontree.domain.state import Phase, TaskState
 from irontree.errors import AnswerRefused, RemoteUnavailable, ServerUnavailable
@@ -30,6 +30,7 @@ from irontree.services.record import read_world
 from irontree.services.views.history import failure_of, say_issue_event
 from irontree.services.views.overview import title_of
 
+UNDELIVERED: Final = "Not delivered yet, tried again later"
 _FAILURES = ("verify_failed_retryable", "verify_failed_terminal", "run_commit_failed")
 
 
@@ -129,14 +130,10 @@ def blocks(told: StepReport) -> Iterator[OutputBlock]:
     yield TextLines(tuple(Cell(f"{where}: {say_issue_event(record)}", style) for record in told.records))
     if told.output:
         yield Verbatim(told.output, title="What it said")
-    if told.undelivered:
-        yield TextLines(
-            tuple(Cell(line, "bad") for line in told.undelivered), title="Not delivered yet, tried again later"
-        )
+    yield from listing(told.undelivered, "bad", UNDELIVERED)
     if told.question:
         yield question_block(told.question)
-    if told.next:
-        yield TextLines((Cell(told.next, "command"),), title="Next")
+    yield from next_commands(told.next)
 
 
 # --- `irontree run ISSUE`
@@ -210,62 +207,47 @@ def _require_fit(options: argparse.Namespace, mode: CheckupMode) -> None:
         raise UsageError("one of --retry, --verify, --allow and --approve at a time")
 
 
-def _aggregate(context: Context) -> int:
-    def step(app: App, state: TaskState) -> None:
-        perform(app, Aggregate(state.task_key), wait_seconds=context.options.wait)
+def _moving(step: Callable[[str], Step], wanted: str) -> Callable[[Context], int]:
+    """A mode that takes one step of an issue."""
 
-    return take_step(context, step, wanted=("checkup_aggregate_recorded",))
+    def run(context: Context) -> int:
+        def move(app: App, state: TaskState) -> None:
+            perform(app, step(state.task_key), wait_seconds=context.options.wait)
 
+        return take_step(context, move, (wanted,))
 
-def _finalize(context: Context) -> int:
-    def step(app: App, state: TaskState) -> None:
-        perform(app, Finalize(state.task_key), wait_seconds=context.options.wait)
-
-    return take_step(context, step, wanted=("checkup_done",))
+    return run
 
 
-def _accept(context: Context) -> int:
-    return _answer(context, lambda _: "accept", wanted=("checkup_accept_recorded",))
-
-
-def _reject(context: Context) -> int:
-    return _answer(context, lambda _: "send-back", wanted=("verify_failed_retryable", "verify_failed_terminal"))
-
-
-def _unblock(context: Context) -> int:
-    return _answer(
-        context,
-        _unblocking(context.options),
-        wanted=("checkup_unblocked", "task_approved", "task_published", "verify_failed_retryable"),
-    )
-
-
-def _unblocking(options: argparse.Namespace) -> Callable[[Question], str]:
+def _unblocking(options: argparse.Namespace, asked: Question) -> str:
     """The choice that the options name; without any, the default choice of a block."""
     given = {"retry": options.retry, "verify": options.verify, "allow": options.allow, "approve": options.approve}
     named = next((choice for choice, value in given.items() if value), "go-on")
-    return lambda asked: named if named != "go-on" or asked.reason == "blocked" else ""
+    return named if named != "go-on" or asked.reason == "blocked" else ""
 
 
-def _answer(context: Context, choose: Callable[[Question], str], wanted: Collection[str]) -> int:
-    """Record a decision, then wake the run that waits for it (rulings, Questions)."""
+def _answering(choose: Callable[[argparse.Namespace, Question], str], *wanted: str) -> Callable[[Context], int]:
+    """A mode that records a decision, then wakes the run that waits for it (rulings, Questions)."""
 
-    def step(app: App, state: TaskState) -> None:
-        number, options = state.issue_number, context.options
-        with app.driver.hold(f"issue-{number}, {options.mode}", wait_seconds=options.wait):
-            world = read_world(app)
-            asked = asked_about(app, world, open_loops(app), world.state(number))
-            answer = Answer(
-                choice=choose(asked) if asked else "",
-                by=app.origin.actor,
-                note=" ".join(options.note),
-                count=options.retry,
-                revision=options.approve,
-            )
-            _record(app, number, answer, asked)
-        _wake_run(context, app, number)
+    def run(context: Context) -> int:
+        def answer(app: App, state: TaskState) -> None:
+            number, options = state.issue_number, context.options
+            with app.driver.hold(f"issue-{number}, {options.mode}", wait_seconds=options.wait):
+                world = read_world(app)
+                asked = asked_about(app, world, open_loops(app), world.state(number))
+                given = Answer(
+                    choice=choose(options, asked) if asked else "",
+                    by=app.origin.actor,
+                    note=" ".join(options.note),
+                    count=options.retry,
+                    revision=options.approve,
+                )
+                _record(app, number, given, asked)
+            _wake_run(context, app, number)
 
-    return take_step(context, step, wanted, beside_loop=True)
+        return take_step(context, answer, wanted, beside_loop=True)
+
+    return run
 
 
 def _record(app: App, number: int, answer: Answer, asked: Question | None) -> None:
@@ -321,13 +303,25 @@ MODES: Final[Mapping[str, CheckupMode]] = MappingProxyType(
             "make again what is derived from the log: issue texts, labels, briefs", consistency.run_repair, issue=""
         ),
         "pre-flight": CheckupMode("whether an attempt could start now", consistency.run_pre_flight),
-        "accept": CheckupMode("accept and publish exactly the commit that waits", _accept, note="optional"),
-        "reject": CheckupMode("send it back; the note tells the next attempt what to change", _reject, note="required"),
-        "unblock": CheckupMode(
-            "go on after a block, a failure or a change of what was approved", _unblock, note="optional"
+        "accept": CheckupMode(
+            "accept and publish exactly the commit that waits",
+            _answering(lambda *_: "accept", "checkup_accept_recorded"),
+            note="optional",
         ),
-        "aggregate": CheckupMode("complete a parent from its children, all done", _aggregate),
-        "finalize": CheckupMode("bind the completion evidence: done", _finalize),
+        "reject": CheckupMode(
+            "send it back; the note tells the next attempt what to change",
+            _answering(lambda *_: "send-back", "verify_failed_retryable", "verify_failed_terminal"),
+            note="required",
+        ),
+        "unblock": CheckupMode(
+            "go on after a block, a failure or a change of what was approved",
+            _answering(_unblocking, "checkup_unblocked", "task_approved", "task_published", "verify_failed_retryable"),
+            note="optional",
+        ),
+        "aggregate": CheckupMode(
+            "complete a parent from its children, all done", _moving(Aggregate, "checkup_aggregate_recorded")
+        ),
+        "finalize": CheckupMode("bind the completion evidence: done", _moving(Finalize, "checkup_done")),
     }
 )
 

@@ -19,14 +19,13 @@ from irontree.domain.commands import AdoptIssue, DocumentIntent, Issues, OpenIss
 from irontree.domain.decide import Aggregate, Decision, Finalize, ForecastStep, Halt, Recover, Run, Verify
 from irontree.domain.graph import Graph
 from irontree.domain.halt import RULE
-from irontree.domain.plan import ExecutionPolicy, Plan, PlanNode
+from irontree.domain.plan import Plan
 from irontree.domain.text import nearest
 from irontree.errors import NotEligible
 from irontree.flows.server.connection import adopt_server
 from irontree.services.answers.approve import adopt, approve, approve_stepwise, resolve_to_approve
 from irontree.services.execution.steps import require_not_landed, waits_with_commit
 from irontree.services.loops import loop as loops
-from irontree.services.loops.loop import Loop
 from irontree.services.proposals.adoption import approval_name
 from irontree.services.proposals.approval import foresee_loop, foresee_plan
 from irontree.services.proposals.proposal import ApprovalChoices, Draft, DraftTask, Proposal
@@ -63,19 +62,7 @@ _STEPS: Final = {
 }
 
 
-def show_plan_ahead(context: Context, app: App, tasks: Sequence[tuple[PlanNode, ExecutionPolicy]], budget: int) -> int:
-    """Show what a loop over *tasks*, each with its approved settings, would do."""
-    found = foresee_plan(app, tasks, budget)
-    return _show(context, found, {node.task_key: node.title for node, _ in tasks})
-
-
-def show_loop_ahead(context: Context, app: App, loop: Loop) -> int:
-    """Show what an existing loop would do next."""
-    nodes = read_world(app).nodes
-    return _show(context, foresee_loop(app, loop), {key: node.title for key, node in nodes.items()})
-
-
-def _show(context: Context, found: Sequence[ForecastStep], titles: Mapping[str, str]) -> int:
+def _show_ahead(context: Context, found: Sequence[ForecastStep], titles: Mapping[str, str]) -> int:
     context.console.show(lambda: as_json(found), blocks(found, titles))
     return OK
 
@@ -202,7 +189,8 @@ def _propose(context: Context, app: App, proposal: Proposal, prepared: Sequence[
     if options.plan:
         return show_plan(context, app, proposal, _plan_data(proposal))
     if options.what_if:
-        return show_plan_ahead(context, app, proposal.todo, proposal.draft.budget)
+        titles = {node.task_key: node.title for node, _ in proposal.todo}
+        return _show_ahead(context, foresee_plan(app, proposal.todo, proposal.draft.budget), titles)
     if prepared:
         refuse_unknown(prepared, _expected(app, proposal.draft))
     if options.stepwise:
@@ -283,7 +271,8 @@ def _key(app: App, loop: loops.Loop, text: str) -> str:
 def _show_loop_ahead(context: Context, app: App, loop: loops.Loop, intent: ResumeLoop) -> int:
     if intent.action != "continue":
         raise UsageError(f"--what-if looks at a loop that goes on: leave {intent.action} out")
-    return show_loop_ahead(context, app, loop)
+    titles = {key: node.title for key, node in read_world(app).nodes.items()}
+    return _show_ahead(context, foresee_loop(app, loop), titles)
 
 
 def _cancel(context: Context, app: App, loop_id: str) -> int:
