@@ -14,10 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import platformdirs
@@ -169,8 +168,7 @@ def _refuse_others(environment: Mapping[str, str]) -> None:
 LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
+class ListenAddress(NamedTuple):
     """Where a server must listen; `None` means any host or any free port."""
 
     host: str | None = None
@@ -181,8 +179,7 @@ class ListenAddress:
         return self.host in (None, address.host) and self.port in (None, address.port)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """Where the server answers: on loopback, and on *host* if different."""
 
     port: int
@@ -229,7 +226,7 @@ class ServerState:
 
     def publish(self, address: Address) -> None:
         """Publish the address, now that the server answers."""
-        swap(self._address, json.dumps(asdict(address)).encode())
+        swap(self._address, json.dumps(address._asdict()).encode())
         self._before.unlink(missing_ok=True)
 
     def in_use(self) -> bool:

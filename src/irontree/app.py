@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from irontree.domain.plan import AgentSpec, ContainerSpec, ExecutionPolicy, PermissionRule, PublishPolicy
 from irontree.domain.settings import Automations
@@ -73,8 +73,7 @@ class NoProgress:
         """Discard the note."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """On whose behalf events are written; goes into their `meta:`."""
 
     actor: str
@@ -89,8 +88,7 @@ class Origin:
 
     def meta(self) -> dict[str, Any]:
         """The keys for `meta:`."""
-        known = {name: getattr(self, name) for name in self.__slots__}
-        return {key: [*value] if isinstance(value, tuple) else value for key, value in known.items() if value}
+        return {key: [*value] if isinstance(value, tuple) else value for key, value in self._asdict().items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, with_config
@@ -60,8 +60,7 @@ class Renderer(Protocol):
 # --- Locks, their holders, and child processes (R3)
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who holds a lock: shown to people, never used to decide liveness (R3)."""
 
     what: str
@@ -89,8 +88,7 @@ class Lock(Protocol):
         """Who holds it now; None when it is free."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeftLease:
+class LeftLease(NamedTuple):
     """An abandoned lease: its loop, if that can be read, and a description."""
 
     loop_id: str | None
@@ -159,8 +157,7 @@ class Children(Protocol):
 # --- Files under `.mino/`: the log, what is derived from it, and what was delivered
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A file of the log that cannot be used, described for the operator who must repair it."""
 
     path: str
@@ -252,8 +249,7 @@ class EventLog(Protocol[N, E]):
 IssueLog: TypeAlias = EventLog[int, IssueEvent]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A stream's replayed state, what it cost, and the files that could not be read."""
 
     replay: Replay
@@ -436,8 +432,7 @@ class Review:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CommitCheck:
+class CommitCheck(NamedTuple):
     """What CI says about a commit, by the name of the check."""
 
     name: str
@@ -448,8 +443,7 @@ class CommitCheck:
     """The tail of its log or its annotations, some 4 KB at most; empty if the forge shows none."""
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryFacts:
+class RepositoryFacts(NamedTuple):
     """Our account on the forge, and its permissions."""
 
     full_name: str
@@ -518,8 +512,7 @@ class About(Protocol):
 # --- The forge: GitHub, Gitea/Forgejo, or plain files
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(NamedTuple):
     """A label of the forge; `color` is 6 hex digits."""
 
     name: str
@@ -609,8 +602,7 @@ class Labels(Protocol):
         """Add and remove labels; adding one already set, or removing one not set, is not an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(NamedTuple):
     """Addresses of published things, for users; all `None` if the forge has no *page* of the repository."""
 
     page: str | None
@@ -650,8 +642,7 @@ class Forge(IssueTracker, Comments, Labels, PullRequests, Checks, About, Protoco
 # --- The user's repository and the private workspaces (R4, R5)
 
 
-@dataclass(frozen=True, slots=True)
-class Blocker:
+class Blocker(NamedTuple):
     """A reason why no work can start; `check` is the short kebab id of `blocking_check`."""
 
     check: str
@@ -659,8 +650,7 @@ class Blocker:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """Our commit in a workspace."""
 
     sha: str
@@ -671,30 +661,26 @@ class Committed:
     """Commits that the agent made itself, oldest first (`abc1234 subject`): their changes are in this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRefused:
+class CommitRefused(NamedTuple):
     """git or a hook refused the commit; `output` is its output."""
 
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(NamedTuple):
     """`sha` is reachable from the target branch; `warning` if the user's checkout could not follow."""
 
     sha: str
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """The target is not an ancestor of what was to be published; `tip` must be merged first."""
 
     tip: str
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """A file of a commit: its path as it is spelled there, and its text."""
 
     path: str
@@ -705,8 +691,7 @@ WorkspaceName = Literal["run", "verify", "review"]
 """The workspaces: for agents' changes, for checks, and for reading agents; none sees what another left (R4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineCount:
+class LineCount(NamedTuple):
     """Lines of a file added and removed between two commits; both `None` for a binary file."""
 
     path: str

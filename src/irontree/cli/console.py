@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final, Literal, TextIO
+from typing import Any, Final, Literal, NamedTuple, TextIO
 
 from irontree.domain.text import harmless
 from irontree.errors import IrontreeError, RequirementsRefused
@@ -42,16 +42,14 @@ GAP = "  "
 NOTHING = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One line of text and what it means."""
 
     text: str
     style: Style = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows under headings; the last column is the one that may be long."""
 
     headings: tuple[str, ...]
@@ -59,8 +57,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TextLines:
+class TextLines(NamedTuple):
     """Lines as they are, under an optional title; `framed` where the user has to decide something."""
 
     lines: tuple[Cell | str, ...]
@@ -68,8 +65,7 @@ class TextLines:
     framed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Verbatim:
+class Verbatim(NamedTuple):
     """Text of many lines, such as a diff, with its own line ends."""
 
     text: str

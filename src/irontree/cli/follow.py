@@ -6,7 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TextIO
 
 from rich.console import Console
@@ -233,7 +233,7 @@ class ShownSoFar:
 
 
 def _bare(budget: Budget) -> Budget:
-    return replace(budget, limit=0, spent=0, unread=0, unknown="")
+    return budget._replace(limit=0, spent=0, unread=0, unknown="")
 
 
 def _stream(state: TaskState) -> EventPosition:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from irontree.app import App
 from irontree.cli.console import Cell, OutputBlock, TextLines, listing
@@ -107,8 +107,7 @@ def _asked_by(app: App, environment: Mapping[str, str] | None) -> tuple[tuple[Qu
 AGAIN_SECONDS: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRepository:
+class KnownRepository(NamedTuple):
     """A registered repository: its ports, or why it cannot be opened."""
 
     known: Registered

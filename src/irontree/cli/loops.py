@@ -30,7 +30,7 @@ def budget_blocks(budgets: Sequence[Budget]) -> Iterator[OutputBlock]:
 def budgets_json(budgets: Iterable[Budget]) -> list[dict[str, Any]]:
     """The documented keys: amounts in parts (millionths of a US dollar, tokens, milliseconds), and in words."""
     derived = ("left", "over", "warns", "words")
-    return [asdict(budget) | {name: getattr(budget, name) for name in derived} for budget in budgets]
+    return [budget._asdict() | {name: getattr(budget, name) for name in derived} for budget in budgets]
 
 
 def _style(budget: Budget) -> Style:

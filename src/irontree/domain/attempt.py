@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 FailureClass = Literal["rate_limited", "not_authenticated", "refused", "unreachable", "limit_reached"]
 AttemptEnd = Literal["exited", "timeout", "stalled", "over_budget", "cancelled", "not_started"]
@@ -41,8 +41,7 @@ class Usage:
         return {name: value for name, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptEvidence:
+class AttemptEvidence(NamedTuple):
     """Process-level result of an attempt, before its tree is inspected."""
 
     ended: AttemptEnd
@@ -51,8 +50,7 @@ class AttemptEvidence:
     failure: FailureClass | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptOutcome:
+class AttemptOutcome(NamedTuple):
     """What happens next with an attempt.
 
     `verify`: the checks judge it, and it counts. `give_back`: it does not count and is tried again. `ask`: the same,

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal, cast
+from typing import Final, Literal, NamedTuple, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -40,8 +39,7 @@ _TOKENS: Final = r"(\d{1,15})\s*(?:tokens?)?"
 _TIME: Final = r"(?=\d)(?:(\d{1,5})\s*h)?\s*(?:(\d{1,7})\s*m(?:in)?)?\s*(?:(\d{1,9})\s*s)?"
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """A quantity of a unit, in its smallest parts."""
 
     unit: Unit
@@ -206,8 +204,7 @@ def unreadable(budgets: BudgetPolicy | None, adapter: str) -> tuple[Unit, ...]:
 # --- Limits of one attempt (protocol, Budgets)
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """Limits for the next attempt, in parts; `None` means unlimited."""
 
     money: int | None = None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import Field, model_validator
 
@@ -21,8 +21,7 @@ from irontree.domain.text import ENDED_ESCAPES
 from irontree.domain.values import CodeRef, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """A reviewer is asked about a commit that has passed everything else (R18)."""
 
     reviewer: str
@@ -43,8 +42,7 @@ class Review:
         return f"the {self.shown} asks for changes"
 
 
-@dataclass(frozen=True, slots=True)
-class Human:
+class Human(NamedTuple):
     """A person judges a criterion that nothing else covers, and accepts the work (R14)."""
 
     criterion: Criterion
@@ -171,8 +169,7 @@ NOTHING_CITED: Final[Mapping[str, str]] = MappingProxyType({})
 TRIVIAL: Final = frozenset({"", "true", ":", "exit", "exit 0", "/bin/true"})
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(NamedTuple):
     """One criterion and what covers it; `by` is `None` if a person must judge it."""
 
     criterion: Criterion
@@ -184,16 +181,14 @@ class Passed:
     """Outcome A, once the code is published."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """Outcomes B (`retryable`) and C: *check* is the first that failed."""
 
     check: CheckResult
     retryable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """Outcome D: why automation cannot decide, one line each."""
 
     reasons: tuple[str, ...]

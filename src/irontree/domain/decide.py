@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from irontree.domain.halt import RULES, halt_of
 from irontree.domain.plan import PlanNode
@@ -54,8 +54,7 @@ class Aggregate(_OfTask):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Halt:
+class Halt(NamedTuple):
     """Hand the next decision to a person; `task_key` is the task it halted at, if any."""
 
     reason: HaltReason
@@ -229,8 +228,7 @@ _EVENTS_OF: Final = {Run: 2, Verify: 1, Finalize: 1, Aggregate: 1, Recover: 1, H
 """Events that each step writes when all goes well: among equals, the lowest sequence goes first (R11)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastStep:
+class ForecastStep(NamedTuple):
     """One decision. `assumed` is its assumed outcome; empty where the forecast ends."""
 
     decision: Decision

@@ -6,9 +6,8 @@ The chain detects accidents (an edited, lost or swapped file), not attackers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from irontree.domain.events import E, Record
 from irontree.domain.plan import canonical_digest
@@ -23,8 +22,7 @@ def event_digest(event: Event) -> str:
 # --- The digest chain of the log (R10): each event carries the digest of the one before it
 
 
-@dataclass(frozen=True, slots=True)
-class ChainBreak:
+class ChainBreak(NamedTuple):
     """A finding about one event: `unchained` is a warning (another tool wrote it), `mismatch` an error."""
 
     sequence: int

@@ -8,7 +8,7 @@ Added to the contract (R13): task_approved, run_interrupted, checkup_unblocked.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -399,8 +399,7 @@ E = TypeVar("E", bound=Event)
 """Any kind of event that has streams."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamId:
+class StreamId(NamedTuple):
     """Which stream is meant: its kind, and its name among those."""
 
     kind: str

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from irontree.domain.state import Phase, TaskState
 from irontree.domain.values import HaltReason
@@ -24,8 +23,7 @@ VALUES: Final[dict[Need, re.Pattern[str]]] = {
 _SHOWN: Final[dict[Argument, str]] = {"count": "N", "amount": "AMOUNT", "revision": "REVISION", "key": "KEY"}
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One legal answer: its word on the command line, its label in a form, and what it needs."""
 
     name: str
@@ -69,8 +67,7 @@ _SKIP: Final = Choice("skip", "skip this task and what depends on it", loop_only
 _STOP: Final = Choice("stop", "stop the whole loop", loop_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class HaltRule:
+class HaltRule(NamedTuple):
     """A halt reason, the phases of an issue that cause it, who asks, and the choices."""
 
     reason: HaltReason

@@ -7,9 +7,9 @@ The log is the truth: an event that does not fit raises IllegalTransition in `ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from irontree.domain.events import (
     CheckupUnblocked,
@@ -264,8 +264,7 @@ _MISSING_LISTED: Final = 1000
 _MISSING_NAMED: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(NamedTuple):
     """The result of replaying a stream. `missing` are sequences that no gap event has named yet."""
 
     state: TaskState | None

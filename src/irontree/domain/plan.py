@@ -11,9 +11,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -345,8 +344,7 @@ _CUT, _UNSHOWN = "…", "⏎"
 _UNNAMED: Final = "something that it does not name"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ToolRequest(NamedTuple):
     """An action that an agent asks to take, as it describes it; `title` is its own free text."""
 
     tool: str

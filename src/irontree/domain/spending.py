@@ -6,10 +6,10 @@ A fold over events: nothing is counted in memory, so a restart, a crash or anoth
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from irontree.domain.budgets import (
     MILLIONTHS,
@@ -33,8 +33,7 @@ _GIVEN_BACK: Final = frozenset({"run_interrupted", "run_commit_failed"})
 """Ends of an attempt that is given back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(NamedTuple):
     """What one call of an agent took, in parts of each unit; `None` if that could not be read.
 
     `run` is the sequence of run_started for an attempt, 0 for a reviewer or a planner; `at` is when it was recorded.
@@ -80,7 +79,7 @@ def _attempts(records: Iterable[Record[IssueEvent]]) -> Iterator[Spending]:
         if record.event.event == "run_started":
             started = record
         elif record.event.event in _ENDS:
-            yield replace(_attempt(record, started), latest=latest)
+            yield _attempt(record, started)._replace(latest=latest)
             started = None
 
 
@@ -160,8 +159,7 @@ def _passed(started: Record[IssueEvent], ended: Record[IssueEvent]) -> int | Non
 # --- What is left of a budget after spending and extensions
 
 
-@dataclass(frozen=True, slots=True)
-class Extension:
+class Extension(NamedTuple):
     """An allowance beyond a limit, and the number of unreadable figures it waives."""
 
     scope: BudgetScope
@@ -193,8 +191,7 @@ def extension_from(meta: object, loop_id: str) -> Extension | None:
     return Extension(scope, amount.unit, amount.parts, unread, issue or None, loop_id if scope == "loop" else "", day)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """One limit and its spending, in parts of its unit. `unread` counts the agents whose figure is unknown."""
 
     scope: BudgetScope
@@ -255,8 +252,7 @@ class Budget:
 _OF: Final[Mapping[Unit, str]] = {"money": "money", "tokens": "of tokens", "time": "time"}
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(NamedTuple):
     """The loop that attempts count for: its issues and its start."""
 
     loop_id: str
@@ -293,7 +289,7 @@ class Ledger:
 
     def _budgets(self, limits: SpendingLimits, bare: Budget, counted: tuple[Spending, ...]) -> tuple[Budget, ...]:
         return tuple(
-            self._budget(replace(bare, unit=unit, limit=limits.of(unit) or 0), counted) for unit in limits.units
+            self._budget(bare._replace(unit=unit, limit=limits.of(unit) or 0), counted) for unit in limits.units
         )
 
     def _budget(self, bare: Budget, counted: tuple[Spending, ...]) -> Budget:
@@ -302,8 +298,7 @@ class Ledger:
         unread = [spending for spending in counted if spending.of(bare.unit) is None]
         last = max(counted, key=lambda spending: (spending.latest or spending.at, spending.run), default=None)
         summed = (last,) if bare.scope == "attempt" and last else counted
-        return replace(
-            bare,
+        return bare._replace(
             limit=bare.limit + sum(extension.extra for extension in allowed),
             spent=sum(spending.of(bare.unit) or 0 for spending in summed),
             unread=max(0, len(unread) - sum(extension.unread for extension in allowed)),

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from irontree.domain.values import CloseOnDone
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTypeProfile:
+class TaskTypeProfile(NamedTuple):
     """A type's names in documents, its label on the forge, and its defaults."""
 
     name: str

@@ -20,9 +20,9 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from irontree.domain.plan import ContainerSpec
 from irontree.ports import Child
@@ -57,8 +57,7 @@ class ChildRegistry(Protocol):
         """The children noted and not dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """How a program ended. *output* is stdout and stderr as they came, its middle cut out if it was long."""
 
     ended: ProcessEnd
@@ -219,7 +218,7 @@ class ChildProcesses:
 
     def _as_in_container(self, done: Completed) -> Completed:
         failed = done.ended == "exited" and never_ran(done.exit_code, done.output)
-        return replace(done, ended="not_started", exit_code=None) if failed else done
+        return done._replace(ended="not_started", exit_code=None) if failed else done
 
     def _engine(self) -> Engine:
         return Engine(self._environment)

@@ -8,10 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import psutil
 
@@ -24,8 +23,7 @@ MARK = "IRONTREE_CHILD"
 ProcessEnd = Literal["exited", "timeout", "stalled", "cancelled", "not_started"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLimits:
+class ProcessLimits(NamedTuple):
     """Seconds in all, seconds without output, and whether a stop is asked for."""
 
     wall_seconds: float

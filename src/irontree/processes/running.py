@@ -14,10 +14,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, NamedTuple, Protocol, TypeAlias
 
 from irontree.domain.checks import TRUNCATION_MARKER
 from irontree.errors import EnvironmentRefused
@@ -348,8 +347,7 @@ class Patient(io.RawIOBase):
 # --- Short programs that only read
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(NamedTuple):
     """The output of a short program that changes nothing."""
 
     exit_code: int

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irontree.errors import Cancelled, GitFailed, PublicationRefused, RemoteFailed, RemoteUnavailable
 from irontree.ports import Cancellation
@@ -207,8 +207,7 @@ def said(done: Completed) -> str:
 # --- Git's messages when a remote does not answer or refuses, sorted by who must act
 
 
-@dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(NamedTuple):
     pattern: str
     reason: str
     remedy: str

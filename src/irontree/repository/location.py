@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from irontree.errors import NotARepository
 from irontree.repository.git import Git
 
 
-@dataclass(frozen=True, slots=True)
-class Worktree:
+class Worktree(NamedTuple):
     """An entry of `git worktree list`; *branch* is a full ref name, None if HEAD is detached."""
 
     path: Path
@@ -117,8 +115,7 @@ _CARRIED = frozenset(
 _SEALED = (("credential.helper", ""), ("url.no-push-from-a-workspace://.pushinsteadof", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """All settings in force in a repository, in git's reading order: the last of a name counts."""
 
     entries: tuple[tuple[str, str], ...]

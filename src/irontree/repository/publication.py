@@ -6,9 +6,8 @@ Never forced, never rewritten, nothing deleted (protocol, multi-agent git hygien
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from irontree.domain.plan import PublishPolicy, WorkspacePolicy
 from irontree.domain.settings import leads_out
@@ -155,8 +154,7 @@ def blockers(
     return (*_checkout(git, publish, exempt), *_identity(settings), *_target(git, publish, settings, workspace))
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(NamedTuple):
     """The user's checkout: whether it has a commit, its branch (`None` if detached), and uncommitted paths."""
 
     has_commit: bool

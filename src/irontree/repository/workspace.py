@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -87,7 +87,7 @@ class GitWorkspace:
             refused = self._try_commit(message)
         if refused:
             return refused
-        return replace(self._committed(whole=not left and self._takes_all(settings)), joined=joined)
+        return self._committed(whole=not left and self._takes_all(settings))._replace(joined=joined)
 
     def _takes_all(self, settings: Settings) -> bool:
         """Whether a commit takes up every change: there is no hook, and no submodule has changes of its own."""

@@ -10,10 +10,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from irontree.domain.timestamps import moment_in_utc, utc_text
 from irontree.domain.values import Value
@@ -59,8 +58,7 @@ class _Lease(Value):
     meta: _Mark
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLock:
+class FoundLock(NamedTuple):
     """A lock file as it is: who says to work on what, since when, and whether we wrote it on this host."""
 
     what: str

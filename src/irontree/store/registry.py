@@ -11,6 +11,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -19,8 +20,7 @@ from irontree.files import disk_errors, replace
 ID = re.compile(r"[0-9a-f]{12}")
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(NamedTuple):
     """A repository by its workspace id and the path of its main worktree."""
 
     id: str

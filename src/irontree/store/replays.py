@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -146,13 +146,13 @@ def _encoded(reading: Reading) -> dict[str, Any]:
         "state": asdict(found.state) if found.state else None,
         "missing": list(found.missing),
         "problem": found.problem,
-        "problems": [(problem.path, problem.what, problem.newer) for problem in reading.problems],
-        "spendings": [astuple(spending) for spending in reading.spendings],
+        "problems": reading.problems,
+        "spendings": reading.spendings,
     }
 
 
 def _decoded(value: Mapping[str, Any]) -> Reading:
-    problems = tuple(Problem(path, what, newer) for path, what, newer in value["problems"])
+    problems = tuple(Problem(*problem) for problem in value["problems"])
     spendings = tuple(Spending(*spending) for spending in value["spendings"])
     return Reading(Replay(_state(value["state"]), tuple(value["missing"]), value["problem"]), problems, spendings)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -345,8 +345,7 @@ def stream_folders(form: StreamForm[N, E], state: Path) -> dict[N, str]:
     return {name: f"{path}/{inner}" for name, path in found.items()} if inner else found
 
 
-@dataclass(frozen=True, slots=True)
-class StreamFolder:
+class StreamFolder(NamedTuple):
     """The files of one stream; *where* is the folder as people read it."""
 
     path: Path

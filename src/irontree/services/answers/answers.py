@@ -350,5 +350,5 @@ def _lifted(app: App, waited: TaskState) -> TaskState:
         if state.sequence != waited.sequence:
             return state
         key = question_about(state, RULE["blocked"]).key
-        by_timer = replace(app, origin=replace(app.origin, actor=TIMER, channel=TIMER))
+        by_timer = replace(app, origin=app.origin._replace(actor=TIMER, channel=TIMER))
         return answer_issue(by_timer, state.issue_number, Answer("go-on", by=TIMER, question=key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -398,7 +398,7 @@ def _body(app: App, world: World, state: TaskState, plan: Plan, node: PlanNode, 
         number=state.issue_number,
         node=node.model_copy(update={"description": quiet(node.description)}),
         parent=f"#{parent.issue_number}" if parent else None,
-        coverage=tuple(replace(item, criterion=_quiet(item.criterion)) for item in covered),
+        coverage=tuple(item._replace(criterion=_quiet(item.criterion)) for item in covered),
         closes=closing_policy(app, node) == "auto",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from irontree.app import App
 from irontree.domain.checks import CheckReport, excerpt
@@ -162,8 +162,7 @@ def _short(code_ref: str | None) -> str:
 # --- Addresses of an issue and of what belongs to it, for people
 
 
-@dataclass(frozen=True, slots=True)
-class IssueLinks:
+class IssueLinks(NamedTuple):
     """Of one repository; without a forge that can be had every address is empty: what is shown does without."""
 
     forge: Forge | None
@@ -188,8 +187,7 @@ def links_for(app: App) -> IssueLinks:
 # --- The event feed
 
 
-@dataclass(frozen=True, slots=True)
-class FeedEntry:
+class FeedEntry(NamedTuple):
     """One event of the *stream* `issue.12` or `loop.ID`; *payload* holds its keys, `said` (in words) and `time`.
 
     *place* tells the streams apart that an issue had one after the other: each begins at sequence 1 (R7).
@@ -396,8 +394,7 @@ class AttemptView:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """A failed verification, and the commits that its attempt began with and left; None where it changed nothing."""
 
     failed: Record[IssueEvent]
