@@ -277,35 +277,31 @@ def _without_repeats(commands: list[Shell]) -> tuple[Shell, ...]:
 
 EXCERPT_LINES: Final = 8
 EXCERPT_CHARACTERS: Final = 160
-_ESCAPES: Final = re.compile(ENDED_ESCAPES)
-_TELLING: Final = re.compile(
+# Texts: `re` compiles and keeps each with its first use, and most commands look at no output.
+_TELLING: Final = (
     r"\b(?:[a-z]*(?:error|exception|fail(?:ed|ure|ures|s)?)|assert\w*|panic\w*|fatal|traceback|undefined|unresolved|"
     r"undeclared|missing|cannot|can't|not found|no such|not ok|expected|unexpected|refused|denied|invalid|timed? ?out|"
-    r"segmentation fault|killed)\b|^E\s|[\u2717\u2718\u2715\u00d7]",
-    re.IGNORECASE,
+    r"segmentation fault|killed)\b|^E\s|[\u2717\u2718\u2715\u00d7]"
 )
 _TEMPORARY: Final = (
     r"(?:/private)?(?:/var/folders/[^/\s]+/[^/\s]+/T|/(?:var/)?tmp|[a-z]:[\\/](?:[^\\/\s]+[\\/])*te?mp)"
     r"[\\/][^\\/\s:'\"]+(?:[\\/](?:pytest-\d+|tmp[^\\/\s:'\"]*))*"
 )
 # The order matters: a later pattern must not match what an earlier one has substituted.
-_CHANGING: Final = tuple(
-    (re.compile(pattern, re.IGNORECASE), instead)
-    for pattern, instead in (
-        (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
-        (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
-        (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
-        (_TEMPORARY, "<temporary>"),
-        (r"\b0x[0-9a-f]+\b", "<address>"),
-        (r"\b(localhost|(?:\d{1,3}\.){3}\d{1,3}|\[::1?\]):\d+\b", r"\1:<port>"),
-        (r"\b(pid|process|thread|port|seed|gw)([ =:#]*)\d+\b", r"\1\2<number>"),
-        (r"\b\d+(?:\.\d+)?\s*(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b", "<duration>"),
-        (r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "<sha>"),
-        (r"\bline \d+\b", "line <line>"),
-        (r"(\.\w+)(?::\d+(?::\d+)?\b|\(\d+(?:,\d+)?\))", r"\1:<line>"),
-        (r"\[\s*\d+(?:%|/\d+)\s*\]|\b\d+(?:\.\d+)?%", ""),
-        (r"([=\-_*#.~^])\1{2,}", r"\1\1\1"),
-    )
+_CHANGING: Final = (
+    (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?", "<time>"),
+    (r"\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b", "<time>"),
+    (r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<id>"),
+    (_TEMPORARY, "<temporary>"),
+    (r"\b0x[0-9a-f]+\b", "<address>"),
+    (r"\b(localhost|(?:\d{1,3}\.){3}\d{1,3}|\[::1?\]):\d+\b", r"\1:<port>"),
+    (r"\b(pid|process|thread|port|seed|gw)([ =:#]*)\d+\b", r"\1\2<number>"),
+    (r"\b\d+(?:\.\d+)?\s*(?:ns|µs|us|ms|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b", "<duration>"),
+    (r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b", "<sha>"),
+    (r"\bline \d+\b", "line <line>"),
+    (r"(\.\w+)(?::\d+(?::\d+)?\b|\(\d+(?:,\d+)?\))", r"\1:<line>"),
+    (r"\[\s*\d+(?:%|/\d+)\s*\]|\b\d+(?:\.\d+)?%", ""),
+    (r"([=\-_*#.~^])\1{2,}", r"\1\1\1"),
 )
 
 
@@ -327,7 +323,7 @@ def fingerprint_of(facts: Sequence[str | int | None], output: str) -> str:
 def telling_lines(output: str) -> tuple[str, ...]:
     """The lines that name what failed, as printed; all lines if none seems to."""
     lines = tuple(line for raw in output.split("\n") if (line := _plain(raw)))
-    return tuple(line for line in lines if _TELLING.search(line)) or lines
+    return tuple(line for line in lines if re.search(_TELLING, line, re.IGNORECASE)) or lines
 
 
 def excerpt(failed: CheckResult) -> str:
@@ -339,23 +335,22 @@ def excerpt(failed: CheckResult) -> str:
 def normalised(line: str) -> str:
     """The line with each value that changes from run to run replaced by the name of its kind."""
     for pattern, instead in _CHANGING:
-        line = pattern.sub(instead, line)
+        line = re.sub(pattern, instead, line, flags=re.IGNORECASE)
     return " ".join(line.split())
 
 
 def _plain(raw: str) -> str:
     """The line as a terminal leaves it: the text after its last carriage return, without colours."""
-    return _ESCAPES.sub("", raw).rstrip("\r").rpartition("\r")[2].strip()
+    return re.sub(ENDED_ESCAPES, "", raw).rstrip("\r").rpartition("\r")[2].strip()
 
 
 # --- What is run if nothing is configured
 
 
 def _row(files: str, **commands: str) -> DetectionRow:
-    return DetectionRow(
-        files=tuple(files.split()),
-        commands=tuple(Shell(name=name, run=run) for name, run in commands.items()),
-    )
+    """Not validated: what validates a class is made with its first value, and most commands need none of these."""
+    shells = tuple(Shell.model_construct(name=name, run=run) for name, run in commands.items())
+    return DetectionRow.model_construct(files=tuple(files.split()), commands=shells)
 
 
 def _yarn(script: str) -> str:
