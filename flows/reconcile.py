@@ -22,8 +22,7 @@ async def reconcile(repository: str) -> State[None]:
     app = await asyncio.to_thread(open_here, repository)
     async with hold_liveness(app):
         found = await asyncio.to_thread(_compare, app)
-    outside = (f"issue-{change.issue_number}: {change.what} -> {change.then}" for change in found.outside)
-    for line in (*found.problems, *outside, *found.undelivered):
+    for line in (*found.problems, *(change.line() for change in found.outside), *found.undelivered):
         get_run_logger().warning(line)
     for number, what in found.settled:
         get_run_logger().info("issue-%d: %s", number, what)

@@ -40,7 +40,7 @@ from irontree.http_client import HttpError
 from irontree.services.loops.loop import read_loop
 from irontree.services.questions.pages import story_text, tree_text
 from irontree.services.record import read_world
-from irontree.services.views.history import FeedEntry, event_feed, links_for, page_of_run
+from irontree.services.views.history import FeedEntry, event_feed, page_of_issue, page_of_run
 from irontree.store.layout import Layout
 
 logger = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ def _new_report(app: App, issue_number: int, after: int) -> str | None:
 
 def _issue(app: App, number: int) -> str:
     """The issue with its link, as Markdown."""
-    address = links_for(app).to_issue(number)
+    address = page_of_issue(app, number)
     return f"[issue #{number}]({address})" if address else f"issue #{number}"
 
 

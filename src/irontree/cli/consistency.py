@@ -109,7 +109,7 @@ def _recorded(done: service.Reconciliation) -> Iterator[AuditFinding]:
     yield from (AuditFinding(f"issue-{one.issue_number}", *_restored(one)) for one in done.restored if not one.is_local)
     yield from (AuditFinding(f"issue-{n}", "missing events were recorded; it is blocked") for n in done.gaps)
     yield from (AuditFinding(f"issue-{number}", what) for number, what in done.settled)
-    yield from (AuditFinding(f"issue-{change.issue_number}", change.what, change.then) for change in done.outside)
+    yield from done.outside
     yield from (AuditFinding(f"issue-{n}", "is as it was approved again and goes on") for n in done.approved_again)
     if done.unseen:
         yield AuditFinding("forge", *service.not_seen(done.unseen))

@@ -37,7 +37,7 @@ from irontree.services.loops.loop import loop_of, read_loops, still_open
 from irontree.services.questions.commands import next_command_about, question_json
 from irontree.services.questions.listing import Explanation, TaskStanding, asked_about, explain
 from irontree.services.questions.questions import Question
-from irontree.services.record import World, attempts_folder, read_world
+from irontree.services.record import World, read_world, transcript_folder
 from irontree.services.views.history import DeniedView, FailureView, denied_of, failure_of, say_issue_event
 from irontree.services.views.overview import title_of, waits_for
 from irontree.services.views.report import criteria_of, newest_results, reported, warnings_of
@@ -250,7 +250,7 @@ def _files(app: App, state: TaskState, stream: Stream) -> dict[str, str]:
     number, layout = state.issue_number, Layout(app.repository.root)
     events = (record.event for record in stream.records)
     begun = {f"{event.sequence:04d}": event for event in events if isinstance(event, RunStarted)}
-    folders = attempts_folder(app, state).glob("attempt-*")
+    folders = transcript_folder(app, state).parent.glob("attempt-*")
     transcripts = {path.name.removeprefix("attempt-"): path for path in folders}
     candidates = {
         "brief": layout.brief(number),

@@ -118,33 +118,27 @@ class MemoryForge:
     # --- issues -------------------------------------------------------------------------------------------
 
     def create_issue(self, title: str, body: str, labels: Sequence[str] = ()) -> Issue:
-        """Create an open issue."""
         number = self._add(title, body, labels)
         return self._answered(self._issue(number))
 
     def read_issue(self, number: int) -> Issue | None:
-        """The issue; None if there is none."""
         return self._issue(number) if number in self.tracker.issues else None
 
     def find_issues(self, marker: str) -> tuple[Issue, ...]:
-        """Issues whose body holds *marker* as a line of its own, lowest number first."""
         listed = tuple(self._listed())
         newer = behind(listed[-1].number if listed else 0, self.read_issue)
         return tuple(i for i in (*listed, *newer) if holds_line(i.body, marker) and not i.pull_request)
 
     def open_issues(self, label: str) -> tuple[Issue, ...]:
-        """Open issues that carry *label*, lowest number first; pull requests left out."""
         wanted = (issue for issue in self._listed() if issue.state == "open" and label in issue.labels)
         return tuple(issue for issue in wanted if not issue.pull_request)
 
     def edit_issue(self, number: int, **changes: Unpack[IssueChanges]) -> Issue:
-        """Change what is given, leave the rest."""
         return self._edited(number, as_sent(changes))
 
     # --- comments -----------------------------------------------------------------------------------------
 
     def comments(self, number: int) -> tuple[Comment, ...]:
-        """All comments, oldest first."""
         self._issue(number)
         posted = self.tracker.comments.get(number, [])
         return tuple(replace(c, ours=c.author == self._account, trusted=self._trusts(c.author)) for c in posted)
@@ -154,7 +148,6 @@ class MemoryForge:
         return tuple(comment for comment in self.comments(number) if comment.edited or comment.created_at >= moment)
 
     def post_comment(self, number: int, body: str) -> Comment:
-        """Add a comment."""
         self._issue(number)
         posted = self.tracker.comments.setdefault(number, [])
         comment = Comment(
@@ -172,12 +165,10 @@ class MemoryForge:
     # --- labels -------------------------------------------------------------------------------------------
 
     def ensure_labels(self, labels: Sequence[Label]) -> None:
-        """Create those that are missing; leave existing ones as they are."""
         for label in labels:
             self.tracker.labels.setdefault(label.name, label)
 
     def set_labels(self, number: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> None:
-        """Add and remove; what is there already, or not there, is no error."""
         old = self._issue(number)
         wanted = (name for name in dict.fromkeys([*old.labels, *add]) if name not in remove)
         self._answered(self.tracker.issues.update({number: replace(old, labels=tuple(wanted))}))
@@ -190,7 +181,6 @@ class MemoryForge:
     # --- pull requests ------------------------------------------------------------------------------------
 
     def create_pull_request(self, *, head: str, base: str, title: str, body: str, draft: bool) -> PullRequest:
-        """Open a request to merge branch *head*, which must have been pushed."""
         if head not in self.tracker.branches or self.tracker.branches[head] == self.tracker.branches.get(base):
             raise RemoteFailed(f"branch {head} has nothing to merge into {base}")
         if any(pull.state == "open" and pull.base_branch == base for pull in self.find_pull_requests(head)):
@@ -214,16 +204,13 @@ class MemoryForge:
         return self._answered(self._pull(number))
 
     def read_pull_request(self, number: int) -> PullRequest | None:
-        """The pull request; None if there is none."""
         return self._pull(number) if number in self.tracker.pulls else None
 
     def find_pull_requests(self, head: str) -> tuple[PullRequest, ...]:
-        """Those of branch *head*, lowest number first."""
         pulls = (self._pull(number) for number in sorted(self.tracker.pulls))
         return tuple(pull for pull in pulls if pull.head_branch == head)
 
     def edit_pull_request(self, number: int, **changes: Unpack[PullRequestChanges]) -> PullRequest:
-        """Change what is given, leave the rest."""
         old, given = self._pull(number), as_sent(changes)
         draft = given.pop("draft", old.draft)
         self._edited(number, given)
@@ -231,23 +218,19 @@ class MemoryForge:
         return self._pull(number)
 
     def reviews(self, number: int) -> tuple[Review, ...]:
-        """What was handed in, oldest first."""
         self._pull(number)
         return tuple(self._seen(review) for review in self.tracker.handed_in.get(number, []))
 
     def commit_checks(self, sha: str) -> tuple[CommitCheck, ...]:
-        """The newest of each name, ordered by name."""
         checks = self.tracker.checks.get(sha, {})
         return tuple(checks[name] for name in sorted(checks))
 
     def set_commit_status(self, sha: str, *, name: str, state: CheckState, description: str) -> None:
-        """Say it under its name."""
         check = CommitCheck(name, state, one_line(description), "")
         self.tracker.check(sha, check)
         self._answered(check)
 
     def may_write(self, login: str) -> bool:
-        """Whether that is us, or one of the writers."""
         self._require_up()
         return self._trusts(login)
 

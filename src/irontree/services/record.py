@@ -259,11 +259,6 @@ def transcript_folder(app: App, state: TaskState) -> Path:
     return reports(app) / attempt_folder(state.issue_number, state.renewed_from, state.run_sequence)
 
 
-def attempts_folder(app: App, state: TaskState) -> Path:
-    """Where the folders of all attempts of the stream in force are; an archived stream's are elsewhere."""
-    return transcript_folder(app, state).parent
-
-
 def review_folder(app: App, state: TaskState, reviewer: str) -> Path:
     """The folder of a review that begins now, named by when (UTC), so that it writes over none before; a round each."""
     return transcript_folder(app, state) / f"review-{reviewer}-{app.clock.now().strftime(_STAMP)}"

@@ -183,7 +183,7 @@ def write_archive(target: Path, manifest: Manifest, sources: Mapping[str, Path])
         try:
             with temporary.open("xb") as file:
                 with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                    _add(archive, MANIFEST, io.BytesIO(data := _encode(manifest)), len(data))
+                    _add(archive, MANIFEST, io.BytesIO(data := manifest.model_dump_json(indent=1).encode()), len(data))
                     for entry in manifest.files:
                         with sources[entry.path].open("rb") as source:
                             _add(archive, entry.path, source, entry.size)
@@ -273,10 +273,6 @@ def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int) -> 
     member = tarfile.TarInfo(name)
     member.size, member.mode = size, 0o600
     archive.addfile(member, content)
-
-
-def _encode(manifest: Manifest) -> bytes:
-    return manifest.model_dump_json(indent=1).encode()
 
 
 def _damaged(path: Path, what: str) -> Refused:

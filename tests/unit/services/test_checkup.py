@@ -103,7 +103,7 @@ def test_going_on_after_a_block_puts_the_approval_back_as_it_was(scene):
     scene.write(ONE_TASK.replace("hello", "good day"))
     assert run(scene.app, 1).phase is Phase.STALE
     scene.app.forge().edit_issue(1, state="closed")
-    assert [change.issue_number for change in reconcile(scene.app).outside] == [1]
+    assert [change.where for change in reconcile(scene.app).outside] == ["issue-1"]
     state = unblock(scene.app, 1, "resume", ADA)
     assert (state.phase, scene.last().event.approval_state) == (Phase.STALE, "approval_ready")
 

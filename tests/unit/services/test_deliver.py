@@ -301,7 +301,7 @@ def test_an_issue_that_is_closed_once_more_is_asked_about_once_more(scene):
     step(scene, run)
     scene.forge_seen.edit_issue(1, state="closed")
     step(scene, verify)
-    assert [change.issue_number for change in reconcile(scene.app).outside] == [1]
+    assert [change.where for change in reconcile(scene.app).outside] == ["issue-1"]
     assert scene.tracker.issues[1].state == "closed"
 
 

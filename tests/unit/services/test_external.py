@@ -140,7 +140,7 @@ def test_issues_of_a_forge_that_is_lost_are_given_up_one_by_one_and_that_ends(sc
     for number in numbers:
         assert number in reconcile(scene.app).unseen
         [change] = reconcile(scene.app, number).outside
-        assert (change.issue_number, change.what) == (number, DELETED.reason)
+        assert (change.where, change.what) == (f"issue-{number}", DELETED.reason)
         answer_issue(scene.app, number, Answer("go-on", "ada"))
     found = reconcile(scene.app)
     assert (found.unseen, found.undelivered, found.problems, found.open_questions) == ((), (), (), ())
@@ -156,7 +156,7 @@ def test_a_finished_issue_that_is_gone_is_told_nothing_more_and_that_is_said_onc
         perform(scene.app, step(GREETING))
     assert scene.deliveries.load(1).failures
     found = reconcile(scene.app)
-    assert [(change.what, change.then) for change in found.outside] == [
+    assert [(change.what, change.remedy) for change in found.outside] == [
         (DELETED.reason, "it is done: nothing more is told there")
     ]
     assert (found.undelivered, told(scene), scene.state().done) == ((), [], True)
@@ -171,7 +171,9 @@ def test_finished_issues_of_a_lost_forge_are_believed_gone_where_they_are_named(
         ledger = scene.deliveries.load(number)
         scene.deliveries.save(number, replace(ledger, failures=("comment_post_failed: 503",)))
     assert reconcile(scene.app).unseen == tuple(kept)
-    assert [change.issue_number for number in kept for change in reconcile(scene.app, number).outside] == list(kept)
+    assert [change.where for number in kept for change in reconcile(scene.app, number).outside] == [
+        f"issue-{n}" for n in kept
+    ]
     assert (reconcile(scene.app).unseen, reconcile(scene.app).undelivered) == ((), ())
 
 

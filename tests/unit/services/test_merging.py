@@ -13,7 +13,7 @@ from irontree.errors import AnswerRefused
 from irontree.ports import CommitCheck
 from irontree.repository.memory import Commit
 from irontree.services.answers.answers import Answer, answer_issue
-from irontree.services.consistency.drift import Change
+from irontree.services.consistency.audit import AuditFinding
 from irontree.services.consistency.reconcile import reconcile
 from irontree.services.execution.steps import perform
 from irontree.services.work.preflight import block
@@ -126,7 +126,7 @@ def test_a_forge_that_does_not_answer_stops_nothing(scene: Scene):
     assert any("could not be looked at" in line for line in scene.notes.lines)
 
 
-def reconciled(scene: Scene) -> tuple[Change, ...]:
+def reconciled(scene: Scene) -> tuple[AuditFinding, ...]:
     with scene.app.driver.hold("reconcile"):
         return reconcile(scene.app).outside
 

@@ -87,7 +87,7 @@ def test_an_issue_of_which_nothing_can_be_read_is_named(scene):
 def test_an_issue_closed_outside_is_recorded_once_and_never_believed(scene):
     scene.publish(ONE_TASK)
     scene.forge_seen.edit_issue(1, state="closed")
-    assert [change.issue_number for change in reconcile(scene.app).outside] == [1]
+    assert [change.where for change in reconcile(scene.app).outside] == ["issue-1"]
     assert reconcile(scene.app).outside == ()
     assert (scene.state().phase, scene.state().done) == (Phase.BLOCKED, False)
     assert len(scene.comments()) == 1

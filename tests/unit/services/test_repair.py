@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from irontree.services.consistency.reconcile import Repaired, reconcile, repair
+from irontree.services.consistency.audit import AuditFinding
+from irontree.services.consistency.reconcile import reconcile, repair
 from irontree.services.execution.run import run
 from tests.support.world import ONE_TASK, SPEC, Scene
 
@@ -44,7 +45,7 @@ def test_a_loop_file_is_made_again_from_its_events(scene):
 
 def test_half_written_files_are_removed_and_counted(scene):
     scene.upkeep.leftovers = 2
-    assert repair(scene.app) == (Repaired(".mino", "2 half-written file(s) removed"),)
+    assert repair(scene.app) == (AuditFinding(".mino", "2 half-written file(s) removed"),)
 
 
 def test_labels_are_set_back(scene):

@@ -215,10 +215,8 @@ def _resume(app: App, question: Question, answer: Answer) -> None:
 
 def _extend(app: App, question: Question, answer: Answer) -> None:
     loop_id, amount = question.loop_id or "", amount_of(answer.amount or "")
-    if question.budget and amount:
-        loop.allow(app, loop_id, question.budget.extended(amount), answer.by, answer.note)
-    else:
-        loop.extend(app, loop_id, answer.count or 0, answer.by, answer.note)
+    more = question.budget.extended(amount) if question.budget and amount else None
+    loop.extend(app, loop_id, 0 if more else answer.count or 0, answer.by, answer.note, more)
     loop.resume(app, loop_id, answer.by)
 
 

@@ -21,6 +21,7 @@ from irontree.domain.machine import LEGAL
 from irontree.domain.state import ADOPTED, MANAGED, Phase, TaskState, labels_for
 from irontree.errors import RemoteFailed
 from irontree.ports import EffectLedger, Issue
+from irontree.services.consistency.audit import AuditFinding
 from irontree.services.delivery.comments import comment_marker
 from irontree.services.delivery.deliver import due_comments
 from irontree.services.execution.publish import issue_body
@@ -35,20 +36,16 @@ _PUT_RIGHT: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Something that was done outside: to which issue, what, and what follows from it."""
-
-    issue_number: int
-    what: str
-    then: str
+def _change(state: TaskState, what: str, then: str) -> AuditFinding:
+    """Something that was done outside to this issue, and what follows from it."""
+    return AuditFinding(f"issue-{state.issue_number}", what, then)
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What was done outside; *unseen* are issues that the forge does not show and no user decided about."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[AuditFinding, ...]
     unseen: tuple[int, ...] = ()
 
 
@@ -89,7 +86,7 @@ def changed_outside(app: App, world: World, state: TaskState) -> str | None:
     return changed_since_approval(app, world, state)
 
 
-def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> Iterator[Change]:
+def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> Iterator[AuditFinding]:
     if state.phase is Phase.RUNNING:
         return
     try:
@@ -101,7 +98,7 @@ def _compare(app: App, world: World, state: TaskState, issue: Issue | None) -> I
         app.progress.note(f"#{state.issue_number} could not be compared: {error.message}")
 
 
-def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[Change]:
+def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator[AuditFinding]:
     """What stops the work."""
     seen: IssuePresence = issue.state if issue else "gone"
     if seen == "closed" and _is_merged(app, state):
@@ -110,10 +107,10 @@ def _contradictions(app: App, state: TaskState, issue: Issue | None) -> Iterator
     found = _found(app, state, seen)
     if found and ledger.sequence >= state.sequence:  # else it may be we who have not opened or closed it yet
         _record(app, state, found)
-        yield Change(state.issue_number, found.reason, found.remedy)
+        yield _change(state, found.reason, found.remedy)
     elif seen == "gone" and _waits_for_forge(state, ledger):
         app.deliveries.save(state.issue_number, replace(ledger, sequence=state.sequence, failures=()))
-        yield Change(state.issue_number, DELETED.reason, "it is done: nothing more is told there")
+        yield _change(state, DELETED.reason, "it is done: nothing more is told there")
     elif state.done and seen == "closed" and not ledger.closed:
         app.deliveries.save(state.issue_number, replace(ledger, closed=True))
 
@@ -149,11 +146,11 @@ def _record(app: App, state: TaskState, found: ExternalEvent) -> None:
         block(app, state, found.check, found.reason, remedy=found.remedy)
 
 
-def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[Change]:
+def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[AuditFinding]:
     """What does not stop the work, but for an adopted issue's own text."""
     if changed := changed_outside(app, world, state):
         record(app, state, TaskReapprovalRequired, meta={"reason": changed})
-        yield Change(state.issue_number, changed, "approve it as it is now, or take the change back")
+        yield _change(state, changed, "approve it as it is now, or take the change back")
         return
     ledger = app.deliveries.load(state.issue_number)
     if ledger.sequence >= state.sequence and not ledger.failures:  # else it is ours to catch up
@@ -161,7 +158,7 @@ def _edits(app: App, world: World, state: TaskState, issue: Issue) -> Iterator[C
         yield from _notice(app, world, state, issue, ledger)
 
 
-def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[Change]:
+def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[AuditFinding]:
     """Set the labels that follow the state to what it says; what was different (R16)."""
     wanted, present = labels_for(state), frozenset(issue.labels)
     lost, foreign = sorted(wanted - present), sorted((present & MANAGED) - wanted)
@@ -169,10 +166,10 @@ def set_labels_back(app: App, state: TaskState, issue: Issue) -> Iterator[Change
         return
     app.forge().set_labels(state.issue_number, add=lost, remove=foreign)
     what = [*(f"the label {name} was removed" for name in lost), *(f"the label {name} was set" for name in foreign)]
-    yield Change(state.issue_number, f"{' and '.join(what)} by hand", "labels follow the work: it was set back")
+    yield _change(state, f"{' and '.join(what)} by hand", "labels follow the work: it was set back")
 
 
-def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> Iterator[Change]:
+def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: EffectLedger) -> Iterator[AuditFinding]:
     """Tell what is new, and remember what stands."""
     is_ours = not state.adopted and state.task_key in world.plans
     text = adopted_revision(issue.title, issue.body) if is_ours else ""
@@ -183,7 +180,7 @@ def _notice(app: App, world: World, state: TaskState, issue: Issue, ledger: Effe
         app.deliveries.save(state.issue_number, now)
     for what in found:
         if what not in ledger.noticed:
-            yield Change(state.issue_number, what, _PUT_RIGHT[what])
+            yield _change(state, what, _PUT_RIGHT[what])
 
 
 def own_words(app: App, world: World, state: TaskState) -> tuple[str, str]:

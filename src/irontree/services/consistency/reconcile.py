@@ -23,7 +23,8 @@ from irontree.domain.state import ADOPTED, MANAGED, TaskState
 from irontree.domain.timestamps import moment
 from irontree.errors import RemoteFailed
 from irontree.ports import Comment, EffectLedger, Issue, Problem
-from irontree.services.consistency.drift import Change, is_question_deleted, look_outside, own_words, set_labels_back
+from irontree.services.consistency.audit import AuditFinding
+from irontree.services.consistency.drift import is_question_deleted, look_outside, own_words, set_labels_back
 from irontree.services.delivery.deliver import deliver
 from irontree.services.execution.merging import settle_requests
 from irontree.services.execution.publish import release_approved
@@ -35,15 +36,7 @@ from irontree.services.views.history import say_issue_event, time_of
 from irontree.services.views.report import write_brief, write_projections
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """Something that was not as the log says, and is now."""
-
-    where: str
-    what: str
-
-
-def repair(app: App) -> tuple[Repaired, ...]:
+def repair(app: App) -> tuple[AuditFinding, ...]:
     """Settle what crashes left, remake loop files, issue texts, labels and briefs; what was different.
 
     The caller holds the driver lock. What the forge cannot do now is told and tried again next time.
@@ -54,8 +47,12 @@ def repair(app: App) -> tuple[Repaired, ...]:
     world = read_world(app)
     states = sorted(world.states.values(), key=lambda state: state.issue_number)
     found = (
-        *((Repaired(".mino", f"{leftovers} half-written file(s) removed"),) if leftovers else ()),
-        *(Repaired(f"loop {i}", "its file was made again from its events") for i in _remade(app)),
+        *((AuditFinding(".mino", f"{leftovers} half-written file(s) removed"),) if leftovers else ()),
+        *(
+            AuditFinding(f"loop {loop_id}", "its file was made again from its events")
+            for loop_id in app.loops.ids()
+            if remake_entity(app, loop_id)
+        ),
         *(one for state in states if state.task_key not in world.cancelled for one in _issue(app, world, state)),
         *(one for state in states for one in _brief(app, world, state)),
     )
@@ -63,20 +60,16 @@ def repair(app: App) -> tuple[Repaired, ...]:
     return found
 
 
-def _remade(app: App) -> tuple[str, ...]:
-    return tuple(loop_id for loop_id in app.loops.ids() if remake_entity(app, loop_id))
-
-
-def _issue(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
+def _issue(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
     where = f"issue-{state.issue_number}"
     try:
         issue = app.forge().read_issue(state.issue_number)
         if issue is None or state.done or state.problem:
             return
-        yield from (Repaired(where, change.what) for change in set_labels_back(app, state, issue))
+        yield from (AuditFinding(where, change.what) for change in set_labels_back(app, state, issue))
         if not state.adopted and state.task_key in world.plans:
-            yield from (Repaired(where, what) for what in _text(app, world, state, issue))
-        yield from (Repaired(where, what) for what in _comment(app, world, state))
+            yield from (AuditFinding(where, what) for what in _text(app, world, state, issue))
+        yield from (AuditFinding(where, what) for what in _comment(app, world, state))
     except RemoteFailed as error:
         app.progress.note(f"{where} could not be repaired on the forge: {error.message}")
         return
@@ -106,14 +99,14 @@ def _comment(app: App, world: World, state: TaskState) -> Iterator[str]:
     yield "the comment that asks something was posted again"
 
 
-def _brief(app: App, world: World, state: TaskState) -> Iterator[Repaired]:
+def _brief(app: App, world: World, state: TaskState) -> Iterator[AuditFinding]:
     before = app.projections.read("brief", state.issue_number)
     write_brief(app, world, state)
     after = app.projections.read("brief", state.issue_number)
     if before is None and after is not None:
-        yield Repaired(f"issue-{state.issue_number}", "its brief was made again")
+        yield AuditFinding(f"issue-{state.issue_number}", "its brief was made again")
     elif before is not None and (missing := _sections(after or "") - _sections(before)):
-        yield Repaired(f"issue-{state.issue_number}", f"its brief lacked: {', '.join(sorted(missing))}")
+        yield AuditFinding(f"issue-{state.issue_number}", f"its brief lacked: {', '.join(sorted(missing))}")
 
 
 def _sections(brief: str) -> set[str]:
@@ -198,7 +191,7 @@ class Reconciliation:
     gaps: tuple[int, ...]
     settled: tuple[tuple[int, str], ...]
     """What became of requests to merge, by issue number, in words."""
-    outside: tuple[Change, ...]
+    outside: tuple[AuditFinding, ...]
     approved_again: tuple[int, ...]
     undelivered: tuple[str, ...]
     open_questions: tuple[Question, ...]

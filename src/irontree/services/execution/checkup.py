@@ -164,18 +164,18 @@ def _restored(state: TaskState, resolution: Resolution) -> dict[str, Any]:
     """The common keys of the state that holds from here."""
     code_ref = state.commit
     if resolution == "verify":
-        return _work_keys("verify", "verify", code_ref)
+        return _work_keys("verify", code_ref)
     if resolution == "retry":
         # After a conflict the next attempt starts afresh on the target's tip: it keeps no commit of its own.
-        return _work_keys("run", "verify", None if state.blocking_check in OVERTAKEN else code_ref)
+        return _work_keys("run", None if state.blocking_check in OVERTAKEN else code_ref)
     back = state.before or state
     return snapshot(back) | {"approval_state": back.approval_state}
 
 
-def _work_keys(stage: str, next_stage: str, code_ref: str | None) -> dict[str, Any]:
+def _work_keys(stage: str, code_ref: str | None) -> dict[str, Any]:
     return {
         "current_stage": stage,
-        "next_stage": next_stage,
+        "next_stage": "verify",
         "workflow_entry_state": "ready_to_start",
         "code_publication_state": "local_only",
         "code_ref": code_ref,

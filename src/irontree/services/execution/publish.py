@@ -118,7 +118,7 @@ def _create(app: App, plan: Plan, node: PlanNode, body: str) -> Issue:
 
     What it created in vain is closed, and no longer carries the key.
     """
-    created = app.forge().create_issue(node.title, body, _type_labels(node))
+    created = app.forge().create_issue(node.title, body, (TASK_TYPES[node.type].label,))
     if app.log.read(created.number).highest_sequence:
         app.forge().edit_issue(created.number, body="Made by mistake.", state="closed")
         raise ConfigRefused(
@@ -145,12 +145,9 @@ def _damage(app: App, number: int) -> str | None:
     """What is wrong with the log of an issue that has no state though it is there."""
     if app.log.read(number).highest_sequence:
         return "its first event cannot be read"
-    return "its events were there and are gone (`irontree audit` names them)" if _is_lost(app, number) else None
-
-
-def _is_lost(app: App, number: int) -> bool:
-    """Whether the issue had a stream once: begun anew, it would be worked on and published a second time."""
-    return any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
+    # Had it a stream once, it would be worked on and published a second time, begun anew.
+    lost = any(path.startswith(f".mino/events/issue-{number}/") for path in app.repository.lost_files())
+    return "its events were there and are gone (`irontree audit` names them)" if lost else None
 
 
 def _own_issue(app: App, plan: Plan, node: PlanNode) -> Issue | None:
@@ -289,10 +286,6 @@ def _close_cancelled(app: App, world: World) -> None:
         if issue and issue.state == "open":
             app.forge().edit_issue(issue.number, state="closed")
             app.progress.note(f"#{issue.number} {issue.title}: cancelled")
-
-
-def _type_labels(node: PlanNode) -> tuple[str, ...]:
-    return (TASK_TYPES[node.type].label,)
 
 
 # --- Tasks that wait for an approval go on once they have it (R7)

@@ -31,16 +31,13 @@ class Funds:
     loops: Mapping[str, Loop] = field(default_factory=dict)
     limited: bool = False
     """Whether anything has a limit at all; if not, nothing was counted."""
+    _sums: dict[tuple[BudgetPolicy, str], tuple[Budget, ...]] = field(default_factory=dict, repr=False, compare=False)
+    """What tasks of one policy and loop have in common, summed once."""
 
     def of_issue(self, state: TaskState) -> tuple[Budget, ...]:
         """Every limit that the next call of an agent for that issue counts for; none where none was approved."""
         policy = _policy(self.world, state.task_key)
-        if policy is None:
-            return ()
-        return (
-            *self.ledger.of_issue(policy, state.issue_number),
-            *self._shared(policy, self.loops.get(state.task_key)),
-        )
+        return (*self._own(state), *self._shared(policy, self.loops.get(state.task_key))) if policy else ()
 
     def of_loop(self, loop: Loop) -> tuple[Budget, ...]:
         """Those of the loop and of the day, by the first of its tasks that has any."""
@@ -69,7 +66,7 @@ class Funds:
 
     def over(self, state: TaskState) -> Budget | None:
         """The first limit that keeps agents from working on that issue; None if none does."""
-        return self._first_over(state, {})
+        return next((budget for budget in self.of_issue(state) if budget.over), None)
 
     def allowance(self, state: TaskState) -> Allowance:
         """What the next call of an agent for that issue may take: the least that any limit leaves."""
@@ -94,22 +91,7 @@ class Funds:
             return NOTHING_OVERSPENT
         states = (self.world.states[key] for key in keys if key in self.world.states)
         calling = [state for state in states if calls_agent(self.world, state)]
-        shared: dict[tuple[BudgetPolicy | None, str], tuple[Budget, ...]] = {}
-        found = ((state.task_key, self._first_over(state, shared)) for state in calling)
-        return {key: budget.words for key, budget in found if budget}
-
-    def _first_over(
-        self, state: TaskState, shared: dict[tuple[BudgetPolicy | None, str], tuple[Budget, ...]]
-    ) -> Budget | None:
-        """As `over`; what tasks of one policy and loop have in common is summed once into *shared*."""
-        policy, loop = _policy(self.world, state.task_key), self.loops.get(state.task_key)
-        if policy is None:
-            return None
-        group = (policy, loop.id if loop else "")
-        if group not in shared:
-            shared[group] = self._shared(policy, loop)
-        budgets = (*self.ledger.of_issue(policy, state.issue_number), *shared[group])
-        return next((budget for budget in budgets if budget.over), None)
+        return {state.task_key: over.words for state in calling if (over := self.over(state))}
 
     def _own(self, state: TaskState) -> tuple[Budget, ...]:
         """Those of the issue alone."""
@@ -118,8 +100,11 @@ class Funds:
 
     def _shared(self, policy: BudgetPolicy, loop: Loop | None) -> tuple[Budget, ...]:
         """Those of the loop and of the day."""
-        today = self.of_day(policy)
-        return (*self.ledger.of_loop(policy, self._counted(loop)), *today) if loop else today
+        group = (policy, loop.id if loop else "")
+        if group not in self._sums:
+            of_loop = self.ledger.of_loop(policy, self._counted(loop)) if loop else ()
+            self._sums[group] = (*of_loop, *self.of_day(policy))
+        return self._sums[group]
 
     def _counted(self, loop: Loop) -> Counted:
         states = (self.world.states.get(key) for key in loop.entity.task_keys)

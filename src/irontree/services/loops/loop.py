@@ -269,20 +269,12 @@ def complete(app: App, loop_id: str) -> Loop:
     return _record(app, loop, event, {"skipped": sorted(loop.cancelled)} if loop.cancelled else {})
 
 
-def extend(app: App, loop_id: str, extra: int, by: str, note: str = "") -> Loop:
-    """Allow *extra* more transitions (added event, R13)."""
+def extend(app: App, loop_id: str, extra: int, by: str, note: str = "", budget: Extension | None = None) -> Loop:
+    """Allow *extra* more transitions (added event, R13); with *budget*, what agents may spend beyond it (Budgets)."""
     loop = require_open(read_loop(app, loop_id))
     total = loop.entity.budget_max_transitions + extra
     event = LoopBudgetExtended(**_next(loop), extra_transitions=extra, budget_max_transitions=total, by=by)
-    return _record(app, loop, event, _said(by, note))
-
-
-def allow(app: App, loop_id: str, extension: Extension, by: str, note: str = "") -> Loop:
-    """Allow agents to spend more than was approved (protocol, Budgets); the transitions stay as they are."""
-    loop = require_open(read_loop(app, loop_id))
-    total = loop.entity.budget_max_transitions
-    event = LoopBudgetExtended(**_next(loop), extra_transitions=0, budget_max_transitions=total, by=by)
-    return _record(app, loop, event, {"budget": extension.as_meta(), **_said(by, note)})
+    return _record(app, loop, event, ({"budget": budget.as_meta()} if budget else {}) | _said(by, note))
 
 
 def skip(app: App, loop_id: str, task_key: str, by: str, note: str = "") -> tuple[str, ...]:

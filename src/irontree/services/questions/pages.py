@@ -17,7 +17,7 @@ from irontree.domain.plan import Plan, PublishPolicy
 from irontree.domain.spec import changes_of
 from irontree.domain.state import TaskState
 from irontree.errors import in_words
-from irontree.ports import Renderer
+from irontree.ports import Links, Renderer
 from irontree.services.loops.loop import cascade, left_out, read_loop
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.approval import ApprovalView, approval_view, before_words
@@ -28,10 +28,10 @@ from irontree.services.views.history import (
     AttemptView,
     DeniedView,
     FailureView,
-    IssueLinks,
     denied_of,
     failure_of,
     links_for,
+    page_of_issue,
     repeated_failures,
     request_url_of,
     say_issue_event,
@@ -105,7 +105,7 @@ def issue_form(app: App, question: Question) -> FormView:
     return FormView(
         number=state.issue_number,
         title=title_of(world, state.task_key),
-        url=" ".join(filter(None, (f"#{state.issue_number}", links_for(app).to_issue(state.issue_number)))),
+        url=" ".join(filter(None, (f"#{state.issue_number}", page_of_issue(app, state.issue_number)))),
         reason=_reason(state, record) or (f"it failed at {failure.failed_check}" if failure else ""),
         choices=offered(app, world, question),
         answer=_answer_command(question),
@@ -237,16 +237,12 @@ def story_text(app: App, issue_number: int, *, question: str = "", report: str =
         attempts=f"{state.attempt_count} of {state.total_attempts}" if state.runs_started else "",
         happened=tuple((time_of(record), say_issue_event(record)) for record in stream.records),
         question=question,
-        address=links.to_issue(issue_number),
+        address=links.issue(issue_number),
         commit=(state.commit or "") if state.has_code else "",
-        commit_address=links.to_commit(state.commit) if _is_published(state) else "",
+        commit_address=links.commit(state.commit) if state.code_publication_state == "published" else None,
         request=request_url_of(stream),
         report=report if state.report_path else "",
     )
-
-
-def _is_published(state: TaskState) -> bool:
-    return state.code_publication_state == "published"
 
 
 # --- The tree of tasks as people see it
@@ -288,7 +284,7 @@ def _picture(world: World, keys: Collection[str]) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
-def _row(row: IssueRow, links: IssueLinks, run: str, *, skipped: bool) -> dict[str, object]:
+def _row(row: IssueRow, links: Links, run: str, *, skipped: bool) -> dict[str, object]:
     return {
         "number": row.number,
         "depth": row.depth,
@@ -297,8 +293,8 @@ def _row(row: IssueRow, links: IssueLinks, run: str, *, skipped: bool) -> dict[s
         "attempts": row.attempts,
         "commit": row.code_ref if row.code_ref and row.code_ref != "not_applicable" else "",
         "run": run,
-        "address": links.to_issue(row.number),
-        "commit_address": links.to_commit(row.code_ref) if row.phase == "done" else "",
+        "address": links.issue(row.number),
+        "commit_address": links.commit(row.code_ref) if row.phase == "done" else None,
     }
 
 

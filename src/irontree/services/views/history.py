@@ -18,7 +18,7 @@ from irontree.domain.state import TaskState
 from irontree.domain.text import without_secrets
 from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import GitFailed, IrontreeError, LogDamaged
-from irontree.ports import Forge, LineCount, Stream
+from irontree.ports import LineCount, Links, Stream
 from irontree.services.loops.loop import read_loops
 from irontree.services.record import read_world
 
@@ -162,26 +162,17 @@ def _short(code_ref: str | None) -> str:
 # --- Addresses of an issue and of what belongs to it, for people
 
 
-class IssueLinks(NamedTuple):
-    """Of one repository; without a forge that can be had every address is empty: what is shown does without."""
-
-    forge: Forge | None
-
-    def to_issue(self, number: int) -> str:
-        """The page of the issue."""
-        return (self.forge.links.issue(number) if self.forge else None) or ""
-
-    def to_commit(self, sha: str | None) -> str:
-        """The page of a commit that is published."""
-        return (self.forge.links.commit(sha) if self.forge else None) or ""
-
-
-def links_for(app: App) -> IssueLinks:
-    """The links of this repository; sends no request."""
+def links_for(app: App) -> Links:
+    """The links of this repository; none without a forge that can be had: what is shown does without."""
     try:
-        return IssueLinks(app.forge())
+        return app.forge().links
     except IrontreeError:
-        return IssueLinks(None)
+        return Links(None)
+
+
+def page_of_issue(app: App, number: int) -> str | None:
+    """The page of the issue on the forge."""
+    return links_for(app).issue(number)
 
 
 # --- The event feed
