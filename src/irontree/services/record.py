@@ -59,15 +59,20 @@ class World:
         """Whether anything that agents spend has a limit; if not, nothing is counted."""
         return any(plan.policy.budgets for plan in self.plans.values())
 
+    def find(self, issue_number: int) -> TaskState | None:
+        """The state of that issue; None if nothing is known of it."""
+        found = self.replays.get(issue_number)
+        return found.state if found else None
+
     def state(self, issue_number: int) -> TaskState:
         """The state of that issue; raises NotEligible if the log does not know it."""
-        found = self.replays.get(issue_number)
-        if found is None or found.state is None:
+        found = self.find(issue_number)
+        if found is None:
             raise NotEligible(
                 f"issue-{issue_number} is not known here: it has no readable events",
                 remedy="`irontree status` lists the issues that are",
             )
-        return found.state
+        return found
 
     def node(self, state: TaskState) -> PlanNode:
         """What was approved for that issue; raises NotEligible if no plan lists it."""
@@ -117,7 +122,7 @@ def read_world(app: App) -> World:
     readings = app.replays.all()
     problems = tuple(problem for reading in readings.values() for problem in reading.problems)
     replays = {number: reading.replay for number, reading in readings.items()}
-    plans, damaged = _plans(app)
+    plans, damaged = read_plans(app)
     world = _world(replays, plans, (*problems, *_lost(replays), *damaged))
     return replace(world, spendings={number: reading.spendings for number, reading in readings.items()})
 
@@ -136,7 +141,7 @@ def _lost(replays: Mapping[int, Replay]) -> tuple[Problem, ...]:
     )
 
 
-def _plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
+def read_plans(app: App) -> tuple[tuple[Plan, ...], tuple[Problem, ...]]:
     """Plans by age, and those that cannot be read (R13: never an exception that stops `status`)."""
     plans: list[Plan] = []
     problems: list[Problem] = []

@@ -20,7 +20,7 @@ from irontree.services.execution.publish import PublishedNodes, go_on, publish, 
 from irontree.services.execution.steps import settle_leftovers
 from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_beside_loop, replace_open, require_at_rest
 from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
-from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, state_of, why_not
+from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, why_not
 from irontree.services.proposals.again import UNREADABLE, propose_again
 from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from, with_choices
 from irontree.services.proposals.sources import propose, resolve
@@ -43,7 +43,7 @@ def adopt(app: App, number: int) -> Plan:
     plan = plan_for(app, world, issue)
     if problem := clash(app, world, plan):
         raise NotEligible(problem.reason, remedy=problem.remedy)
-    state = state_of(world, number)
+    state = world.find(number)
     if state and state.phase is not Phase.ADOPTED and state.approved_revision == plan.spec_revision:
         raise NotEligible(
             f"issue-{number} is adopted already: it is {state.phase}",

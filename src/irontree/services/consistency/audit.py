@@ -18,7 +18,7 @@ from irontree.errors import LogDamaged, NotEligible
 from irontree.ports import Problem, Stream
 from irontree.services.execution.steps import landed
 from irontree.services.loops.loop import read_loop
-from irontree.services.record import World, read_world
+from irontree.services.record import World, read_plans, read_world
 
 RESTORE = "put the file right, or move it away and restore it: irontree init --from-backup"
 _SHAS = ("code_ref", "verify_anchor_sha")
@@ -43,17 +43,17 @@ class AuditFinding:
 
 def audit(app: App) -> tuple[AuditFinding, ...]:
     """Every finding in plans, issues, archives and loops; empty: the log proves itself. Writes nothing."""
-    plans, world = tuple(_read_plans(app)), read_world(app)
-    known = {node.task_key for _, plan in plans if isinstance(plan, Plan) for node in plan.nodes}
+    (plans, damaged), world = read_plans(app), read_world(app)
     streams = {f"issue-{number}": app.log.read(number) for number in app.log.streams()}
     archived = {f"archive/{name}": app.log.read_archived(name) for name in app.log.archives()}
     return tuple(
         chain(
-            (found for revision, plan in plans for found in _plan_findings(revision, plan)),
+            map(unreadable, damaged),
+            _plan_findings(plans),
             lost_findings(app),
             (unreadable(problem) for stream in (streams | archived).values() for problem in stream.problems),
             (found for where, stream in (streams | archived).items() for found in stream_findings(where, stream)),
-            (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, known)),
+            (found for where, stream in streams.items() for found in _evidence_findings(app, where, stream, world)),
             _aggregate_findings(world),
             _commit_findings(app, streams | archived),
             landed_findings(app, world),
@@ -122,31 +122,19 @@ def unreadable(problem: Problem) -> AuditFinding:
     return AuditFinding(problem.path, problem.what, "" if problem.newer else RESTORE)
 
 
-def _read_plans(app: App) -> Iterator[tuple[str, Plan | LogDamaged]]:
-    for revision in app.plans.revisions():
-        try:
-            plan = app.plans.load(revision)
-        except LogDamaged as error:
-            yield revision, error
-        else:
-            if plan:
-                yield revision, plan
+def _plan_findings(plans: Iterable[Plan]) -> Iterator[AuditFinding]:
+    for plan in plans:
+        if (found := revision_of(plan)) != plan.spec_revision:
+            what = f"its content has revision {found}: it is not what was approved"
+            yield AuditFinding(f".mino/plans/{plan.spec_revision}.yml", what, RESTORE)
 
 
-def _plan_findings(revision: str, plan: Plan | LogDamaged) -> Iterator[AuditFinding]:
-    where = f".mino/plans/{revision}.yml"
-    if isinstance(plan, LogDamaged):
-        yield AuditFinding(where, plan.message, RESTORE)
-    elif (found := revision_of(plan)) != plan.spec_revision:
-        yield AuditFinding(where, f"its content has revision {found}: it is not what was approved", RESTORE)
-
-
-def _evidence_findings(app: App, where: str, stream: Stream, known: set[str]) -> Iterator[AuditFinding]:
+def _evidence_findings(app: App, where: str, stream: Stream, world: World) -> Iterator[AuditFinding]:
     """An issue without a plan, and `done` without the results that it rests on."""
     state = stream.replayed().state
     if state is None:
         return
-    if state.task_key not in known:
+    if state.task_key not in world.plans:
         yield AuditFinding(where, f"{state.task_key} is in no approved plan", state.way_to_plan)
     if state.done and state.completion_basis == "verified" and (what := _lacks_results(app, state)):
         yield AuditFinding(where, what, "`irontree verify` cannot repeat it: keep what .mino/reports held elsewhere")

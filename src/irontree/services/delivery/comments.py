@@ -16,7 +16,7 @@ from irontree.services.loops.loop import Loop, loop_of, open_loops, read_loops
 from irontree.services.proposals.again import offers_permission
 from irontree.services.questions.questions import Question, gate_at, open_questions, question_about
 from irontree.services.record import World, read_world
-from irontree.services.views.history import results_at, rules_for_denied, rules_in_words
+from irontree.services.views.history import failed_check, rules_for_denied, rules_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,8 @@ def comment_template(event: str) -> str:
 
 def _what_failed(app: App, record: Record[IssueEvent]) -> str:
     """The check that failed, for an outcome that says nothing else."""
-    anchor = getattr(record.event, "verify_anchor_sha", None)
-    report = results_at(app, record.event.issue_number, anchor)
-    return report.failed.check.complaint if report and report.failed else ""
+    failed = failed_check(app, record.event)
+    return failed.check.complaint if failed else ""
 
 
 def _reason(record: Record[IssueEvent]) -> str:

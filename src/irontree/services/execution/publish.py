@@ -25,6 +25,7 @@ from irontree.errors import ConfigRefused, RequirementsRefused
 from irontree.ports import EffectLedger, Issue
 from irontree.services.delivery.deliver import deliver
 from irontree.services.proposals.approval import publication_order
+from irontree.services.proposals.sources import newest_plan
 from irontree.services.record import World, archive_path, closing_policy, read_world, record, snapshot
 from irontree.services.views.report import write_brief
 from irontree.services.work.preflight import is_as_approved, is_changed
@@ -55,7 +56,8 @@ def publish(app: App, *plans: Plan) -> PublishedNodes:
 
 
 def _publish_plan(app: App, world: World, plan: Plan) -> Iterator[tuple[PlanNode, int, PublicationStatus]]:
-    previous = _previous(app, plan)
+    # The one task of an adopted issue was never out of its plan.
+    previous = None if plan.adoption else newest_plan(app, plan.spec_path, besides=plan.spec_revision)
     numbers = {key: state.issue_number for key, state in world.states.items()}
     for node in publication_order(plan.nodes):
         state = world.states.get(node.task_key)
@@ -260,16 +262,6 @@ def _left_alone(app: App, number: int, problem: str) -> tuple[int, PublicationSt
         "irontree init --from-backup"
     )
     return number, "unreadable"
-
-
-def _previous(app: App, plan: Plan) -> Plan | None:
-    """The plan of that document before this one; the one task of an adopted issue was never out of it."""
-    if plan.adoption:
-        return None
-    others = (
-        app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != plan.spec_revision
-    )
-    return next((other for other in others if other and other.spec_path == plan.spec_path), None)
 
 
 def _continue(app: App, previous: Plan | None, node: PlanNode, state: TaskState) -> tuple[int, PublicationStatus]:

@@ -33,7 +33,7 @@ from irontree.services.record import (
     salvage_ref,
     transcript_folder,
 )
-from irontree.services.views.history import failure_of
+from irontree.services.views.history import failure_of, last_of, time_of
 from irontree.services.work.preflight import (
     GIVE_ACCESS,
     NO_ACCESS,
@@ -365,14 +365,9 @@ def _last_seen(app: App, attempt: _RunningAttempt) -> dict[str, object]:
     kept = result_in(transcript_folder(app, attempt.state))
     if usage := usage_in(kept):
         return {"seconds": kept.get("seconds"), "agent": usage}
-    begun = moment(next(r.told.time for r in _events(app, attempt) if r.event.event == "run_started"))
+    begun = moment(time_of(last_of(app.log.read(attempt.state.issue_number), "run_started")))
     passed = (app.clock.now() - begun).total_seconds() if begun else math.inf
     return {"seconds": round(max(0.0, min(passed, attempt.plan.policy.agent.wall_seconds)), 3)}
-
-
-def _events(app: App, attempt: _RunningAttempt) -> Iterator[Record[IssueEvent]]:
-    """Its issue's, newest first."""
-    return reversed(app.log.read(attempt.state.issue_number).records)
 
 
 def _observed(result: AgentResult) -> dict[str, object]:

@@ -30,7 +30,6 @@ from irontree.domain.events import (
 )
 from irontree.domain.plan import Plan, PlanNode, Shell, canonical_digest
 from irontree.domain.state import Phase, TaskState
-from irontree.domain.values import NOT_APPLICABLE
 from irontree.errors import Cancelled, EnvironmentRefused, NotEligible
 from irontree.ports import CheckRunner
 from irontree.services.execution.publication import (
@@ -329,7 +328,7 @@ def _note_before(app: App, state: TaskState, anchor: str) -> str:
 
 def _anchor(app: App, plan: Plan, state: TaskState) -> str:
     """The task's commit; where nothing changed, the commit that the attempt started from."""
-    if state.commit and state.commit != NOT_APPLICABLE:
+    if state.commit and state.has_code:
         return state.commit
     return state.base_sha or app.repository.base(plan.policy.publish)
 

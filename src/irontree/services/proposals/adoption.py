@@ -10,7 +10,6 @@ from irontree.domain.adoption import Adoptable, Ineligible, IssueComment, IssueT
 from irontree.domain.ids import adopted_revision, adopted_source
 from irontree.domain.loop import default_budget
 from irontree.domain.plan import Adoption, Plan, canonical_digest
-from irontree.domain.state import TaskState
 from irontree.errors import ApprovalRefused, NotEligible, RemoteFailed
 from irontree.ports import Issue
 from irontree.services.record import World
@@ -32,7 +31,7 @@ def why_not(app: App, world: World, issue: Issue) -> Ineligible | None:
 
 def _ours(world: World, issue: Issue) -> Ineligible | None:
     """An issue that was made from a document, or whose log cannot be trusted."""
-    state, number = state_of(world, issue.number), issue.number
+    state, number = world.find(issue.number), issue.number
     if state and state.problem:
         return Ineligible(f"issue-{number}: {state.problem}", state.way_out)
     plan = world.plans.get(state.task_key) if state else None
@@ -79,7 +78,7 @@ def plan_for(app: App, world: World, issue: Issue, known: Mapping[int, str] | No
 
 def _known_key(world: World, issue: Issue, earlier: Plan | None) -> str | None:
     """The key that the issue has: of its plan, or where that is lost, of its stream."""
-    state = state_of(world, issue.number)
+    state = world.find(issue.number)
     return earlier.nodes[0].task_key if earlier else state.task_key if state else None
 
 
@@ -102,12 +101,6 @@ def adopted_plan(world: World, number: int) -> Plan | None:
     """The plan in force of that adopted issue, whether its stream is there or was just moved away."""
     plans = (plan for plan in world.plans.values() if plan.adoption and plan.adoption.issue_number == number)
     return next(plans, None)
-
-
-def state_of(world: World, number: int) -> TaskState | None:
-    """The state of that issue; None if nothing is known of it."""
-    found = world.replays.get(number)
-    return found.state if found else None
 
 
 def approval_name(plan: Plan) -> str:

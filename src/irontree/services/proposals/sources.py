@@ -25,7 +25,6 @@ from irontree.services.proposals.adoption import (
     number_of,
     plan_for,
     read_adoptable,
-    state_of,
     why_not,
 )
 from irontree.services.proposals.proposal import (
@@ -78,7 +77,7 @@ def draft_of(app: App, world: World, requirements: Requirements, *, loop_mode: b
     """
     spec_path = requirements.name
     _refuse_foreign_keys(world, requirements, spec_path)
-    known = _in_force(app, spec_path)
+    known = newest_plan(app, spec_path)
     policy = app.policy(known.policy.publish if known else None)
     same = known and known.spec_revision == requirements.revision and known.policy == policy
     named = known and (known.loop_mode or not loop_mode)
@@ -161,9 +160,9 @@ def _removed(world: World, known: Plan | None, requirements: Requirements) -> tu
     return tuple(node for node in gone if not (state := world.states.get(node.task_key)) or not state.done)
 
 
-def _in_force(app: App, spec_path: str) -> Plan | None:
-    """The plan of that document that was approved last; an earlier one counts for nothing any more."""
-    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()))
+def newest_plan(app: App, spec_path: str, besides: str = "") -> Plan | None:
+    """The plan of that document that was approved last, or *besides* that revision: an earlier one counts no more."""
+    plans = (app.plans.load(revision) for revision in reversed(app.plans.revisions()) if revision != besides)
     return next((plan for plan in plans if plan and plan.spec_path == spec_path), None)
 
 
@@ -316,7 +315,7 @@ def _assess(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) 
 
 def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None]]) -> dict[int, str]:
     """The keys that new issues of the set will have: others of the set may depend on them."""
-    new = [issue for number, issue in issues if issue and state_of(world, number) is None]
+    new = [issue for number, issue in issues if issue and world.find(number) is None]
     earlier = {issue.number: plan.nodes[0].task_key for issue in new if (plan := adopted_plan(world, issue.number))}
     numbers = world.known_issues | {issue.number: f"issue-{issue.number}" for issue in new}
     keys = {issue.number: read_adoptable(app, issue, numbers).node.task_key for issue in new}
@@ -326,7 +325,7 @@ def _keys_to_be(app: App, world: World, issues: Iterable[tuple[int, Issue | None
 def _one(
     app: App, world: World, number: int, issue: Issue | None, known: Mapping[int, str]
 ) -> list[DraftTask | Excluded]:
-    state = state_of(world, number)
+    state = world.find(number)
     plan = world.plans.get(state.task_key) if state else None
     if issue is None:
         return [Excluded(number, f"issue {number}", f"there is no issue #{number} here", "look at the number again")]

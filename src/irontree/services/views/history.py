@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, assert_never
 
 from irontree.app import App
-from irontree.domain.checks import CheckReport, excerpt
+from irontree.domain.checks import CheckReport, CheckResult, excerpt
 from irontree.domain.decide import Aggregate, Finalize, Recover, Run, Step, Verify
 from irontree.domain.events import IssueEvent, Record, Reported
 from irontree.domain.halt import RULE
@@ -49,6 +49,12 @@ def newest_document(stream: Stream) -> str | None:
     """Where the notes of the newest verification that passed are, if it left any."""
     passed = last_of(stream, "verify_passed")
     return document_of(passed.event) if passed else None
+
+
+def failed_check(app: App, event: IssueEvent) -> CheckResult | None:
+    """The check that failed in the verification that this event is about, as far as that can be read."""
+    report = results_at(app, event.issue_number, getattr(event, "verify_anchor_sha", None))
+    return report.failed if report else None
 
 
 def results_at(app: App, issue_number: int, anchor: str | None) -> CheckReport | None:
@@ -266,13 +272,11 @@ def failure_of(app: App, stream: Stream, state: TaskState) -> FailureView | None
     if record is None:
         return None
     event = record.event
-    anchor = getattr(event, "verify_anchor_sha", None)
-    report = results_at(app, state.issue_number, anchor)
-    failed = report.failed if report else None
+    failed = failed_check(app, event)
     note = record.told.note or _note_since(stream, event.sequence)
     return FailureView(
         failed_check=_what_failed(record, failed.check.shown if failed else ""),
-        anchor=anchor,
+        anchor=getattr(event, "verify_anchor_sha", None),
         attempt=event.attempt_count,
         attempts=1 + event.max_retry_count,
         outcome=event.pass_fail_outcome or "commit refused",
@@ -398,7 +402,7 @@ def repeated_failures(app: App, stream: Stream, state: TaskState) -> tuple[Attem
     """The last attempts, oldest first, if at least two in a row failed in the same way."""
     if not state.fails_alike:
         return ()
-    return tuple(_view(app, state, attempt) for attempt in _attempts(stream)[-state.same_failures :])
+    return tuple(_view(app, attempt) for attempt in _attempts(stream)[-state.same_failures :])
 
 
 def _attempts(stream: Stream) -> list[_Attempt]:
@@ -425,10 +429,8 @@ def _commit(code_ref: str | None) -> str | None:
     return code_ref if code_ref != NOT_APPLICABLE else None
 
 
-def _view(app: App, state: TaskState, attempt: _Attempt) -> AttemptView:
-    told, anchor = attempt.failed.told, getattr(attempt.failed.event, "verify_anchor_sha", None)
-    report = results_at(app, state.issue_number, anchor)
-    failed = report.failed if report else None
+def _view(app: App, attempt: _Attempt) -> AttemptView:
+    told, failed = attempt.failed.told, failed_check(app, attempt.failed.event)
     return AttemptView(
         number=attempt.failed.event.attempt_count,
         commit=attempt.left or "",
