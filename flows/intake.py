@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from prefect import flow
@@ -21,7 +22,7 @@ from irontree.flows.runs.recovery import fails_if_refused, hold_liveness, start_
 from irontree.services.answers.approve import approve, question_key, wanted_for
 from irontree.services.proposals.again import UNREADABLE
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.proposal import Proposal, ways_to_approve, with_choices
+from irontree.services.proposals.proposal import Proposal, ways_to_approve
 from irontree.services.questions.questions import FORM
 from irontree.tasks.artifacts import show_approval, tell_asked
 from irontree.tasks.stages import WAIT_FOR_DRIVER, open_here
@@ -102,7 +103,7 @@ def _ways(wanted: Proposal) -> Mapping[str, Proposal]:
     """What the form can approve, by the wording of each choice."""
     special = ways_to_approve(wanted).items()
     return {APPROVE: wanted} | {
-        f"{APPROVE}; {_WORDS[name]}": with_choices(wanted, choices) for name, choices in special
+        f"{APPROVE}; {_WORDS[name]}": replace(wanted, choices=choices) for name, choices in special
     }
 
 

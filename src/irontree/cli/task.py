@@ -212,7 +212,7 @@ def _require_fit(options: argparse.Namespace) -> None:
 def approve_and_drive(context: Context, app: App, proposal: Proposal, prepared: Sequence[Prepared]) -> int:
     """Ask for approval unless already given, publish, and follow the loop to its end."""
     if not context.options.detach:
-        require_agent(proposal.policy.agent)
+        require_agent(proposal.draft.policy.agent)
     with local_server(app, detach=context.options.detach) as server:
         ask_for_approval(context, app, proposal, loop_mode=True, meanwhile=server.start)
         with app.driver.hold(_doing(proposal), wait_seconds=WAIT_SECONDS):
@@ -304,7 +304,7 @@ def _plan_data(proposal: Proposal) -> dict[str, object]:
         "skipped": list(proposal.skipped),
         "budget_max_transitions": draft.budget,
         **(_nodes_data(draft) if draft.whole else _set_data(draft)),
-        "policy": proposal.policy.model_dump(mode="json"),
+        "policy": proposal.draft.policy.model_dump(mode="json"),
         **({"warnings": list(draft.warnings)} if draft.whole else {}),
     }
 

@@ -13,7 +13,7 @@ SKILLS = {Run: "run", Verify: "verify", Finalize: "checkup", Aggregate: "checkup
 
 def foreseen(scene: Scene, text: str) -> list[tuple[str | None, str]]:
     proposal = propose(scene.app, scene.write(text))
-    tasks = [(node, proposal.policy) for node in proposal.draft.nodes]
+    tasks = [(node, proposal.draft.policy) for node in proposal.draft.nodes]
     found = foresee_plan(scene.app, tasks, proposal.draft.budget)
     return steps([item.decision for item in found])
 
@@ -42,7 +42,7 @@ def test_nothing_is_written_by_looking_ahead(scene):
 def test_what_only_a_person_can_judge_is_foreseen_as_a_question(scene):
     proposal = propose(scene.app, scene.write(MANUAL_TASK))
     [node] = proposal.draft.nodes
-    found = foresee_plan(scene.app, [(node, proposal.policy)], proposal.draft.budget)
+    found = foresee_plan(scene.app, [(node, proposal.draft.policy)], proposal.draft.budget)
     assert found[2].decision == Halt("pending_acceptance", GREETING)
     assert found[2].assumed == "you accept it"
     assert found[-1].decision == Halt("goal_reached")

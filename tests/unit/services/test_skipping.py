@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from irontree.domain.decide import Halt
@@ -11,7 +13,7 @@ from irontree.services.answers.approve import approve
 from irontree.services.execution.checkup import finalize
 from irontree.services.loops import loop as loops
 from irontree.services.proposals.approval import approval_text
-from irontree.services.proposals.proposal import ApprovalChoices, with_choices
+from irontree.services.proposals.proposal import ApprovalChoices
 from irontree.services.proposals.sources import propose
 from irontree.services.questions.commands import next_command
 from irontree.services.questions.listing import explain
@@ -68,7 +70,7 @@ def test_a_skipped_task_that_is_kept_in_the_plan_is_skipped_still(scene):
     reduced = without_close(scene)
     shown = propose(scene.app, scene.write(ONE_TASK))
     assert shown.loop_id == reduced.id
-    keeping = with_choices(shown, ApprovalChoices(keep_removed=True))
+    keeping = replace(shown, choices=ApprovalChoices(keep_removed=True))
     assert keeping.skipped == (CLOSE,)
     loop = approve(scene.app, keeping, keeping.revision, "ada")
     assert (loop.id, loop.keys) == (reduced.id, (GREETING,))

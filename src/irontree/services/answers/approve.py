@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,7 +23,7 @@ from irontree.services.loops.choice import loop_for, refuse_at_work, refuse_besi
 from irontree.services.loops.loop import Loop, cancel, open_loops, require_trusted, start
 from irontree.services.proposals.adoption import adopted_plan, clash, number_of, plan_for, why_not
 from irontree.services.proposals.again import UNREADABLE, propose_again
-from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from, with_choices
+from irontree.services.proposals.proposal import ApprovalChoices, Proposal, approved_plans, propose_from
 from irontree.services.proposals.sources import propose, resolve
 from irontree.services.questions.questions import FORM, require_no_gate
 from irontree.services.record import World, read_world
@@ -160,7 +161,7 @@ def approve_again(
     compared here, under the lock. Raises as `approve` does.
     """
     plan = _plan_now(app, issue_number)
-    proposal = with_choices(propose_again(app, plan), choices or ApprovalChoices())
+    proposal = replace(propose_again(app, plan), choices=choices or ApprovalChoices())
     proposal.require_named(revision)
     if proposal.draft.whole:
         require_at_rest(app, proposal.what, proposal.keys)

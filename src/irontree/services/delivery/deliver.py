@@ -45,7 +45,7 @@ from irontree.services.delivery.comments import (
     question_in,
 )
 from irontree.services.loops.loop import Loop, read_loops
-from irontree.services.questions.questions import question_of
+from irontree.services.questions.questions import Question, question_of
 from irontree.services.record import World, close_where_due, closing_policy, is_closed_by_us, read_world
 from irontree.services.views.history import document_of, last_of, newest_document
 from irontree.services.views.report import criteria_of
@@ -290,7 +290,9 @@ def _tell_if_due(app: App, world: World, entity: LoopEntity) -> None:
     stream, ledger = app.log.read(state.issue_number), app.deliveries.load(state.issue_number)
     marker = comment_marker(state.issue_number, stream.records[-1], f"{state.renewed_from}/{entity.loop_id}")
     if marker != ledger.halt_told and not _has_told_itself(stream):
-        _tell(app, state, marker, _view(app, state, entity, marker))
+        reason = entity.halt_reason or ""
+        title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
+        _tell(app, state, marker, state.problem or title, question_in(app, state))
 
 
 def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
@@ -299,12 +301,11 @@ def _tell_own_if_due(app: App, world: World, loop: Loop) -> None:
         return
     marker = loop_marker(state.issue_number, loop.id, question.sequence)
     if marker != app.deliveries.load(state.issue_number).halt_told:
-        reason = question.detail or question.rule.title
-        view = CommentView(state.issue_number, marker, reason=reason, answers=question.usages())
-        _tell(app, state, marker, view)
+        _tell(app, state, marker, question.detail or question.rule.title, question)
 
 
-def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
+def _tell(app: App, state: TaskState, marker: str, reason: str, question: Question | None) -> None:
+    view = CommentView(state.issue_number, marker, reason=reason, answers=question.usages() if question else ())
     ledger = app.deliveries.load(state.issue_number)
     others = tuple(failure for failure in ledger.failures if not failure.startswith(_FAILED))
     try:
@@ -318,11 +319,3 @@ def _tell(app: App, state: TaskState, marker: str, view: CommentView) -> None:
 
 def _has_told_itself(stream: Stream) -> bool:
     return stream.last_sequence in {record.event.sequence for _, record in due_comments(stream)}
-
-
-def _view(app: App, state: TaskState, entity: LoopEntity, marker: str) -> CommentView:
-    reason = entity.halt_reason or ""
-    title = RULE[reason].title if reason in RULE else reason.replace("_", " ")
-    question = question_in(app, state)
-    answers = question.usages() if question else ()
-    return CommentView(state.issue_number, marker, reason=state.problem or title, answers=answers)

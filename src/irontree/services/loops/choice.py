@@ -67,30 +67,20 @@ def _refuse_beside_foreign(app: App) -> None:
 # --- The loop that an approval starts, continues or replaces (R7, R17)
 
 
-def open_loop_over(app: App, keys: Collection[str], *, besides: Collection[str] = ()) -> Loop | None:
-    """The newest open loop over exactly these tasks; *besides* do not count.
-
-    This is the one rule by which an approval goes on with a loop. What was skipped in it stays so, as it does when it
-    is resumed, whether these tasks include that or not: the approval shows this.
-    """
-    return _newest_over(app, keys, OPEN, besides)
-
-
-def loop_over(app: App, world: World, keys: Collection[str], *, begins_again: bool = False) -> Loop | None:
+def loop_over(
+    app: App, world: World, keys: Collection[str], *, begins_again: bool = False, besides: Collection[str] = ()
+) -> Loop | None:
     """The loop that an approval of exactly these tasks goes on with; None if it starts a new one.
 
-    That is the open one, or one that has completed all of them, unless some of that *begins_again*: asking twice is
-    no new work.
+    That is the newest open one, or one that has completed all of them, unless some of that *begins_again*: asking
+    twice is no new work. *besides* do not count. This is the one rule by which an approval goes on with a loop. What
+    was skipped in it stays so, as it does when it is resumed, whether these tasks include that or not: the approval
+    shows this.
     """
     finished = not begins_again and all(world.is_done(key) for key in keys)
-    return _newest_over(app, keys, (*OPEN, "completed") if finished else OPEN)
-
-
-def _newest_over(
-    app: App, keys: Collection[str], statuses: Collection[str], besides: Collection[str] = ()
-) -> Loop | None:
-    wanted, known = set(keys), (loop for loop in reversed(read_loops(app)[0]) if loop.entity.status in statuses)
-    return next((loop for loop in known if _is_over(loop, wanted, besides)), None)
+    statuses = (*OPEN, "completed") if finished else OPEN
+    known = (loop for loop in reversed(read_loops(app)[0]) if loop.entity.status in statuses)
+    return next((loop for loop in known if _is_over(loop, keys, besides)), None)
 
 
 def loop_for(app: App, plan: Plan, intent: str, loop_id: str = "") -> Loop:

@@ -113,7 +113,7 @@ def approval_text(app: App, proposal: Proposal, *, loop_mode: bool, answer: str)
 
 def approval_view(app: App, proposal: Proposal, *, loop_mode: bool, answer: str = "") -> ApprovalView:
     """What an approval shows."""
-    draft, policy, world = proposal.draft, proposal.policy, read_world(app)
+    draft, policy, world = proposal.draft, proposal.draft.policy, read_world(app)
     pairs = [(task.node, task.plan.policy) for task in draft.tasks]
     todo = [task for task in draft.tasks if task.node.task_key not in proposal.skipped]
     return ApprovalView(
@@ -217,7 +217,7 @@ def _diff(each: DraftPlan) -> str:
 
 
 def _environment(app: App, proposal: Proposal) -> tuple[str, ...]:
-    policy = proposal.policy
+    policy = proposal.draft.policy
     exempt = (proposal.what,) if proposal.draft.whole else ()
     found = blockers_of(app, policy, exempt=exempt)
     blockers = (f"{blocker.message} ({blocker.remedy})" for blocker in found)

@@ -10,7 +10,7 @@ from irontree.domain.gates import require_typed
 from irontree.domain.graph import Graph
 from irontree.domain.plan import Approval, ExecutionPolicy, Plan, PlanNode, canonical_digest
 from irontree.errors import ApprovalRefused
-from irontree.services.loops.choice import loop_over, open_loop_over
+from irontree.services.loops.choice import loop_over
 from irontree.services.loops.loop import Loop, derive_loop_id, open_loops
 from irontree.services.record import World, read_world
 
@@ -151,11 +151,6 @@ class Proposal:
         return self.draft.plans[0].earlier if self.draft.whole else None
 
     @property
-    def policy(self) -> ExecutionPolicy:
-        """Today's settings."""
-        return self.draft.policy
-
-    @property
     def approved_plan(self) -> Plan | None:
         """The plan in force with exactly this content; what was approved in another way is not this."""
         return self.draft.approved if self.choices == PLAIN else None
@@ -205,7 +200,7 @@ class Proposal:
         """The tasks of the loop, each with the settings that it is approved with."""
         policies = {task.node.task_key: task.plan.policy for task in self.draft.tasks}
         left = (node for node in self.nodes if node.task_key not in self.skipped)
-        return tuple((node, policies.get(node.task_key, self.policy)) for node in left)
+        return tuple((node, policies.get(node.task_key, self.draft.policy)) for node in left)
 
     @property
     def stamp(self) -> str:
@@ -260,7 +255,7 @@ class Proposal:
             raise self.refused("the settings (commands, agent, workspace, budgets, ...) are not those that were shown")
         if stamp and stamp != self.stamp:
             raise self.refused(f"what approving {self.what} would do changed while it was looked at")
-        if not settings and self.earlier and self.earlier.policy != self.policy:
+        if not settings and self.earlier and self.earlier.policy != self.draft.policy:
             raise self.refused(
                 f"the settings changed since the last approval, and {self.revision} names the document alone"
             )
@@ -312,11 +307,6 @@ def ways_to_approve(proposal: Proposal) -> dict[str, ApprovalChoices]:
     return {name: way for name, way in WAYS.items() if way.keep_removed <= keep and way.reopen_done <= reopen}
 
 
-def with_choices(proposal: Proposal, choices: ApprovalChoices) -> Proposal:
-    """The same, approved in this way."""
-    return replace(proposal, choices=choices)
-
-
 # --- From a source to a proposal, and to approved plans
 
 
@@ -338,10 +328,11 @@ def propose_from(
 
 
 def _loop_over(app: App, world: World, proposal: Proposal) -> Loop | None:
-    """The loop over exactly these tasks; each of a set that is done counts no more."""
+    """The loop over exactly these tasks; each of a set that is done counts no more, nor does a set that is."""
     if proposal.draft.whole:
         return loop_over(app, world, proposal.keys, begins_again=bool(proposal.reopened))
-    return open_loop_over(app, proposal.keys, besides=[key for key in world.states if world.is_done(key)])
+    done = [key for key in world.states if world.is_done(key)]
+    return loop_over(app, world, proposal.keys, begins_again=True, besides=done)
 
 
 def approved_plans(app: App, proposal: Proposal, by: str, *, loop_mode: bool) -> tuple[Plan, ...]:
